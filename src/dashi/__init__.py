@@ -1,0 +1,52 @@
+"""dashi: Vulkan compute kernels with the same bits on every device, as operators over NumPy arrays.
+
+    with dashi.open() as d:
+        y = d.run("axpy", x, y, a=2).numpy()
+
+Importing does nothing: no device is opened and no driver is loaded before `open` or `devices` is called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dashi import errors, kernels
+
+if TYPE_CHECKING:
+    from dashi.runtime.device import Device
+    from dashi.runtime.info import DeviceInfo
+
+    __version__: str
+
+__all__ = ["__version__", "devices", "errors", "kernels", "open"]
+
+
+def open(device: str = "auto", *, timeout: float = 600.0, validation: bool | None = None) -> Device:
+    """Opens a device: `auto`, `cpu`, `null`, `vulkan:0` or `vulkan:part-of-name`. Use it in a `with` block.
+
+    `auto` takes the best there is and says which; nothing else ever falls back. `timeout` is the longest that one
+    wait may last, in seconds; `validation` switches Vulkan's validation layers on (default: the environment variable
+    DASHI_VALIDATION).
+    """
+    from dashi.runtime.select import open_device
+
+    return open_device(device, timeout=timeout, validation=validation)
+
+
+def devices() -> list[DeviceInfo]:
+    """Every device of this machine: Vulkan's in the order of their numbers, then `cpu` and `null`."""
+    from dashi.runtime.select import list_devices
+
+    return list_devices()
+
+
+def __getattr__(name: str) -> str:
+    # The version is written in pyproject.toml alone; reading a package's metadata takes time that few programs need.
+    if name == "__version__":
+        from importlib import metadata
+
+        try:
+            return metadata.version("dashi")
+        except metadata.PackageNotFoundError:
+            return "0+not.installed"
+    raise AttributeError(f"module 'dashi' has no attribute {name!r}")

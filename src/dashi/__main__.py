@@ -1,0 +1,3 @@
+from dashi.cli.main import main
+
+main()

@@ -1,0 +1,85 @@
+"""`dashi <noun> <verb>`. Exit codes: 0 well, 1 a check failed, 2 wrong usage, 3 an error with a fix, 130 stopped."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from dashi.cli import bench, demo, devices, doctor, kernels
+from dashi.cli.options import wants_json
+from dashi.cli.output import print_error, remark
+from dashi.errors import DashiError
+
+ERROR: Final = 3
+STOPPED: Final = 130
+
+
+class _Root(TyperGroup):
+    """Turns errors that have a fix, and Ctrl-C, into lines for people and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DashiError as error:
+            print_error(error, wants_json(ctx))
+            raise typer.Exit(ERROR) from error
+        except KeyboardInterrupt as stop:
+            remark("stopped")
+            raise typer.Exit(STOPPED) from stop
+
+
+app = typer.Typer(
+    name="dashi",
+    cls=_Root,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: it starts in half the time
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _part in (devices, kernels, bench):
+    app.add_typer(_part.app)
+for _part in (doctor, demo):
+    _part.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import dashi
+
+        sys.stdout.write(f"dashi {dashi.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Vulkan compute kernels with the same bits on every device.
+
+    Data goes to stdout, progress and remarks to stderr. Exit codes: 0 well, 1 a check failed, 2 wrong usage,
+    3 an error (with its fix), 130 stopped by Ctrl-C.
+    """
+    log = logging.getLogger("dashi")
+    handler = logging.StreamHandler(sys.stderr)
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+
+    def restore() -> None:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+    context.call_on_close(restore)
+
+
+def main() -> None:
+    """The program `dashi`."""
+    app()

@@ -1,0 +1,47 @@
+"""What commands print: data on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from dashi.errors import DashiError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout."""
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_error(error: DashiError, as_json: bool) -> None:
+    """What happened and the fix, on stderr; with --json also as a document on stdout."""
+    sys.stderr.write(f"error: {error.what}\nFix: {error.fix}\n")
+    if as_json:
+        print_json({"error": {"type": type(error).__name__, "what": error.what, "fix": error.fix}})
+
+
+def remark(text: str) -> None:
+    """A line for people, on stderr."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def console() -> Console:
+    """Where tables go: stdout. Not on a terminal, lines are as long as they need to be."""
+    from rich.console import Console
+
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(width=4096, highlight=False, color_system=None)
+
+
+def size(nbytes: int) -> str:
+    """Bytes as people write them: 512 B, 16 GiB."""
+    amount, units = float(nbytes), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount, units = amount / 1024, units[1:]
+    return f"{amount:.3g} {units[0]}"

@@ -1,0 +1,133 @@
+"""The exception tree. Every error says what happened, with which values, and ends with a `Fix:` sentence.
+
+DashiError
+├── InputError            what the caller passed does not fit
+│   ├── DTypeError        an array or scalar of the wrong type
+│   ├── ShapeError        an array of the wrong shape or size
+│   └── AlignmentError    an offset or size that breaks an alignment rule
+├── KernelError           a kernel folder, its ABI or its binary is at fault
+│   ├── KernelNotFoundError
+│   ├── AbiError          the declaration contradicts itself, the shader or the rules
+│   ├── CompileError      the shader does not compile
+│   ├── SpirvError        a binary that is not the SPIR-V that was asked for
+│   ├── StaleBinaryError  a binary that is missing, stale or damaged
+│   └── PortabilityError  a portable kernel uses what is not portable
+├── DeviceError           a device is at fault, or cannot do what was asked
+│   ├── DeviceNotFoundError
+│   ├── LoaderNotFoundError
+│   ├── FeatureError      the device lacks a feature that a kernel needs
+│   ├── LimitError        a device limit would be passed
+│   ├── OutOfMemoryError
+│   ├── DeviceLostError
+│   ├── TimeoutError_     work did not finish in the time given
+│   ├── ClosedError       use after close
+│   ├── NoResultError     the null device computes nothing
+│   └── VulkanError       any other Vulkan result code
+└── CompilerMissingError  building shaders needs the `compile` extra
+"""
+
+from __future__ import annotations
+
+
+class DashiError(Exception):
+    """Base of all errors of dashi: `what` happened, and the `fix`."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        self.what = what
+        self.fix = fix
+        super().__init__(what, fix)
+
+    def __str__(self) -> str:
+        return f"{self.what} Fix: {self.fix}"
+
+
+class InputError(DashiError, ValueError):
+    """What the caller passed does not fit."""
+
+
+class DTypeError(InputError):
+    """An array or scalar of the wrong type."""
+
+
+class ShapeError(InputError):
+    """An array of the wrong shape or size."""
+
+
+class AlignmentError(InputError):
+    """An offset or size that breaks an alignment rule."""
+
+
+class KernelError(DashiError):
+    """A kernel folder, its ABI or its binary is at fault."""
+
+
+class KernelNotFoundError(KernelError, LookupError):
+    """No kernel of that name."""
+
+
+class AbiError(KernelError):
+    """The declaration contradicts itself, the shader or the rules."""
+
+
+class CompileError(KernelError):
+    """The shader does not compile."""
+
+
+class SpirvError(KernelError):
+    """A binary that is not the SPIR-V that was asked for."""
+
+
+class StaleBinaryError(KernelError):
+    """A SPIR-V binary that is missing, stale or damaged."""
+
+
+class PortabilityError(KernelError):
+    """A portable kernel uses what is not portable."""
+
+
+class DeviceError(DashiError):
+    """A device is at fault, or cannot do what was asked."""
+
+
+class DeviceNotFoundError(DeviceError, LookupError):
+    """No device matches."""
+
+
+class LoaderNotFoundError(DeviceError):
+    """There is no Vulkan loader on this machine."""
+
+
+class FeatureError(DeviceError):
+    """The device lacks a feature that a kernel needs."""
+
+
+class LimitError(DeviceError):
+    """A device limit would be passed."""
+
+
+class OutOfMemoryError(DeviceError, MemoryError):
+    """The device or the host has no memory left for this."""
+
+
+class DeviceLostError(DeviceError):
+    """The device was lost; its handles are dead."""
+
+
+class TimeoutError_(DeviceError, TimeoutError):
+    """Work did not finish in the time given."""
+
+
+class ClosedError(DeviceError):
+    """Use after close."""
+
+
+class NoResultError(DeviceError):
+    """The null device computes nothing, so there is nothing to read."""
+
+
+class VulkanError(DeviceError):
+    """A Vulkan call failed with a result code that has no error of its own."""
+
+
+class CompilerMissingError(DashiError, ImportError):
+    """Building shaders needs the compiler wheel."""

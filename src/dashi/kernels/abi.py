@@ -1,0 +1,230 @@
+"""What a kernel is: its operands, its shaders, how it is dispatched, its reference, its cost and its cases.
+
+A kernel folder holds `kernel.comp` (GLSL, no declarations: they are generated from here) and `kernel.py`, which
+defines one `KERNEL = Kernel(...)`. Nothing here knows of devices: a plan is made from shapes and limits alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from dashi.errors import AbiError, LimitError
+from dashi.types import DTYPES, Array, Cost, DType, Shape
+
+Access = Literal["read", "write", "readwrite"]
+Number = int | float
+Groups = tuple[int, int, int]
+Fill = Callable[[np.random.Generator, Shape], Array]
+"""Makes one input of a test case (index lists, offsets, ...)."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An array that a kernel reads or makes.
+
+    `dtype` is a short name ("f32", "u32"), or "T": the type of the variant. `shape` names its dimensions
+    (("k", "n")); the same name means the same length everywhere in the call. `shape=None` means: any shape, the same
+    for all such operands; its number of elements is the dimension "size".
+    """
+
+    name: str
+    dtype: str = "T"
+    shape: tuple[str | int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number passed by value: a parameter of the call, or a push constant of a shader."""
+
+    name: str
+    dtype: str = "T"
+    default: Number | None = None
+    doc: str = ""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One storage buffer of a shader; its index in `Shader.buffers` is its binding. `dtype` may also be "W", the
+    integer word as wide as T, for kernels that move bits without looking at them."""
+
+    name: str
+    dtype: str = "T"
+    access: Access = "read"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A specialisation constant (u32); its index in `Shader.spec` is its id."""
+
+    name: str
+    default: int
+
+
+@dataclass(frozen=True)
+class Shader:
+    """One compute shader of the kernel: GLSL `file` plus the interface that its declarations are generated from.
+
+    `local` is the workgroup size; an entry may name a specialisation constant. `features` are needed on top of those
+    that the dtype implies. `includes` are files of `_include/` placed before the shader's own text.
+    """
+
+    buffers: tuple[Binding, ...]
+    push: tuple[Scalar, ...] = ()
+    spec: tuple[Spec, ...] = ()
+    local: tuple[int | str, int | str, int | str] = (256, 1, 1)
+    file: str = "kernel.comp"
+    includes: tuple[str, ...] = ()
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a plan must respect. The defaults are what Vulkan guarantees, so they fit any device."""
+
+    groups: int = 65535
+    invocations: int = 128
+    shared_bytes: int = 16384
+    storage_range: int = 1 << 27
+    push_bytes: int = 128
+    offset_alignment: int = 256
+    loop_trips: int = 65000
+    """Loop iterations that one invocation may make in a dispatch, all its loops together."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One use of a kernel: the variant, the dimensions, the scalars, and the limits to stay within."""
+
+    dtype: DType
+    shapes: Mapping[str, Shape]
+    dims: Mapping[str, int]
+    scalars: Mapping[str, Number]
+    limits: Limits = field(default_factory=Limits)
+
+    def size(self, operand: str) -> int:
+        """Number of elements of an operand."""
+        return math.prod(self.shapes[operand])
+
+    def bytes(self, *operands: str) -> int:
+        """Bytes of operands of the variant's type."""
+        return sum(self.size(o) for o in operands) * self.dtype.size
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """One dispatch: which shader, on which operands or scratch buffers (in binding order), with which numbers.
+
+    `trips` is the most loop iterations that one invocation makes, all loops together: some drivers end longer loops
+    silently (lavapipe 22.3.6 after 65,535), so the house refuses a dispatch above the device's limit.
+    """
+
+    shader: str
+    buffers: tuple[str, ...]
+    push: Mapping[str, Number]
+    groups: Groups
+    trips: int = 1
+    spec: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a call is carried out: dispatches in order, and the scratch buffers (dtype, elements) between them."""
+
+    dispatches: tuple[Dispatch, ...]
+    scratch: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test and benchmark case: the shapes of the inputs and the scalars. Float inputs are filled by the harness
+    with each of its distributions; `fill` makes the others."""
+
+    shapes: Mapping[str, Shape]
+    scalars: Mapping[str, Number] = field(default_factory=dict[str, Number])
+    fill: Mapping[str, Fill] = field(default_factory=dict[str, Fill])
+
+
+@dataclass(frozen=True)
+class StreamDefaults:
+    """How the stream scheduler treats the kernel unless a config says otherwise (stream annotations)."""
+
+    depth_in: int = 0
+    depth_out: int = 0
+    latency_sensitive: bool = False
+    io_class: Literal["CORE", "PQ", "OBSERVER", "IO"] = "CORE"
+    migratable: bool = True
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A pure function over buffers: device-agnostic, stateless, explicit about its inputs and outputs.
+
+    - `reference(*inputs, **scalars)` returns the output (or a tuple of them) from NumPy arrays.
+    - `plan(call)` returns the dispatches; `cost(call)` the counted work.
+    - `portable`: the same bits on NumPy, software Vulkan and hardware. Otherwise `bound` is the largest relative L2
+      error against the reference evaluated in higher precision.
+    - `tier`: 0 fixed order; 2 float atomics.
+    - `in_place`: outputs may be the same buffer as an input (element i depends on element i alone).
+    """
+
+    summary: str
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    shaders: Mapping[str, Shader]
+    plan: Callable[[Call], Plan]
+    reference: Callable[..., Array | tuple[Array, ...]]
+    cost: Callable[[Call], Cost]
+    cases: tuple[Case, ...]
+    scalars: tuple[Scalar, ...] = ()
+    dtypes: tuple[str, ...] = ("f32", "f64")
+    portable: bool = True
+    bound: float | None = None
+    tier: int = 0
+    in_place: bool = False
+    aliases: tuple[str, ...] = ()
+    version: int = 1
+    stream: StreamDefaults = StreamDefaults()
+    name: str = ""
+    family: str = ""
+    folder: Path = Path()
+
+
+def features(kernel: Kernel, shader: Shader, variant: str) -> frozenset[str]:
+    """Device features that a shader variant needs."""
+    used = {variant, *(b.dtype for b in shader.buffers), *(p.dtype for p in shader.push)} - {"T", "W"}
+    return shader.features.union(*(DTYPES[name].features for name in used))
+
+
+def groups_for(threads: int, local: int, limits: Limits) -> tuple[int, int]:
+    """Workgroups for a grid-stride loop over `threads` items, and the loop's trips per invocation."""
+    groups = max(1, min(-(-threads // local), limits.groups))
+    return groups, max(1, -(-threads // (groups * local)))
+
+
+def within_trips(name: str, dispatch: Dispatch, limits: Limits) -> Dispatch:
+    """The dispatch itself, if its declared loops fit the device; an error that says so if they do not."""
+    if dispatch.trips > limits.loop_trips:
+        raise LimitError(
+            f"kernel {name!r} would loop {dispatch.trips} times in one invocation; "
+            f"this device is only right up to {limits.loop_trips}.",
+            "split the work into smaller calls.",
+        )
+    return dispatch
+
+
+def pack(push: Sequence[Scalar], values: Mapping[str, Number], variant: DType) -> bytes:
+    """Push constants as bytes, each aligned to its own size (the layout that `glsl.declarations` writes)."""
+    data = bytearray()
+    for scalar in push:
+        kind = variant if scalar.dtype == "T" else DTYPES[scalar.dtype]
+        data += bytes(-len(data) % kind.size)
+        if scalar.name not in values:
+            raise AbiError(f"push constant {scalar.name!r} has no value.", "name it in the dispatch's `push`.")
+        data += np.asarray(values[scalar.name], dtype=kind.numpy).tobytes()
+    return bytes(data)

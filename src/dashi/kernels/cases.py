@@ -1,0 +1,142 @@
+"""Inputs for the cases of a kernel: named distributions, the same arrays for the same seed on every machine."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dashi.errors import AbiError, InputError
+from dashi.kernels.abi import Case, Kernel, Operand
+from dashi.types import DTYPES, Array, DType, Shape
+
+Words = npt.NDArray[Any]
+Maker = Callable[[np.random.Generator, int, DType], Array]
+
+
+def inputs(kernel: Kernel, case: Case, variant: str, distribution: str, seed: int) -> dict[str, Array]:
+    """Every input of a case by name: float ones from the distribution, the others (and any named in `Case.fill`)
+    from the case's own function."""
+    if distribution not in DISTRIBUTIONS:
+        raise InputError(f"there is no distribution {distribution!r}.", f"use one of {', '.join(DISTRIBUTIONS)}.")
+    made: dict[str, Array] = {}
+    for index, operand in enumerate(kernel.inputs):
+        # Each input has its own stream, so that adding one does not change the others.
+        label = zlib.crc32(f"{kernel.name} {distribution} {operand.name}".encode())
+        rng = np.random.default_rng([seed, label, index])
+        made[operand.name] = _one(kernel, operand, case, DTYPES[variant], DISTRIBUTIONS[distribution], rng)
+    return made
+
+
+def _one(kernel: Kernel, operand: Operand, case: Case, variant: DType, maker: Maker, rng: np.random.Generator) -> Array:
+    shape: Shape = tuple(case.shapes[operand.name])
+    kind = variant if operand.dtype == "T" else DTYPES[operand.dtype]
+    if operand.name in case.fill:
+        array = np.asarray(case.fill[operand.name](rng, shape))
+        if operand.dtype == "T":
+            array = array.astype(kind.numpy)
+    elif kind.is_float:
+        array = maker(rng, int(np.prod(shape, dtype=np.int64)), kind).reshape(shape)
+    elif operand.dtype == "T":
+        # An integer variant of a kernel that moves words: any word will do.
+        info = np.iinfo(cast("Any", kind.numpy.type))
+        array = cast("Array", rng.integers(info.min, info.max, shape, dtype=cast("Any", kind.numpy), endpoint=True))
+    else:
+        raise AbiError(
+            f"kernel {kernel.name!r} has a case without a `fill` for {operand.name}.",
+            "give one: only float inputs are filled by themselves.",
+        )
+    if array.shape != shape or array.dtype != kind.numpy:
+        raise AbiError(
+            f"kernel {kernel.name!r}: the `fill` of {operand.name} made {array.dtype}{array.shape} "
+            f"instead of {kind.numpy}{shape}.",
+            "return an array of the shape and type asked for.",
+        )
+    return array
+
+
+def _normal(rng: np.random.Generator, n: int, kind: DType) -> Array:
+    return rng.standard_normal(n).astype(kind.numpy)
+
+
+def _integers(rng: np.random.Generator, n: int, kind: DType) -> Array:
+    return rng.integers(-8, 9, n).astype(kind.numpy)
+
+
+def _uniform_wide(rng: np.random.Generator, n: int, kind: DType) -> Array:
+    """Every normal exponent alike, both signs."""
+    return _floats(rng, n, kind, 1, _form(kind).top)
+
+
+def _subnormal_heavy(rng: np.random.Generator, n: int, kind: DType) -> Array:
+    """Half subnormal, most of the rest near the canonical threshold, some ordinary."""
+    form = _form(kind)
+    parts = (
+        _floats(rng, n, kind, 0, 1),
+        _floats(rng, n, kind, form.tiny - 6, form.tiny + 6),
+        _floats(rng, n, kind, 1, form.tiny),
+        _normal(rng, n, kind),
+    )
+    return np.choose(rng.choice(4, n, p=(0.5, 0.25, 0.15, 0.1)), parts)
+
+
+def _adversarial(rng: np.random.Generator, n: int, kind: DType) -> Array:
+    """Every awkward value with every other: drawn from a table, with some ordinary numbers between."""
+    table = specials(kind)
+    drawn = table[rng.integers(0, len(table), n)]
+    return np.where(rng.random(n) < 0.8, drawn, _normal(rng, n, kind))
+
+
+def specials(kind: DType) -> Array:
+    """NaNs with payloads, infinities, zeros, subnormals, the neighbourhoods of every threshold, exact powers."""
+    form = _form(kind)
+    sign = 1 << (form.bits - 1)
+    one, infinity, mantissa = form.bias << form.fraction, form.top << form.fraction, (1 << form.fraction) - 1
+    quiet = 1 << (form.fraction - 1)
+    edges = [1, form.tiny, form.tiny // 2, form.bias // 2, form.bias - form.fraction, form.top - 1]
+    # The square root of a threshold is where products of equals begin to be flushed.
+    edges += [(form.tiny + form.bias) // 2, (1 + form.bias) // 2, form.bias + form.fraction + 1, form.bias + 1]
+    values = [0, 1, 2, mantissa, mantissa - 1, quiet, one, one + 1, one - 1, infinity, infinity - 1]
+    values += [infinity | quiet, infinity | quiet | 0x123, infinity | 1, infinity | mantissa]
+    for exponent in edges:
+        power = exponent << form.fraction
+        values += [power - 1, power, power + 1, power | mantissa]
+    both = [v | s for v in values for s in (0, sign)]
+    return np.array(both, dtype=form.word).view(kind.numpy)
+
+
+class _Form:
+    """The layout of a float type; `tiny` is the exponent field of the canonical threshold."""
+
+    def __init__(self, bits: int, fraction: int, tiny_power: int) -> None:
+        self.bits, self.fraction = bits, fraction
+        self.top = (1 << (bits - 1 - fraction)) - 1
+        self.bias = self.top // 2
+        self.tiny = self.bias + tiny_power
+        self.word = np.dtype(np.uint32 if bits == 32 else np.uint64)
+
+
+def _form(kind: DType) -> _Form:
+    return _Form(32, 23, -102) if kind.name == "f32" else _Form(64, 52, -969)
+
+
+def _floats(rng: np.random.Generator, n: int, kind: DType, low: int, high: int) -> Array:
+    """Random signs and fractions, exponent fields from low up to, but without, high."""
+    form = _form(kind)
+    whole = (1 << form.bits) - 1
+    words = cast("Words", rng.integers(0, whole, n, dtype=form.word, endpoint=True))
+    exponents = rng.integers(low, high, n).astype(form.word)
+    keep = form.word.type(whole ^ (form.top << form.fraction))
+    return ((words & keep) | (exponents << form.word.type(form.fraction))).view(kind.numpy)
+
+
+DISTRIBUTIONS: Final[dict[str, Maker]] = {
+    "normal": _normal,
+    "uniform_wide": _uniform_wide,
+    "adversarial": _adversarial,
+    "subnormal_heavy": _subnormal_heavy,
+    "integers": _integers,
+}

@@ -1,0 +1,12 @@
+"""add: result = x + y."""
+
+from dashi.kernels.patterns import elementwise
+from dashi.kernels.portable import canon
+from dashi.types import Array
+
+
+def reference(x: Array, y: Array) -> Array:
+    return canon(canon(x) + canon(y))
+
+
+KERNEL = elementwise(summary="x + y", inputs=("x", "y"), flops=1, reference=reference)

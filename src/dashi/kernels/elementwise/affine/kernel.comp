@@ -1,0 +1,3 @@
+T apply(uint i) {
+    return mul(canon(a), canon(x[i])) + canon(b);
+}

@@ -1,0 +1,18 @@
+"""fma3: result = x y + z. In spite of its name it rounds twice, after the product and after the sum: a fused
+multiply-add does not give the same bits on every device."""
+
+from dashi.kernels.patterns import elementwise
+from dashi.kernels.portable import canon, mul
+from dashi.types import Array
+
+
+def reference(x: Array, y: Array, z: Array) -> Array:
+    return canon(mul(canon(x), canon(y)) + canon(z))
+
+
+KERNEL = elementwise(
+    summary="x y + z, rounded twice (after the product and after the sum)",
+    inputs=("x", "y", "z"),
+    flops=2,
+    reference=reference,
+)

@@ -1,0 +1,16 @@
+"""tanh: the hyperbolic tangent, within 1 ulp of the true value of the canonical input."""
+
+from dashi.kernels import portable
+from dashi.kernels.patterns import elementwise
+from dashi.types import Array
+
+
+def reference(x: Array) -> Array:
+    return portable.tanh(x)
+
+
+KERNEL = elementwise(
+    summary="hyperbolic tangent",
+    flops={"f32": 60, "f64": 74},  # float operations of the longer path, |x| >= 1/2
+    reference=reference,
+)

@@ -1,0 +1,48 @@
+// One invocation makes the chaining value of one chunk. Chunks lie 1024 bytes apart, so the workgroup fetches one
+// block of each of its chunks together (sixteen neighbours read the 64 bytes of one block), and each invocation takes
+// its own block from shared memory. Rows of 17 words keep both sides free of bank conflicts.
+const uint ROW = 17u;
+shared uint stage[LOCAL * ROW];
+
+uint fetch(uint index) {
+    return index < words ? data[index] : 0u;
+}
+
+#define EACH(DO) \
+    DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
+
+void main() {
+    const uint STEP = LOCAL / 16u;
+    uint lane = gl_LocalInvocationID.x;
+    uint first = gl_WorkGroupID.x * LOCAL;
+    uint chunk = first + lane;
+    uint bytes = chunk + 1u < chunks ? 1024u : tail;
+    uint last = bytes == 0u ? 0u : (bytes - 1u) / BLOCK;
+    uint source = (first + lane / 16u) * 256u + lane % 16u;
+    uint target = (lane / 16u) * ROW + lane % 16u;
+    uint value[8] = IV;
+    uint m[16];
+    for (uint block = 0u; block < blocks; block++) {
+        // All loads before all stores, so that they are under way together.
+#define FETCH(i) m[i] = fetch(source + i##u * STEP * 256u);
+        EACH(FETCH)
+        source += 16u;
+        barrier();
+#define STORE(i) stage[target + i##u * STEP * ROW] = m[i];
+        EACH(STORE)
+        barrier();
+#define TAKE(i) m[i] = stage[lane * ROW + i##u];
+        EACH(TAKE)
+        if (chunk < chunks && block <= last) {
+            uint flags = (block == 0u ? CHUNK_START : 0u) | (block == last ? CHUNK_END : 0u);
+            flags |= block == last && chunks == 1u ? ROOT : 0u;
+            compress(value, m, chunk, min(bytes - block * BLOCK, BLOCK), flags);
+        }
+    }
+    if (chunk < chunks) {
+        // The root is the digest, of which four words are kept.
+        for (uint i = 0u; i < (chunks == 1u ? 4u : 8u); i++) {
+            values[chunk * 8u + i] = value[i];
+        }
+    }
+}

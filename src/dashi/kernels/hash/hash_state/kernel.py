@@ -1,0 +1,89 @@
+"""hash_state: BLAKE3 of an array's bytes, cut to 128 bits. The bits as they are: nothing is made canonical."""
+
+from typing import Final
+
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.blake3 import BLOCK, CHUNK, digest128
+from dashi.types import Array, Cost
+
+LOCAL: Final = 128
+FAN: Final = 2 * LOCAL
+"""Nodes that one workgroup joins into one."""
+OPERATIONS: Final = 7 * 8 * 14 + 8
+"""Integer operations of one compression: 7 rounds of 8 mixings (6 additions, 4 xors, 4 rotations), 8 xors."""
+
+SHADERS: Final = {
+    "chunks": Shader(
+        buffers=(Binding("data", "u32"), Binding("values", "u32", "write")),
+        push=(Scalar("words", "u32"), Scalar("chunks", "u32"), Scalar("tail", "u32"), Scalar("blocks", "u32")),
+        spec=(Spec("LOCAL", LOCAL),),
+        local=("LOCAL", 1, 1),
+        file="chunks.comp",
+        includes=("blake3.glsl",),
+    ),
+    "parents": Shader(
+        buffers=(Binding("children", "u32"), Binding("parents", "u32", "write")),
+        push=(Scalar("nodes", "u32"),),
+        spec=(Spec("LOCAL", LOCAL),),
+        local=("LOCAL", 1, 1),
+        file="parents.comp",
+        includes=("blake3.glsl",),
+    ),
+}
+
+
+def levels(nodes: int) -> list[int]:
+    """Nodes before each pass of the tree, from the chunks up; the last pass leaves one."""
+    counts: list[int] = []
+    while nodes > 1:
+        counts.append(nodes)
+        nodes = -(-nodes // FAN)
+    return counts
+
+
+def plan(call: Call) -> Plan:
+    size = call.bytes("x")
+    chunks = max(1, -(-size // CHUNK))
+    tail = size - (chunks - 1) * CHUNK
+    blocks = CHUNK // BLOCK if chunks > 1 else max(1, -(-tail // BLOCK))
+    counts = levels(chunks)
+    names = [*(f"level{i}" for i in range(len(counts))), "result"]
+    push = {"words": size // 4, "chunks": chunks, "tail": tail, "blocks": blocks}
+    dispatches = [Dispatch("chunks", ("x", names[0]), push, (-(-chunks // LOCAL), 1, 1), blocks + 8)]
+    for count, below, above in zip(counts, names, names[1:], strict=False):
+        groups = -(-count // FAN)
+        # Sixteen trips to load, at most eight levels, each with two short loops of eight.
+        dispatches.append(Dispatch("parents", (below, above), {"nodes": count}, (groups, 1, 1), 16 + 8 * 17))
+    scratch = {name: ("u32", 8 * count) for name, count in zip(names, counts, strict=False)}
+    return Plan(tuple(dispatches), scratch)
+
+
+def cost(call: Call) -> Cost:
+    size = call.bytes("x")
+    chunks = max(1, -(-size // CHUNK))
+    counts = levels(chunks)
+    compressions = max(1, -(-size // BLOCK)) + chunks - 1
+    return Cost(OPERATIONS * compressions, size + sum(2 * 32 * n for n in counts) + 16, 1 + len(counts))
+
+
+def reference(x: Array) -> Array:
+    return digest128(x)
+
+
+# Around blocks (16 words), chunks (256), workgroups (128 chunks), and passes of the tree (256 and 65536 chunks).
+SIZES: Final = (
+    0, 1, 15, 16, 17, 255, 256, 257, 512, 768, 1281, 2047, 2048, 2049, 7 * 256, 127 * 256, 128 * 256 + 1, 129 * 256,
+    255 * 256 + 3, 256 * 256, 257 * 256, 700_001,
+)  # fmt: skip
+
+KERNEL = Kernel(
+    summary="BLAKE3 of the bytes, cut to 128 bits",
+    inputs=(Operand("x"),),
+    outputs=(Operand("result", "u32", (4,)),),
+    shaders=SHADERS,
+    plan=plan,
+    reference=reference,
+    cost=cost,
+    cases=(*(Case({"x": (n,)}) for n in SIZES), Case({"x": (3, 5, 7)}), Case({"x": ()})),
+    dtypes=("f32", "f64", "u32", "i32", "u64", "i64"),
+)

@@ -1,0 +1,7 @@
+#include "best.glsl"
+
+ACC load(uint i) {
+    return Best(order_key(x[i]), i);
+}
+
+#include "reduce64.glsl"

@@ -1,0 +1,20 @@
+"""reduce_max: the largest element; a NaN is above everything, as in NumPy."""
+
+from dashi.kernels.portable import order_key, order_value
+from dashi.kernels.reductions import reduction, require_elements
+from dashi.types import Array
+
+
+def reference(x: Array) -> Array:
+    require_elements(x.size)
+    return order_value(order_key(x).max(keepdims=True).reshape(1))
+
+
+KERNEL = reduction(
+    summary="largest element, as shape (1,); NaN if there is one",
+    reference=reference,
+    flops=1,
+    flags=False,
+    empty=False,
+    aliases=("max",),
+)

@@ -1,0 +1,160 @@
+"""Kernels by name. Folders are found by their names alone; a kernel's file is imported when it is asked for."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import importlib.util
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from dashi.errors import AbiError, DashiError, KernelError, KernelNotFoundError, StaleBinaryError
+from dashi.kernels import build
+from dashi.kernels.abi import Kernel, Number
+from dashi.kernels.compiler import available
+from dashi.kernels.validate import check_name, validate
+from dashi.types import Array
+
+Reference = Callable[..., Array | tuple[Array, ...]]
+ROOT: Final = Path(__file__).parent
+ADDED: Final = "added"
+
+
+class Registry:
+    """The kernels of a tree `<family>/<name>/kernel.py`, and those added from elsewhere. Safe to share by threads."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self._lock = threading.RLock()
+        self._folders: dict[str, Path] = {}
+        self._loaded: dict[str, Kernel] = {}
+        for path in sorted(root.glob("[a-z]*/[a-z]*/kernel.py")):
+            folder = path.parent
+            if folder.name in self._folders:
+                raise KernelError(
+                    f"two families hold a kernel {folder.name!r}: {self._folders[folder.name]} and {folder}.",
+                    "rename one of them.",
+                )
+            self._folders[folder.name] = folder
+
+    def names(self) -> tuple[str, ...]:
+        """Every kernel's name, in order."""
+        with self._lock:
+            return tuple(sorted(self._folders))
+
+    def __iter__(self) -> Iterator[Kernel]:
+        return (self.get(name) for name in self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+    def get(self, name: str) -> Kernel:
+        """The kernel of that name or alias. Only its own file is imported, unless the name is an alias."""
+        with self._lock:
+            if name not in self._folders:
+                return self._by_alias(name)
+            if name not in self._loaded:
+                folder = self._folders[name]
+                self._loaded[name] = read(folder, folder.parent.name)
+            return self._loaded[name]
+
+    def add(self, folder: str | Path, build_missing: bool = True) -> Kernel:
+        """Register a kernel folder from outside the project. Binaries that are missing or stale are built where the
+        compiler is installed, unless `build_missing` is false; otherwise they are an error."""
+        path = Path(folder).resolve()
+        with self._lock:
+            if self._folders.get(path.name) == path:
+                return self.get(path.name)
+            kernel = read(path)
+            for name in (kernel.name, *kernel.aliases):
+                self._check_free(name, path)
+            _ready(kernel, build_missing)
+            self._folders[path.name] = path
+            self._loaded[path.name] = kernel
+            return kernel
+
+    def _by_alias(self, name: str) -> Kernel:
+        for kernel in self:
+            if name in kernel.aliases:
+                return kernel
+        near = difflib.get_close_matches(name, self.names(), n=3)
+        offer = f"did you mean {' or '.join(near)}? " if near else ""
+        raise KernelNotFoundError(f"there is no kernel {name!r}.", f"{offer}`dashi kernels list` names them all.")
+
+    def _check_free(self, name: str, folder: Path) -> None:
+        try:
+            taken = self.get(name)
+        except KernelNotFoundError:
+            return
+        raise KernelError(
+            f"there is a kernel {name!r} already, in {taken.folder}.", f"rename the folder {folder}, or its alias."
+        )
+
+
+def _ready(kernel: Kernel, build_missing: bool) -> None:
+    """Check that every binary can be loaded, building them first where that is wanted and possible."""
+    try:
+        for shader, variant in build.variants(kernel):
+            build.load(kernel, shader, variant)
+    except StaleBinaryError:
+        if not (build_missing and available()):
+            raise
+        build.build(kernel)
+
+
+def read(folder: Path, family: str = ADDED) -> Kernel:
+    """The kernel of a folder, its ABI checked; its binaries are not looked at."""
+    path = folder / "kernel.py"
+    if not folder.is_dir():
+        raise KernelError(f"there is no kernel folder {folder}.", "pass the folder that holds kernel.py.")
+    if not path.is_file():
+        raise KernelError(
+            f"the folder {folder} holds no kernel.py.", "write one, or make a folder with `dashi kernels new NAME`."
+        )
+    check_name(folder.name)
+    declared = _import(path)
+    kernel = replace(declared, name=folder.name, family=family, folder=folder, reference=_quiet(declared.reference))
+    validate(kernel)
+    return kernel
+
+
+def _import(path: Path) -> Kernel:
+    # The name is unique per folder, so that two folders called alike do not share a module.
+    module_name = f"dashi_kernel_{path.parent.name}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise AbiError(f"{path} cannot be imported.", "make it a plain Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except DashiError:
+        raise
+    except Exception as error:
+        raise AbiError(f"{path} does not import: {type(error).__name__}: {error}.", "correct the file.") from error
+    finally:
+        del sys.modules[module_name]
+    declared = getattr(module, "KERNEL", None)
+    if not isinstance(declared, Kernel):
+        raise AbiError(f"{path} defines no KERNEL.", "end it with KERNEL = Kernel(...), or a pattern that makes one.")
+    return declared
+
+
+def _quiet(reference: Reference) -> Reference:
+    """Overflow and NaN are values here, not mishaps: NumPy need not warn of them, whoever calls the reference."""
+
+    @functools.wraps(reference)
+    def quiet(*inputs: Array, **scalars: Number) -> Array | tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            return reference(*inputs, **scalars)
+
+    return quiet

@@ -1,0 +1,8 @@
+"""Vulkan, NumPy and null devices behind one interface. `open_device` is the way in."""
+
+from dashi.runtime.array import Array
+from dashi.runtime.device import Device, Program, Step, Timing
+from dashi.runtime.info import DeviceInfo
+from dashi.runtime.select import open_device
+
+__all__ = ["Array", "Device", "DeviceInfo", "Program", "Step", "Timing", "open_device"]

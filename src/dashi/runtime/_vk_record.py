@@ -1,0 +1,233 @@
+"""Raw calls of the hot path: recording and submitting. Everything that can be built once is built once."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from dashi.runtime import _vk as vk
+from dashi.runtime import _vk_structs as s
+from dashi.runtime._vk_device import COMPUTE_STAGE, RawDevice
+from dashi.runtime.info import Barriers
+
+_COMPUTE_BIND: Final = 1
+_STAGE_COMPUTE: Final = 0x800
+_STAGE_HOST: Final = 0x4000
+_STAGE_ALL: Final = 0x10000
+_STAGE_TOP: Final = 0x1
+_STAGE_BOTTOM: Final = 0x2000
+_SHADER_READ_WRITE: Final = 0x20 | 0x40
+_HOST_READ: Final = 0x2000
+_MEMORY_READ: Final = 0x8000
+_MEMORY_WRITE: Final = 0x10000
+_SIMULTANEOUS_USE: Final = 0x4
+
+
+class RawDispatch:
+    """One dispatch, ready to be recorded: handles and addresses only. `reads` and `writes` hold buffer keys."""
+
+    __slots__ = (
+        "groups",
+        "keep",
+        "layout",
+        "pieces",
+        "pipeline",
+        "push",
+        "push_size",
+        "reads",
+        "set",
+        "touches",
+        "writes",
+    )
+
+    def __init__(
+        self,
+        pipeline: int,
+        layout: int,
+        descriptor_set: int,
+        push: bytes,
+        groups: tuple[int, int, int],
+        reads: frozenset[int],
+        writes: frozenset[int],
+        pieces: Sequence[tuple[tuple[int, int, int], tuple[int, int, int]]] = (),
+    ) -> None:
+        sets = (ctypes.c_uint64 * 1)(descriptor_set)
+        data = ctypes.create_string_buffer(push, len(push)) if push else None
+        self.keep = (sets, data)
+        self.pipeline = pipeline
+        self.layout = layout
+        self.set = ctypes.addressof(sets)
+        self.push = ctypes.addressof(data) if data is not None else None
+        self.push_size = len(push)
+        self.groups = groups
+        self.reads = reads
+        self.writes = writes
+        self.touches = reads | writes
+        self.pieces = pieces
+
+
+class RawCommands:
+    """One command buffer, recorded once. It places barriers itself, where a hazard is, unless told otherwise."""
+
+    def __init__(self, device: RawDevice, family: int) -> None:
+        self._device = device
+        fns = device.fns
+        self._pool = device.create("CreateCommandPool", s.CommandPoolCreateInfo(queueFamilyIndex=family))
+        info = s.CommandBufferAllocateInfo(commandPool=self._pool, commandBufferCount=1)
+        out = ctypes.c_void_p()
+        vk.check(
+            fns.AllocateCommandBuffers(device.handle, ctypes.byref(info), ctypes.byref(out)), "vkAllocateCommandBuffers"
+        )
+        assert out.value is not None
+        self.handle: int = out.value
+        self.barriers = 0
+        self.dispatches = 0
+        self._bound = 0
+        self._touched: set[int] = set()
+        self._written: set[int] = set()
+        between = s.MemoryBarrier(srcAccessMask=_SHADER_READ_WRITE, dstAccessMask=_SHADER_READ_WRITE)
+        self._between = ctypes.addressof(between)
+        self._keep: list[Any] = [between]
+
+    def close(self) -> None:
+        self._device.destroy("CommandPool", self._pool)
+
+    def begin(self) -> None:
+        """Starts recording; the first barrier orders everything after all earlier submissions of the queue."""
+        info = s.CommandBufferBeginInfo(flags=_SIMULTANEOUS_USE)
+        vk.check(self._device.fns.BeginCommandBuffer(self.handle, ctypes.byref(info)), "vkBeginCommandBuffer")
+        self.barrier(_STAGE_ALL, _MEMORY_WRITE, _STAGE_ALL, _MEMORY_READ | _MEMORY_WRITE)
+
+    def end(self) -> None:
+        vk.check(self._device.fns.EndCommandBuffer(self.handle), "vkEndCommandBuffer")
+
+    def barrier(self, source: int, written: int, target: int, used: int) -> None:
+        memory = s.MemoryBarrier(srcAccessMask=written, dstAccessMask=used)
+        self._device.fns.CmdPipelineBarrier(self.handle, source, target, 0, 1, ctypes.byref(memory), 0, None, 0, None)
+
+    def results_to_host(self) -> None:
+        """Makes everything written so far readable by the host once the submission is done."""
+        self.barrier(_STAGE_ALL, _MEMORY_WRITE, _STAGE_HOST, _HOST_READ)
+
+    def dispatch(self, dispatches: Iterable[RawDispatch], barriers: Barriers) -> None:
+        """Records dispatches in order. With "auto" a barrier goes before each one that would race with those since
+        the last barrier; "all" puts one before each; "none" puts none."""
+        # One flat loop on local names: a call or an attribute more per dispatch is measurable (`dashi bench host`).
+        handle, fns = self.handle, self._device.fns
+        bind_pipeline, bind_sets = fns.CmdBindPipeline, fns.CmdBindDescriptorSets
+        push, run, barrier = fns.CmdPushConstants, fns.CmdDispatch, fns.CmdPipelineBarrier
+        between, bound, placed, count = self._between, self._bound, 0, 0
+        touched, written = self._touched, self._written
+        automatic, always = barriers == "auto", barriers == "all"
+        for d in dispatches:
+            if always or (automatic and not (d.writes.isdisjoint(touched) and d.reads.isdisjoint(written))):
+                barrier(handle, _STAGE_COMPUTE, _STAGE_COMPUTE, 0, 1, between, 0, None, 0, None)
+                touched.clear()
+                written.clear()
+                placed += 1
+            if d.pipeline != bound:
+                bound = d.pipeline
+                bind_pipeline(handle, _COMPUTE_BIND, bound)
+            bind_sets(handle, _COMPUTE_BIND, d.layout, 0, 1, d.set, 0, None)
+            if d.push is not None:
+                push(handle, d.layout, COMPUTE_STAGE, 0, d.push_size, d.push)
+            if d.pieces:
+                for base, size in d.pieces:
+                    fns.CmdDispatchBase(handle, *base, *size)
+            else:
+                run(handle, *d.groups)
+            touched |= d.touches
+            written |= d.writes
+            count += 1
+        self._bound = bound
+        self.barriers += placed
+        self.dispatches += count
+
+    def copy(self, source: tuple[int, int], target: tuple[int, int], size: int) -> None:
+        """Copies `size` bytes from (buffer, offset) to (buffer, offset)."""
+        region = s.BufferCopy(srcOffset=source[1], dstOffset=target[1], size=size)
+        self._device.fns.CmdCopyBuffer(self.handle, source[0], target[0], 1, ctypes.byref(region))
+
+    def timestamp(self, pool: int, index: int, *, end: bool) -> None:
+        if not end:
+            self._device.fns.CmdResetQueryPool(self.handle, pool, 0, 2)
+        self._device.fns.CmdWriteTimestamp(self.handle, _STAGE_BOTTOM if end else _STAGE_TOP, pool, index)
+
+    def label(self, name: str) -> None:
+        """Opens a debug label, where debug utilities are loaded."""
+        if "vkCmdBeginDebugUtilsLabelEXT" in self._device.fns.names:
+            text = ctypes.create_string_buffer(name.encode())
+            info = s.DebugUtilsLabelEXT(pLabelName=ctypes.addressof(text))
+            self._device.fns.CmdBeginDebugUtilsLabelEXT(self.handle, ctypes.byref(info))
+
+    def end_label(self) -> None:
+        if "vkCmdEndDebugUtilsLabelEXT" in self._device.fns.names:
+            self._device.fns.CmdEndDebugUtilsLabelEXT(self.handle)
+
+
+class RawSubmission:
+    """A submission of recorded command buffers, its structs built once; only the counters change."""
+
+    __slots__ = ("_info", "_keep", "_signal", "_submit", "_wait", "_waits")
+
+    def __init__(self, device: RawDevice, commands: Sequence[int], semaphore: int, waits: Sequence[int] = ()) -> None:
+        buffers = (ctypes.c_void_p * len(commands))(*commands)
+        signals = (ctypes.c_uint64 * 1)(semaphore)
+        self._signal = (ctypes.c_uint64 * 1)()
+        wait_for = (ctypes.c_uint64 * max(1, len(waits)))(*waits)
+        self._waits = (ctypes.c_uint64 * max(1, len(waits)))()
+        stages = (ctypes.c_uint32 * max(1, len(waits)))(*[_STAGE_ALL] * len(waits))
+        timeline = s.TimelineSemaphoreSubmitInfo(
+            waitSemaphoreValueCount=len(waits),
+            pWaitSemaphoreValues=ctypes.addressof(self._waits),
+            signalSemaphoreValueCount=1,
+            pSignalSemaphoreValues=ctypes.addressof(self._signal),
+        )
+        info = s.SubmitInfo(
+            pNext=ctypes.addressof(timeline),
+            waitSemaphoreCount=len(waits),
+            pWaitSemaphores=ctypes.addressof(wait_for),
+            pWaitDstStageMask=ctypes.addressof(stages),
+            commandBufferCount=len(commands),
+            pCommandBuffers=ctypes.addressof(buffers),
+            signalSemaphoreCount=1,
+            pSignalSemaphores=ctypes.addressof(signals),
+        )
+        self._keep = (buffers, signals, wait_for, stages, timeline, info)
+        self._info = ctypes.addressof(info)
+        self._submit = device.fns.QueueSubmit
+
+    def submit(self, queue: int, value: int, waits: Sequence[int] = ()) -> None:
+        """Submits; the semaphore reaches `value` at the end. Callers hold the queue's lock."""
+        self._signal[0] = value
+        for i, wait in enumerate(waits):
+            self._waits[i] = wait
+        result = self._submit(queue, 1, self._info, 0)
+        if result < 0:
+            raise vk.error(result, "vkQueueSubmit")
+
+
+class RawWait:
+    """A wait on one timeline semaphore, its structs built once."""
+
+    __slots__ = ("_address", "_device", "_keep", "_value", "_wait")
+
+    def __init__(self, device: RawDevice, semaphore: int) -> None:
+        semaphores = (ctypes.c_uint64 * 1)(semaphore)
+        self._value = (ctypes.c_uint64 * 1)()
+        info = s.SemaphoreWaitInfo(
+            semaphoreCount=1, pSemaphores=ctypes.addressof(semaphores), pValues=ctypes.addressof(self._value)
+        )
+        self._keep = (semaphores, info)
+        self._address = ctypes.addressof(info)
+        self._device = device.handle
+        self._wait = device.fns.WaitSemaphores
+
+    def wait(self, value: int, nanoseconds: int) -> bool:
+        """Whether the semaphore reached `value` in time."""
+        self._value[0] = value
+        result = self._wait(self._device, self._address, nanoseconds)
+        if result < 0:
+            raise vk.error(result, "vkWaitSemaphores")
+        return result != vk.TIMEOUT

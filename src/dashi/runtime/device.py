@@ -1,0 +1,316 @@
+"""The interface that all three kinds of device share, and what they have in common.
+
+A `Device` makes arrays, binds kernels to arrays (`Step`), and turns steps into a `Program` that can be run again and
+again. Backends implement the few methods marked abstract.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from dashi import kernels
+from dashi.errors import ClosedError, DTypeError, FeatureError, InputError, LimitError, ShapeError
+from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, features
+from dashi.kernels.calls import resolve_call
+from dashi.runtime.array import Array, host_array
+from dashi.runtime.info import Barriers, DeviceInfo
+from dashi.types import DTYPES, Cost, DType, Shape, dtype
+from dashi.types import Array as HostArray
+
+
+class Waitable(Protocol):
+    """Submitted work."""
+
+    def wait(self, timeout: float | None = None) -> None: ...
+
+    @property
+    def done(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of one run in nanoseconds. `device` comes from timestamps on the device, None where there are none."""
+
+    wall: int
+    enqueue: int
+    wait: int
+    device: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A kernel bound to arrays: an operator ready to be recorded, as often as wanted."""
+
+    kernel: Kernel
+    call: Call
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    lowered: Any
+
+    @property
+    def cost(self) -> Cost:
+        return self.kernel.cost(self.call)
+
+
+class Program(ABC):
+    """Steps recorded once, to be submitted any number of times."""
+
+    def __init__(self, device: Device, steps: Sequence[Step], label: str) -> None:
+        self.device = device
+        self.steps = tuple(steps)
+        self.label = label
+        self.dispatches = 0
+        self.barriers = 0
+
+    @abstractmethod
+    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+        """Starts a run, after other work of this device, and returns at once."""
+
+    def run(self) -> None:
+        """Runs and waits."""
+        self.submit().wait()
+
+    def run_timed(self) -> Timing:
+        """Runs, waits, and says what took how long."""
+        start = time.perf_counter_ns()
+        ticket = self.submit()
+        submitted = time.perf_counter_ns()
+        ticket.wait()
+        end = time.perf_counter_ns()
+        return Timing(end - start, submitted - start, end - submitted, self.device_ns())
+
+    def device_ns(self) -> int | None:
+        """Time of the last run on the device's own clock (programs made with `timed=True`)."""
+        return None
+
+    @abstractmethod
+    def close(self) -> None:
+        """Frees what was recorded; waits for runs that are under way."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class Device(ABC):
+    """A place where kernels run. Use it in a `with` block: leaving closes it and frees everything that hangs off it."""
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.info = info
+        self._closed = False
+
+    # What backends implement
+
+    @abstractmethod
+    def _allocate(self, nbytes: int) -> Any:
+        """New storage."""
+
+    @abstractmethod
+    def write(self, array: Array, values: HostArray) -> None:
+        """Copies host values of the same shape and type into the array."""
+
+    @abstractmethod
+    def read(self, array: Array) -> HostArray:
+        """A copy of the array's bytes (as uint8), after all work submitted so far."""
+
+    @abstractmethod
+    def _lower(self, kernel: Kernel, call: Call, arrays: Mapping[str, Array]) -> Any:
+        """Whatever the backend needs to record the call."""
+
+    @abstractmethod
+    def program(
+        self,
+        steps: Sequence[Step],
+        *,
+        label: str = "",
+        barriers: Barriers = "auto",
+        timed: bool = False,
+        queue: int = 0,
+    ) -> Program:
+        """Records steps in order; each sees what those before it wrote. Programs of one queue run in the order of
+        their submission; between queues, `submit(after=...)` says what must come first."""
+
+    @abstractmethod
+    def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
+        """Starts a copy between arrays of equal shape and type."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Frees everything."""
+
+    # What they share
+
+    @property
+    def limits(self) -> Limits:
+        """What plans must respect on this device."""
+        return self.info.limits
+
+    def require_open(self) -> None:
+        if self._closed:
+            raise ClosedError(
+                f"the device {self.info.name!r} is closed.", "open it again with dashi.open(), or close it later."
+            )
+
+    def close(self) -> None:
+        """Frees everything that hangs off the device. Closing twice is harmless."""
+        if not self._closed:
+            self._close()
+            self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def empty(self, shape: int | Sequence[int], kind: Any = np.float32) -> Array:
+        """An array whose contents are undefined."""
+        self.require_open()
+        sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        if any(n < 0 for n in sizes):
+            raise ShapeError(f"a shape cannot be negative: {sizes}.", "give lengths of 0 or more.")
+        element = dtype(kind)
+        nbytes = math.prod(sizes) * element.size
+        if nbytes > self.limits.storage_range:
+            raise LimitError(
+                f"an array of {nbytes} bytes is larger than {self.info.name!r} can bind ({self.limits.storage_range}).",
+                "split it into smaller arrays, or choose another device.",
+            )
+        return Array(self, sizes, element, self._allocate(nbytes))
+
+    def array(self, values: Any) -> Array:
+        """A copy of host data (NumPy, DLPack, nested lists) on this device."""
+        self.require_open()
+        host = host_array(values)
+        made = self.empty(host.shape, host.dtype)
+        self.write(made, host)
+        return made
+
+    def copy(self, source: Array, target: Array, after: Iterable[Waitable] = ()) -> Waitable:
+        """Starts a copy from one array of this device to another, on the transfer queue where there is one, and
+        returns at once. `after` names the work that must be done first."""
+        for array in (source, target):
+            self._require_mine("copy", "an array", array)
+        if (source.shape, source.dtype) != (target.shape, target.dtype) or source is target:
+            raise ShapeError(
+                f"cannot copy {source!r} to {target!r}.", "copy between two arrays of one shape and element type."
+            )
+        return self._copy(source, target, after)
+
+    def bind(
+        self, kernel: str | Kernel, *inputs: Array, out: Array | Sequence[Array] | None = None, **scalars: Number
+    ) -> Step:
+        """A kernel bound to arrays of this device; outputs are made unless given."""
+        self.require_open()
+        found = kernels.get(kernel) if isinstance(kernel, str) else kernel
+        for operand, array in zip(found.inputs, inputs, strict=False):
+            self._require_mine(f"kernel {found.name!r}", operand.name, array)
+        variant = _variant(found, inputs)
+        call = resolve_call(found, variant, [a.shape for a in inputs], scalars, self.limits)
+        self._require_features(found, variant)
+        outputs = self._outputs(found, call, out)
+        _require_apart(found, inputs, outputs)
+        names = [o.name for o in (*found.inputs, *found.outputs)]
+        lowered = self._lower(found, call, dict(zip(names, (*inputs, *outputs), strict=True)))
+        return Step(found, call, inputs, outputs, lowered)
+
+    def run(
+        self, kernel: str | Kernel, *inputs: Any, out: Array | Sequence[Array] | None = None, **scalars: Number
+    ) -> Any:
+        """Runs a kernel once: host arrays are copied in, the output array (or a tuple of them) is returned."""
+        arrays = [a if isinstance(a, Array) else self.array(a) for a in inputs]
+        step = self.bind(kernel, *arrays, out=out, **scalars)
+        with self.program([step], label=step.kernel.name) as program:
+            program.run()
+        return step.outputs[0] if len(step.outputs) == 1 else step.outputs
+
+    def _require_mine(self, who: str, operand: str, array: Any) -> None:
+        if not isinstance(array, Array):
+            raise InputError(
+                f"{who}: {operand} is a {type(array).__name__}, not an array of this device.",
+                "pass it through device.array(...) first, or use device.run(...).",
+            )
+        if array.device is not self:
+            raise InputError(
+                f"{who}: {operand} lives on {array.device.info.name!r}, not here.",
+                "copy it over: device.array(other.numpy()).",
+            )
+
+    def _require_features(self, kernel: Kernel, variant: DType) -> None:
+        needed = frozenset[str]().union(*(features(kernel, s, variant.name) for s in kernel.shaders.values()))
+        missing = sorted(needed - self.info.features)
+        if missing:
+            raise FeatureError(
+                f"kernel {kernel.name!r} ({variant.name}) needs {', '.join(missing)}, which {self.info.name!r} lacks.",
+                "use another element type, or another device (`dashi devices list` shows features; cpu has them all).",
+            )
+
+    def _outputs(self, kernel: Kernel, call: Call, out: Array | Sequence[Array] | None) -> tuple[Array, ...]:
+        if out is None:
+            return tuple(self.empty(call.shapes[o.name], _kind(o, call.dtype).numpy) for o in kernel.outputs)
+        given = (out,) if isinstance(out, Array) else tuple(out)
+        if len(given) != len(kernel.outputs):
+            raise InputError(
+                f"kernel {kernel.name!r} has {len(kernel.outputs)} outputs, {len(given)} given.",
+                f"pass out=({', '.join(o.name for o in kernel.outputs)}).",
+            )
+        for operand, array in zip(kernel.outputs, given, strict=True):
+            self._require_mine(f"kernel {kernel.name!r}", operand.name, array)
+            _require_fit(kernel, operand, array, call.shapes[operand.name], _kind(operand, call.dtype))
+        return given
+
+
+def _kind(operand: Operand, variant: DType) -> DType:
+    return variant if operand.dtype == "T" else DTYPES[operand.dtype]
+
+
+def _variant(kernel: Kernel, inputs: Sequence[Array]) -> DType:
+    """The variant that the inputs ask for; all operands of type T must agree."""
+    chosen: tuple[str, DType] | None = None
+    for operand, array in zip(kernel.inputs, inputs, strict=False):
+        if operand.dtype == "T":
+            if chosen is not None and array.dtype != chosen[1]:
+                raise DTypeError(
+                    f"kernel {kernel.name!r}: {operand.name} is {array.dtype.numpy}, "
+                    f"but {chosen[0]} is {chosen[1].numpy}.",
+                    f"convert one of them, for instance {operand.name}.astype(np.{chosen[1].numpy}).",
+                )
+            chosen = chosen or (operand.name, array.dtype)
+        elif array.dtype.name != operand.dtype:
+            raise DTypeError(
+                f"kernel {kernel.name!r}: {operand.name} is {array.dtype.numpy}, "
+                f"but must be {DTYPES[operand.dtype].numpy}.",
+                f"convert it: {operand.name}.astype(np.{DTYPES[operand.dtype].numpy}).",
+            )
+    return chosen[1] if chosen is not None else DTYPES[kernel.dtypes[0]]
+
+
+def _require_fit(kernel: Kernel, operand: Operand, array: Array, shape: Shape, kind: DType) -> None:
+    if array.shape != shape:
+        raise ShapeError(
+            f"kernel {kernel.name!r}: {operand.name} must have shape {shape}, the array given has {array.shape}.",
+            "pass an array of that shape, or leave `out` away.",
+        )
+    if array.dtype != kind:
+        raise DTypeError(
+            f"kernel {kernel.name!r}: {operand.name} must be {kind.numpy}, the array given is {array.dtype.numpy}.",
+            "pass an array of that type, or leave `out` away.",
+        )
+
+
+def _require_apart(kernel: Kernel, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    """Outputs may share memory with inputs only where the kernel declares it."""
+    written: list[int] = [id(a.storage) for a in outputs]
+    shared = set(written) & {id(a.storage) for a in inputs}
+    if len(set(written)) < len(written) or (shared and not kernel.in_place):
+        raise InputError(f"kernel {kernel.name!r} cannot write over its own operands.", "pass another array as `out`.")

@@ -1,0 +1,129 @@
+"""Vulkan driver files: where they are, which are active, and NVIDIA drivers that come without one."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes.util
+import json
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_VARIABLES: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+_NVIDIA: Final = ("libGLX_nvidia.so.0", "libEGL_nvidia.so.0")
+_NVIDIA_FOLDERS: Final = ("/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib")
+
+
+@dataclass(frozen=True)
+class DriverFile:
+    """A driver manifest: its path, the library it names, and what is wrong with it, if anything."""
+
+    path: str
+    library: str
+    problem: str = ""
+
+
+def _folders() -> list[Path]:
+    home = Path.home()
+    data = [Path(p) for p in os.environ.get("XDG_DATA_DIRS", "/usr/local/share:/usr/share").split(":") if p]
+    config = [Path(p) for p in os.environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":") if p]
+    own = [
+        Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config"),
+        Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share"),
+    ]
+    places = [*own[:1], *config, Path("/etc"), *own[1:], *data]
+    if sys.platform == "darwin":
+        places += [Path("/opt/homebrew/etc"), Path("/opt/homebrew/share"), Path("/usr/local/etc")]
+    return [place / "vulkan" / "icd.d" for place in places]
+
+
+def _manifests() -> list[Path]:
+    for variable in _VARIABLES:
+        chosen = os.environ.get(variable)
+        if chosen:
+            return [Path(p) for p in chosen.split(os.pathsep) if p]
+    found: list[Path] = []
+    for folder in _folders():
+        with contextlib.suppress(OSError):
+            found += sorted(p for p in folder.iterdir() if p.suffix == ".json")
+    return list(dict.fromkeys(found))
+
+
+def _inspect(path: Path) -> DriverFile:
+    try:
+        data = json.loads(path.read_text())
+        library = str(data["ICD"]["library_path"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return DriverFile(str(path), "", f"not a driver file ({type(error).__name__}: {error})")
+    there = path.parent / library if library.startswith(".") else Path(library)
+    if ("/" in library and not there.exists()) or ("/" not in library and not _loadable(library)):
+        return DriverFile(str(path), library, "its library is not on this machine")
+    return DriverFile(str(path), library)
+
+
+def _loadable(library: str) -> bool:
+    stem = library.removeprefix("lib").split(".so")[0]
+    if ctypes.util.find_library(stem):
+        return True
+    folders = [
+        *os.environ.get("LD_LIBRARY_PATH", "").split(":"),
+        "/lib",
+        "/usr/lib",
+        "/usr/local/lib",
+        *_NVIDIA_FOLDERS,
+    ]
+    return any(folder and (Path(folder) / library).exists() for folder in folders)
+
+
+def driver_files() -> list[DriverFile]:
+    """The driver files that the Vulkan loader reads on this machine."""
+    return [_inspect(path) for path in _manifests()]
+
+
+def nvidia_without_file() -> str | None:
+    """The library of an NVIDIA driver that no driver file names (containers often have only libEGL_nvidia)."""
+    if sys.platform != "linux" or any(os.environ.get(v) for v in _VARIABLES):
+        return None
+    if any("nvidia" in f.library.lower() and not f.problem for f in driver_files()):
+        return None
+    for library in _NVIDIA:
+        for folder in (*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *_NVIDIA_FOLDERS):
+            if folder and (Path(folder) / library).exists():
+                return str(Path(folder) / library)
+    return None
+
+
+@contextlib.contextmanager
+def driver_environment(only: Sequence[str] | None = None) -> Iterator[None]:
+    """While it lasts, the loader sees these drivers alone: driver files, or libraries that come without one. By
+    default: what it finds by itself, and an NVIDIA driver that ships without a driver file."""
+    if only is None:
+        library = nvidia_without_file()
+        if library is None:
+            yield
+            return
+        only = [*(f.path for f in driver_files() if not f.problem), library]
+    with tempfile.TemporaryDirectory(prefix="dashi-driver-") as folder:
+        files = [p if p.endswith(".json") else _made_file(Path(folder) / f"{i}.json", p) for i, p in enumerate(only)]
+        # An empty list would mean: as if unset. A file that is not there means: none.
+        chosen = os.pathsep.join(files or [str(Path(folder) / "none.json")])
+        before = {variable: os.environ.get(variable) for variable in _VARIABLES}
+        # The loader reads the environment when the instance is made; older loaders know only the second name.
+        os.environ.update(dict.fromkeys(_VARIABLES, chosen))
+        try:
+            yield
+        finally:
+            for variable, value in before.items():
+                if value is None:
+                    del os.environ[variable]
+                else:
+                    os.environ[variable] = value
+
+
+def _made_file(path: Path, library: str) -> str:
+    content = {"file_format_version": "1.0.1", "ICD": {"library_path": library, "api_version": "1.3.0"}}
+    path.write_text(json.dumps(content))
+    return str(path)

@@ -1,0 +1,83 @@
+"""What is known of a device, as plain data: the same record for Vulkan, NumPy and null devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from dashi.kernels.abi import Limits
+
+DeviceType = Literal["discrete", "integrated", "virtual", "software", "other", "reference", "null"]
+
+Barriers = Literal["auto", "all", "none"]
+"""Where barriers go: at real hazards; before every dispatch; nowhere (diagnostic: results are then undefined)."""
+
+
+@dataclass(frozen=True)
+class Heap:
+    """A memory heap and its kinds of memory."""
+
+    size: int
+    device_local: bool
+
+
+@dataclass(frozen=True)
+class MemoryType:
+    """One memory type: its heap and its property flags."""
+
+    heap: int
+    device_local: bool
+    host_visible: bool
+    host_coherent: bool
+    host_cached: bool
+
+
+@dataclass(frozen=True)
+class QueueFamily:
+    """One queue family."""
+
+    count: int
+    compute: bool
+    transfer: bool
+    graphics: bool
+    timestamp_bits: int
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """Name, driver, features and limits of a device. `spec` opens it (`dashi.open(info.spec)`)."""
+
+    spec: str
+    name: str
+    type: DeviceType
+    driver: str = ""
+    driver_info: str = ""
+    driver_version: str = ""
+    api_version: str = ""
+    vendor_id: int = 0
+    device_id: int = 0
+    uuid: str = ""
+    features: frozenset[str] = frozenset()
+    extensions: frozenset[str] = frozenset()
+    limits: Limits = field(default_factory=Limits)
+    subgroup_size: int = 1
+    timestamp_ns: float = 0.0
+    max_allocation: int = 0
+    non_coherent_atom: int = 1
+    heaps: tuple[Heap, ...] = ()
+    memory_types: tuple[MemoryType, ...] = ()
+    queues: tuple[QueueFamily, ...] = ()
+    denormals: Mapping[str, bool] = field(default_factory=dict[str, bool])
+
+    @property
+    def is_hardware(self) -> bool:
+        """Whether work here runs on a GPU, not on the host's processor."""
+        return self.type in ("discrete", "integrated", "virtual")
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON-ready dictionary."""
+        data = asdict(self)
+        data["features"] = sorted(self.features)
+        data["extensions"] = sorted(self.extensions)
+        return data

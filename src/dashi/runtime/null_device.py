@@ -1,0 +1,90 @@
+"""The null device: plans and records everything, computes nothing. It runs the whole path to the device without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dashi.errors import NoResultError
+from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan, within_trips
+from dashi.kernels.build import load
+from dashi.runtime.array import Array
+from dashi.runtime.cpu_device import EVERY_FEATURE, Done
+from dashi.runtime.device import Device, Program, Step, Waitable
+from dashi.runtime.info import Barriers, DeviceInfo
+from dashi.types import Array as HostArray
+
+
+class NullProgram(Program):
+    """The recorded dispatches of its steps; running them does nothing but count."""
+
+    def __init__(self, device: Device, steps: Sequence[Step], label: str) -> None:
+        super().__init__(device, steps, label)
+        self.recorded: list[tuple[str, Dispatch]] = [(s.kernel.name, d) for s in steps for d in s.lowered.dispatches]
+        self.dispatches = len(self.recorded)
+        self.submissions = 0
+
+    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+        self.device.require_open()
+        self.submissions += 1
+        return Done()
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class NullDevice(Device):
+    """Accepts everything that a Vulkan device with Vulkan's guaranteed limits would."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__(
+            DeviceInfo(
+                spec="null",
+                name="null",
+                type="null",
+                driver="null",
+                features=EVERY_FEATURE,
+                limits=limits or Limits(invocations=256, storage_range=1 << 32),
+            )
+        )
+
+    def _allocate(self, nbytes: int) -> Any:
+        return _Nothing(nbytes)
+
+    def write(self, array: Array, values: HostArray) -> None:
+        """Forgets the values."""
+
+    def read(self, array: Array) -> HostArray:
+        raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:N for results.")
+
+    def _lower(self, kernel: Kernel, call: Call, arrays: Mapping[str, Array]) -> Plan:
+        plan = kernel.plan(call)
+        for dispatch in plan.dispatches:
+            load(kernel, dispatch.shader, call.dtype.name)
+            within_trips(kernel.name, dispatch, self.limits)
+        return plan
+
+    def program(
+        self,
+        steps: Sequence[Step],
+        *,
+        label: str = "",
+        barriers: Barriers = "auto",
+        timed: bool = False,
+        queue: int = 0,
+    ) -> Program:
+        self.require_open()
+        return NullProgram(self, steps, label)
+
+    def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
+        return Done()
+
+    def _close(self) -> None:
+        """Nothing to free."""
+
+
+class _Nothing:
+    """Storage that holds nothing."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes

@@ -1,0 +1,133 @@
+"""Compute pipelines: made once per binary and specialisation, with a cache on disk, and their descriptor sets."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dashi.runtime._vk_device import RawDevice, RawPipeline
+from dashi.runtime.info import DeviceInfo
+
+_SETS_PER_POOL: Final = 256
+_BUFFERS_PER_SET: Final = 6
+_DIGEST: Final = 32
+
+
+def cache_folder() -> Path:
+    """Where dashi keeps what it can rebuild: DASHI_CACHE_DIR, else the user's cache folder."""
+    chosen = os.environ.get("DASHI_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "dashi"
+
+
+def read_cache(path: Path) -> bytes:
+    """The cached bytes, or nothing if the file is missing or damaged."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return b""
+    body = data[_DIGEST:]
+    return body if hashlib.sha256(body).digest() == data[:_DIGEST] else b""
+
+
+def write_cache(path: Path, body: bytes) -> None:
+    """Writes atomically; a cache that cannot be written is not an error."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(body).digest() + body)
+            os.replace(name, path)
+        except OSError:
+            os.unlink(name)
+            raise
+
+
+@dataclass(frozen=True)
+class PoolSet:
+    """A descriptor set and the pool it came from."""
+
+    handle: int
+    pool: int
+
+
+class DescriptorSets:
+    """Descriptor sets from pools that grow as needed; thread-safe."""
+
+    def __init__(self, raw: RawDevice) -> None:
+        self._raw = raw
+        self._lock = threading.Lock()
+        self._room: dict[int, list[int]] = {}
+
+    def make(self, pipeline: RawPipeline, ranges: Sequence[tuple[int, int, int]]) -> PoolSet:
+        """A set whose binding i is ranges[i] = (buffer, offset, bytes)."""
+        needed = len(ranges)
+        with self._lock:
+            pool = next((p for p, (sets, buffers) in self._room.items() if sets and buffers >= needed), None)
+            if pool is None:
+                buffers = max(needed, _SETS_PER_POOL * _BUFFERS_PER_SET)
+                pool = self._raw.create_descriptor_pool(_SETS_PER_POOL, buffers)
+                self._room[pool] = [_SETS_PER_POOL, buffers]
+            made = PoolSet(self._raw.allocate_set(pool, pipeline.set_layout), pool)
+            self._room[pool][0] -= 1
+            self._room[pool][1] -= needed
+        self._raw.write_set(made.handle, ranges)
+        return made
+
+    def free(self, made: PoolSet, buffers: int) -> None:
+        with self._lock:
+            self._raw.free_set(made.pool, made.handle)
+            self._room[made.pool][0] += 1
+            self._room[made.pool][1] += buffers
+
+    def close(self) -> None:
+        for pool in self._room:
+            self._raw.destroy("DescriptorPool", pool)
+        self._room.clear()
+
+
+class Pipelines:
+    """The pipelines of a device, by the digest of their binary and their specialisation; thread-safe."""
+
+    def __init__(self, raw: RawDevice, info: DeviceInfo) -> None:
+        self._raw = raw
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, tuple[int, ...]], RawPipeline] = {}
+        self._file = cache_folder() / "pipelines" / f"{info.vendor_id:x}-{info.device_id:x}-{info.uuid}.bin"
+        self._start = read_cache(self._file)
+        self._cache = raw.create_pipeline_cache(self._start)
+
+    def get(self, digest: str, code: bytes, buffers: int, push_bytes: int, spec: tuple[int, ...]) -> RawPipeline:
+        """The pipeline for a binary, made at most once."""
+        key = (digest, spec)
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = self._raw.create_pipeline(code, buffers, push_bytes, spec, self._cache)
+            return self._made[key]
+
+    def clear(self) -> None:
+        """Destroys all pipelines; nothing may be using them."""
+        with self._lock:
+            for made in self._made.values():
+                self._raw.destroy("Pipeline", made.pipeline)
+                self._raw.destroy("PipelineLayout", made.layout)
+                self._raw.destroy("DescriptorSetLayout", made.set_layout)
+            self._made.clear()
+
+    def close(self) -> None:
+        """Destroys the pipelines and saves the driver's cache if it grew."""
+        self.clear()
+        data = self._raw.pipeline_cache_data(self._cache)
+        if data and data != self._start:
+            write_cache(self._file, data)
+        self._raw.destroy("PipelineCache", self._cache)

@@ -1,0 +1,228 @@
+"""Looking at drivers from a child process, so that one which crashes or hangs takes nobody with it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+
+from dashi.errors import DashiError, KernelError
+from dashi.kernels.abi import Limits
+from dashi.runtime import _vk as vk
+from dashi.runtime import _vk_instance as raw
+from dashi.runtime.drivers import driver_environment, driver_files, nvidia_without_file
+from dashi.runtime.info import DeviceInfo, Heap, MemoryType, QueueFamily
+from dashi.runtime.instance import Instance
+from dashi.runtime.pipeline import cache_folder, read_cache, write_cache
+
+TIMEOUT: Final = 60.0
+_INSIDE: Final = "DASHI_PROBE"
+_STARTED: Final = "started\n"
+_CHILD: Final = "from dashi.runtime.probe import child; child()"
+_log = logging.getLogger("dashi")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a child process found with one driver (or, where `driver` is empty, with all that the loader finds).
+
+    `unsafe`: it crashed or hung, and would have taken this process with it. `computed` says of each device, by its
+    spec, what went wrong when a kernel was tried on it: nothing, if the text is empty.
+    """
+
+    driver: str = ""
+    devices: tuple[DeviceInfo, ...] = ()
+    problem: str = ""
+    fix: str = ""
+    unsafe: bool = False
+    loader: str = ""
+    loader_version: str = ""
+    layers: tuple[str, ...] = ()
+    computed: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def validation(self) -> bool:
+        """Whether the validation layers are installed."""
+        return raw.VALIDATION_LAYER in self.layers
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON-ready dictionary."""
+        return {**asdict(self), "devices": [d.as_json() for d in self.devices]}
+
+
+def probe(driver: str = "", timeout: float = TIMEOUT, *, compute: bool = False) -> Probe:
+    """Looks at one driver file (or library), or at all; with `compute`, also runs a kernel on each of its devices."""
+    command = [sys.executable, "-c", _CHILD, driver, "compute" if compute else "look"]
+    package = str(Path(__file__).parents[2])
+    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, _INSIDE: "1", "PYTHONPATH": os.pathsep.join(paths)}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Probe(driver, problem=f"did not answer within {timeout:g} s", unsafe=True)
+    except OSError as error:
+        return Probe(driver, problem=f"could not be probed: {error}")
+    output = done.stdout.decode(errors="replace")
+    said = (done.stderr.decode(errors="replace").strip().splitlines() or [""])[-1]
+    if not output.startswith(_STARTED):
+        return Probe(driver, problem=f"could not be probed: {said or f'exit code {done.returncode}'}")
+    if done.returncode:
+        return Probe(driver, problem=_ending(done.returncode, said), unsafe=True)
+    return _report(driver, json.loads(output.removeprefix(_STARTED)))
+
+
+def probe_all(timeout: float = TIMEOUT, *, compute: bool = False) -> list[Probe]:
+    """One probe per driver, so that a bad one does not hide the others."""
+    # Each child keeps a core busy for a moment; two at a time is as fast as it gets on a small machine.
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda driver: probe(driver, timeout, compute=compute), drivers()))
+    _remember(found)
+    return found
+
+
+def drivers() -> list[str]:
+    """The drivers of this machine: the driver files that can be read, and the library of one that has no file."""
+    library = nvidia_without_file()
+    return [*(f.path for f in driver_files() if not f.problem), *([library] if library else [])]
+
+
+def safe_drivers(timeout: float = TIMEOUT) -> list[str] | None:
+    """The drivers that neither crash nor hang, or None where all are well and nothing need be left out.
+
+    Tried once in a child process, then remembered on disk until a driver changes; `dashi doctor` tries again.
+    """
+    # A program packed into one file is its own interpreter: starting it again would start the program.
+    if os.environ.get(_INSIDE) or not sys.executable or getattr(sys, "frozen", False):
+        return None
+    known = read_cache(_memory())
+    if known:
+        verdict: dict[str, Any] = json.loads(known)
+    elif not drivers() or not probe(timeout=timeout).unsafe:
+        _remember(())
+        return None
+    else:
+        verdict = _verdict(probe_all(timeout))
+    for driver, problem in verdict["bad"].items():
+        _log.warning("the Vulkan driver %s is left out: it %s; `dashi doctor` tries it again", driver, problem)
+    return verdict["good"]
+
+
+def _memory() -> Path:
+    """The file that remembers the verdict on the present drivers; its name changes when one of them does."""
+    marks = [(name, _mark(name), library, _mark(library)) for name, library in _named()]
+    digest = hashlib.sha256(repr(marks).encode()).hexdigest()
+    return cache_folder() / "probes" / f"drivers-{digest[:32]}.bin"
+
+
+def _named() -> list[tuple[str, str]]:
+    library = nvidia_without_file()
+    return [*((f.path, f.library) for f in driver_files()), *([(library, library)] if library else [])]
+
+
+def _mark(path: str) -> tuple[int, int]:
+    with contextlib.suppress(OSError):
+        found = Path(path).stat()
+        return found.st_size, found.st_mtime_ns
+    return 0, 0
+
+
+def _remember(found: Sequence[Probe]) -> None:
+    write_cache(_memory(), json.dumps(_verdict(found)).encode())
+
+
+def _verdict(found: Sequence[Probe]) -> dict[str, Any]:
+    bad = {p.driver: p.problem for p in found if p.unsafe}
+    return {"good": [p.driver for p in found if not p.unsafe] if bad else None, "bad": bad}
+
+
+def _ending(code: int, said: str) -> str:
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return f"crashed with {signal.Signals(-code).name}"
+        return f"crashed with signal {-code}"
+    return f"ended the process with exit code {code}" + (f" ({said})" if said else "")
+
+
+def _report(driver: str, data: dict[str, Any]) -> Probe:
+    devices = tuple(_info(d) for d in data.pop("devices"))
+    return Probe(driver, devices, layers=tuple(data.pop("layers")), **data)
+
+
+def _info(data: dict[str, Any]) -> DeviceInfo:
+    """The inverse of `DeviceInfo.as_json`."""
+    parts: dict[str, Any] = {
+        "features": frozenset(data["features"]),
+        "extensions": frozenset(data["extensions"]),
+        "limits": Limits(**data["limits"]),
+        "heaps": tuple(Heap(**heap) for heap in data["heaps"]),
+        "memory_types": tuple(MemoryType(**kind) for kind in data["memory_types"]),
+        "queues": tuple(QueueFamily(**family) for family in data["queues"]),
+    }
+    return DeviceInfo(**{**data, **parts})
+
+
+def child() -> None:
+    """What runs in the child process: looks, and answers on its stdout."""
+    driver, what = sys.argv[1:3]
+    # Drivers write to stdout as they like: they get stderr instead, and the answer goes out alone.
+    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    answer.write(_STARTED)
+    answer.flush()
+    with driver_environment([driver]) if driver else contextlib.nullcontext():
+        found = _look(compute=what == "compute")
+    answer.write(json.dumps(found))
+    answer.close()
+
+
+def _look(*, compute: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"devices": [], "layers": [], "computed": {}}
+    try:
+        library, found["loader"] = vk.load_loader()
+        base = vk.global_functions(library)
+        found["loader_version"] = raw.version_text(raw.loader_version(base))
+        found["layers"] = raw.layer_names(base)
+        instance = Instance(validation=False)
+        try:
+            infos = [info for _, info in instance.devices()]
+        finally:
+            instance.close()
+    except DashiError as error:
+        return {**found, "problem": error.what, "fix": error.fix}
+    found["devices"] = [info.as_json() for info in infos]
+    if compute:
+        found["computed"] = {info.spec: _computes(info.spec) for info in infos}
+    return found
+
+
+def _computes(spec: str) -> str:
+    """Nothing, if a small kernel gives the right bits on this device; otherwise what went wrong."""
+    from dashi.runtime.select import open_device
+
+    x = np.arange(1000, dtype=np.float32)
+    try:
+        with open_device(spec, timeout=TIMEOUT, validation=False) as device:
+            result = device.run("add", x, x[::-1].copy()).numpy()
+    except KernelError:
+        return ""  # a kernel without its binary is no fault of the device, and is reported as what it is
+    except DashiError as error:
+        return error.what
+    return "" if np.array_equal(cast("Any", result), np.full(1000, 999, np.float32)) else "gives wrong results"

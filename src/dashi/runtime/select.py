@@ -1,0 +1,86 @@
+"""Choosing a device: `auto`, `cpu`, `null`, `vulkan:0` or `vulkan:part-of-name`, everywhere the same."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from dashi.errors import DashiError, DeviceNotFoundError
+from dashi.runtime.cpu_device import CpuDevice, cpu_info
+from dashi.runtime.device import Device
+from dashi.runtime.info import DeviceInfo
+from dashi.runtime.instance import Instance, find
+from dashi.runtime.null_device import NullDevice
+from dashi.runtime.probe import safe_drivers
+from dashi.runtime.vulkan_device import VulkanDevice
+
+_ORDER: Final = ("discrete", "virtual", "integrated", "other", "software")
+_TIMEOUT: Final = 600.0
+_log = logging.getLogger("dashi")
+
+
+def open_device(
+    device: str = "auto", *, timeout: float = _TIMEOUT, validation: bool | None = None, queues: int = 1
+) -> Device:
+    """Opens a device. `auto` takes the best there is and says which; nothing else ever falls back.
+
+    `timeout` is the longest that one wait may last, in seconds; `validation` switches Vulkan's validation layers on
+    (default: the environment variable DASHI_VALIDATION); `queues` is how many compute queues to open.
+    """
+    if device == "cpu":
+        return CpuDevice()
+    if device == "null":
+        return NullDevice()
+    if device == "auto":
+        return _best(timeout, validation, queues)
+    if not device.startswith("vulkan:") or device == "vulkan:":
+        raise DeviceNotFoundError(
+            f"{device!r} is not a device.", "write auto, cpu, null, vulkan:0 or vulkan:part-of-name."
+        )
+    instance = Instance(validation, safe_drivers())
+    try:
+        handle, info = find(instance, device.removeprefix("vulkan:"))
+        return VulkanDevice(instance, handle, info, timeout, queues)
+    except BaseException:
+        instance.close()
+        raise
+
+
+def _best(timeout: float, validation: bool | None, queues: int) -> Device:
+    try:
+        instance = Instance(validation, safe_drivers())
+    except DashiError as error:
+        _log.warning("auto: no Vulkan here (%s), so NumPy computes", error.what)
+        return CpuDevice()
+    try:
+        found = sorted(instance.devices(), key=lambda pair: _ORDER.index(rank(pair[1])))
+        if found:
+            chosen = VulkanDevice(instance, *found[0], timeout, queues)
+            _log.info("auto: %s (%s)", chosen.info.name, chosen.info.type)
+            return chosen
+    except BaseException:
+        instance.close()
+        raise
+    instance.close()
+    _log.warning("auto: no Vulkan device here, so NumPy computes")
+    return CpuDevice()
+
+
+def list_devices() -> list[DeviceInfo]:
+    """Every device of this machine: Vulkan's in the order of their numbers, then `cpu` and `null`."""
+    found: list[DeviceInfo] = []
+    try:
+        instance = Instance(validation=False, drivers=safe_drivers())
+    except DashiError as error:
+        _log.warning("no Vulkan here: %s `dashi doctor` says more", error.what)
+    else:
+        try:
+            found = [info for _, info in instance.devices()]
+        finally:
+            instance.close()
+    return [*found, cpu_info(), NullDevice().info]
+
+
+def rank(info: DeviceInfo) -> str:
+    """The class by which `auto` prefers devices."""
+    return info.type if info.type in _ORDER else "other"

@@ -1,0 +1,79 @@
+"""Data types and costs: the leaves that every other part may import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dashi.errors import DTypeError
+
+Shape = tuple[int, ...]
+Array = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class DType:
+    """A storable element type: its short name, NumPy type, GLSL type and features."""
+
+    name: str
+    numpy: np.dtype[np.generic]
+    glsl: str
+    word: str
+    features: frozenset[str] = frozenset()
+
+    @property
+    def size(self) -> int:
+        """Bytes per element."""
+        return self.numpy.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        return self.numpy.kind == "f"
+
+
+# `word` is the integer type of the same size: kernels that only move data use it, so that no driver touches the bits.
+# fp64 needs int64 because the portable maths works on the bits of doubles.
+_ALL: Final = (
+    DType("f32", np.dtype(np.float32), "float", "uint"),
+    DType("f64", np.dtype(np.float64), "double", "uvec2", frozenset({"fp64", "int64"})),
+    DType("u32", np.dtype(np.uint32), "uint", "uint"),
+    DType("i32", np.dtype(np.int32), "int", "uint"),
+    DType("u64", np.dtype(np.uint64), "uint64_t", "uvec2", frozenset({"int64"})),
+    DType("i64", np.dtype(np.int64), "int64_t", "uvec2", frozenset({"int64"})),
+)
+DTYPES: Final[dict[str, DType]] = {d.name: d for d in _ALL}
+_BY_NUMPY: Final[dict[np.dtype[np.generic], DType]] = {d.numpy: d for d in _ALL}
+
+
+def dtype(of: str | npt.DTypeLike) -> DType:
+    """The DType for a short name ("f32"), a NumPy dtype or anything NumPy understands."""
+    if isinstance(of, str) and of in DTYPES:
+        return DTYPES[of]
+    try:
+        found = _BY_NUMPY.get(np.dtype(of))
+    except TypeError:
+        found = None
+    if found is None:
+        raise DTypeError(
+            f"dashi has no element type {of!r}.",
+            f"convert to one of {', '.join(str(d.numpy) for d in _ALL)}, for instance with .astype(np.float32).",
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a piece of work costs, counted, not measured. Costs add."""
+
+    flops: int = 0
+    bytes: int = 0
+    dispatches: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.flops + other.flops, self.bytes + other.bytes, self.dispatches + other.dispatches)
+
+    def __mul__(self, times: int) -> Cost:
+        return Cost(self.flops * times, self.bytes * times, self.dispatches * times)
