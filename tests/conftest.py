@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
+
+from dashi.errors import DeviceError
+from dashi.runtime import Device, open_device
+from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime.vulkan_device import VulkanDevice
 
 # Time limits per example would measure the machine's load, not the code.
 hypothesis.settings.register_profile("dashi", deadline=None, max_examples=50)
@@ -21,3 +27,51 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="dashi-tests-")
         os.environ["DASHI_CACHE_DIR"] = folder.name
         config.add_cleanup(folder.cleanup)
+
+
+def _open_vulkan() -> VulkanDevice:
+    try:
+        device = open_device("vulkan:0")
+    except DeviceError as error:
+        # On the machines that guard main a missing driver must not pass for a green run.
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no Vulkan here: {error.what}")
+    assert isinstance(device, VulkanDevice)
+    return device
+
+
+@pytest.fixture(scope="session")
+def vulkan_session() -> Iterator[VulkanDevice]:
+    with _open_vulkan() as device:
+        yield device
+        messages = device.instance.messages
+    assert not messages
+
+
+@pytest.fixture
+def vulkan(vulkan_session: VulkanDevice) -> Iterator[VulkanDevice]:
+    """The first Vulkan device; a message of the validation layers fails the test."""
+    yield vulkan_session
+    messages = list(vulkan_session.instance.messages)
+    vulkan_session.instance.messages.clear()
+    assert not messages
+
+
+@pytest.fixture
+def fresh_vulkan() -> Iterator[VulkanDevice]:
+    """A Vulkan device of the test's own, which it may close or spoil."""
+    device = _open_vulkan()
+    yield device
+    device.close()
+    assert not device.instance.messages
+
+
+@pytest.fixture(params=["cpu", "vulkan"])
+def device(request: pytest.FixtureRequest) -> Iterator[Device]:
+    """Every device that computes."""
+    if request.param == "cpu":
+        with CpuDevice() as cpu:
+            yield cpu
+    else:
+        yield request.getfixturevalue("vulkan")

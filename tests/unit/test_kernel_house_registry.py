@@ -63,9 +63,7 @@ def test_only_the_kernel_asked_for_is_imported(tmp_path: Path) -> None:
     assert Registry(tmp_path).get("good").folder == good
     with pytest.raises(AbiError) as error:
         Registry(tmp_path).get("bad")
-    assert str(error.value) == (
-        f"{bad / 'kernel.py'} does not import: RuntimeError: imported. Fix: correct the file."
-    )
+    assert str(error.value) == (f"{bad / 'kernel.py'} does not import: RuntimeError: imported. Fix: correct the file.")
 
 
 def test_an_unknown_name_gets_its_neighbours() -> None:
@@ -75,9 +73,7 @@ def test_an_unknown_name_gets_its_neighbours() -> None:
     assert error.value.fix.startswith("did you mean axpy")
     with pytest.raises(KernelNotFoundError) as error:
         Registry().get("qqqqqqqq")
-    assert str(error.value) == (
-        "there is no kernel 'qqqqqqqq'. Fix: `dashi kernels list` names them all."
-    )
+    assert str(error.value) == ("there is no kernel 'qqqqqqqq'. Fix: `dashi kernels list` names them all.")
 
 
 def test_an_alias_finds_its_kernel(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +55,7 @@ def spread(
     return canon((rng.standard_normal(shape) * 2.0 ** rng.uniform(low, high, shape)).astype(kind))
 
 
-def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+def same_bits(a: npt.ArrayLike, b: npt.ArrayLike) -> bool:
     return np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dashi.cli.options import Json, example
-from dashi.cli.output import console, print_json, size
+from dashi.cli.output import new_table, print_json, print_table, size
 
 if TYPE_CHECKING:
     from dashi.runtime.info import DeviceInfo
@@ -37,15 +37,11 @@ def list_devices(json: Json = False) -> None:
         files = [asdict(f) for f in driver_files()]
         print_json({"devices": [d.as_json() for d in found], "driver_files": files})
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("--device", "name", "type", "driver", "API", "features", "memory"):
-        table.add_column(heading, overflow="fold", no_wrap=heading == "--device")
+    table = new_table("--device", "name", "type", "driver", "API", "features", "memory")
     for info in found:
         driver = f"{info.driver} {info.driver_info or info.driver_version}".strip()
         table.add_row(info.spec, info.name, info.type, driver, info.api_version, _features(info), memory(info))
-    console().print(table)
+    print_table(table)
 
 
 def _features(info: DeviceInfo) -> str:

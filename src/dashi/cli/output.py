@@ -10,6 +10,7 @@ from dashi.errors import DashiError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 def print_json(document: Any) -> None:
@@ -37,6 +38,24 @@ def console() -> Console:
     if sys.stdout.isatty():
         return Console(highlight=False)
     return Console(width=4096, highlight=False, color_system=None)
+
+
+def print_table(table: Table) -> None:
+    """A table on stdout, without spaces at the ends of lines."""
+    where = console()
+    with where.capture() as captured:
+        where.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def new_table(*headings: str) -> Table:
+    """An empty table in the house's style: no lines, columns that fold; headings that are all empty are not shown."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(headings))
+    for position, heading in enumerate(headings):
+        table.add_column(heading, overflow="fold", no_wrap=position == 0)
+    return table
 
 
 def size(nbytes: int) -> str:

@@ -77,7 +77,7 @@ def measure(function: Measured, form: Format, samples: int, seed: int) -> Row:
     """Measure one function in one precision."""
     rng = np.random.default_rng(seed)
     random = [portable.canon(_random(function, form, samples, rng)) for _ in range(function.arguments)]
-    hard = portable.canon(_hard(form))
+    hard = portable.canon(hard_arguments(form))
     fixed = [hard] + [rng.permutation(hard) for _ in range(function.arguments - 1)]
     with np.errstate(all="ignore"):
         got = getattr(portable, function.name)(*random)
@@ -118,7 +118,7 @@ def _random(function: Measured, form: Format, samples: int, rng: np.random.Gener
     return np.concatenate(parts)
 
 
-def _hard(form: Format) -> Floats:
+def hard_arguments(form: Format) -> Floats:
     """The neighbourhood of every point where a formula changes, and the floats nearest to multiples of pi/2."""
     tiny = 2.0**form.tiny_exponent
     points = [tiny, 1, 2, 4, 0.5, 0.75, 1.5, np.pi / 4, np.pi / 2, np.log(2) / 2, np.log(2), 9.01, 19.06, 88.0, 709.0]

@@ -39,7 +39,7 @@ def digest128(data: Data) -> Words:
     """The first 128 bits of the BLAKE3 digest of the bytes (an array's in C order), as four little-endian words."""
     octets = _octets(data)
     chunks = max(1, -(-octets.size // CHUNK))
-    nodes = _chunk_values(octets, chunks)
+    nodes = _all_chunk_values(octets, chunks)
     while nodes.shape[1] > 1:
         nodes = _parent_values(nodes)
     return nodes[:4, 0].copy()
@@ -51,16 +51,16 @@ def _octets(data: Data) -> npt.NDArray[np.uint8]:
     return np.frombuffer(memoryview(data).cast("B"), np.uint8)
 
 
-def _chunk_values(octets: npt.NDArray[np.uint8], chunks: int) -> Words:
+def _all_chunk_values(octets: npt.NDArray[np.uint8], chunks: int) -> Words:
     """The chaining value of every chunk, one per column."""
     values = np.empty((8, chunks), np.uint32)
     for first in range(0, chunks, _LANES):
         part = octets[first * CHUNK : (first + _LANES) * CHUNK]
-        values[:, first : first + _LANES] = _batch(part, first, chunks == 1)
+        values[:, first : first + _LANES] = chunk_values(part, first, chunks == 1)
     return values
 
 
-def _batch(octets: npt.NDArray[np.uint8], first: int, root: bool) -> Words:
+def chunk_values(octets: npt.NDArray[np.uint8], first: int, root: bool) -> Words:
     """Chaining values of consecutive chunks, of which the last may be short."""
     lanes = max(1, -(-octets.size // CHUNK))
     last = octets.size - (lanes - 1) * CHUNK

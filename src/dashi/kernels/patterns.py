@@ -17,8 +17,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from dashi.kernels.abi import (
-    Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader, StreamDefaults, groups_for,
-)  # fmt: skip
+    Binding,
+    Call,
+    Case,
+    Dispatch,
+    Kernel,
+    Number,
+    Operand,
+    Plan,
+    Scalar,
+    Shader,
+    StreamDefaults,
+    groups_for,
+)
 from dashi.types import Array, Cost, Shape
 
 LOCAL: Final = 256

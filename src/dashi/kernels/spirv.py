@@ -101,10 +101,7 @@ def parse(data: bytes) -> Module:
     if not 1 <= bound <= 4 * len(words):
         raise refused(f"its id bound is {bound}, absurd for {len(words)} words")
     module = Module(version, generator, bound, tuple(_instructions(words, bound)))
-    for instruction in module.instructions:
-        for number in instruction.used():
-            if number not in module.defined:
-                raise refused(f"{instruction.name} at word {instruction.at} uses id {number}, which nothing defines")
+    _check_uses(module)
     return module
 
 
@@ -120,6 +117,20 @@ def text(words: tuple[int, ...]) -> bytes:
 def refused(why: str) -> SpirvError:
     """The error for a module that cannot be accepted."""
     return SpirvError(f"the SPIR-V module is refused: {why}.", _REBUILD)
+
+
+def _check_uses(module: Module) -> None:
+    seen: set[int] = set()
+    for instruction in module.instructions:
+        # Types and constants are built from earlier ones; a circle among them would have no end.
+        earlier = instruction.info.name.startswith(("Type", "Constant", "SpecConstant"))
+        for number in instruction.used():
+            if number not in module.defined:
+                raise refused(f"{instruction.name} at word {instruction.at} uses id {number}, which nothing defines")
+            if earlier and number not in seen:
+                raise refused(f"{instruction.name} at word {instruction.at} uses id {number} before it is made")
+        if instruction.result is not None:
+            seen.add(instruction.result)
 
 
 def _words(data: bytes) -> tuple[int, ...]:

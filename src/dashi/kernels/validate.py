@@ -238,7 +238,9 @@ def _check_dispatch(kernel: Kernel, call: Call, plan: Plan, dispatch: Dispatch) 
     for name, binding in zip(dispatch.buffers, shader.buffers, strict=True):
         if name in inputs and binding.access != "read":
             raise _broken(kernel, f"writes its input {name} in a {where}", "write to an output or to scratch.")
-        if _width(kernel, call, plan, name) != _size(binding.dtype, call.dtype):
+        # Any buffer may be read as its 32-bit words, which is how bits are hashed and moved.
+        words = binding.dtype == "u32" and binding.access == "read"
+        if _width(kernel, call, plan, name) != _size(binding.dtype, call.dtype) and not words:
             raise _broken(
                 kernel, f"binds {name} to {binding.name} of another element size in a {where}", "make the dtypes agree."
             )

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from dashi.runtime.info import DeviceInfo, Heap, MemoryType, QueueFamily
 from dashi.runtime.instance import Instance
 from dashi.runtime.pipeline import cache_folder, read_cache, write_cache
 
+What = Literal["loader", "look", "compute"]
 TIMEOUT: Final = 60.0
 _INSIDE: Final = "DASHI_PROBE"
 _STARTED: Final = "started\n"
@@ -36,13 +37,12 @@ _log = logging.getLogger("dashi")
 
 @dataclass(frozen=True)
 class Probe:
-    """What a child process found with one driver (or, where `driver` is empty, with all that the loader finds).
+    """What a child process found.
 
-    `unsafe`: it crashed or hung, and would have taken this process with it. `computed` says of each device, by its
+    `unsafe`: a driver crashed or hung, and would have taken this process with it. `computed` says of each device, by its
     spec, what went wrong when a kernel was tried on it: nothing, if the text is empty.
     """
 
-    driver: str = ""
     devices: tuple[DeviceInfo, ...] = ()
     problem: str = ""
     fix: str = ""
@@ -62,34 +62,35 @@ class Probe:
         return {**asdict(self), "devices": [d.as_json() for d in self.devices]}
 
 
-def probe(driver: str = "", timeout: float = TIMEOUT, *, compute: bool = False) -> Probe:
-    """Looks at one driver file (or library), or at all; with `compute`, also runs a kernel on each of its devices."""
-    command = [sys.executable, "-c", _CHILD, driver, "compute" if compute else "look"]
-    package = str(Path(__file__).parents[2])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+def probe(what: What = "look", drivers: Sequence[str] | None = None, timeout: float = TIMEOUT) -> Probe:
+    """Looks from a child process: at the `loader` alone, at the devices of these drivers (`look`; None means all that
+    the loader finds), or also at whether a kernel runs on each of them (`compute`)."""
+    command = [sys.executable, "-c", _CHILD, what, json.dumps(drivers if drivers is None else list(drivers))]
+    paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, _INSIDE: "1", "PYTHONPATH": os.pathsep.join(paths)}
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False
         )
     except subprocess.TimeoutExpired:
-        return Probe(driver, problem=f"did not answer within {timeout:g} s", unsafe=True)
+        return Probe(problem=f"did not answer within {timeout:g} s", unsafe=True)
     except OSError as error:
-        return Probe(driver, problem=f"could not be probed: {error}")
+        return Probe(problem=f"could not be probed: {error}")
     output = done.stdout.decode(errors="replace")
     said = (done.stderr.decode(errors="replace").strip().splitlines() or [""])[-1]
     if not output.startswith(_STARTED):
-        return Probe(driver, problem=f"could not be probed: {said or f'exit code {done.returncode}'}")
+        return Probe(problem=f"could not be probed: {said or f'exit code {done.returncode}'}")
     if done.returncode:
-        return Probe(driver, problem=_ending(done.returncode, said), unsafe=True)
-    return _report(driver, json.loads(output.removeprefix(_STARTED)))
+        return Probe(problem=_ending(done.returncode, said), unsafe=True)
+    return _report(json.loads(output.removeprefix(_STARTED)))
 
 
-def probe_all(timeout: float = TIMEOUT, *, compute: bool = False) -> list[Probe]:
-    """One probe per driver, so that a bad one does not hide the others."""
+def probe_each(timeout: float = TIMEOUT) -> dict[str, Probe]:
+    """One probe per driver, so that a bad one does not hide the others; the verdict is remembered."""
+    names = drivers()
     # Each child keeps a core busy for a moment; two at a time is as fast as it gets on a small machine.
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda driver: probe(driver, timeout, compute=compute), drivers()))
+        found = dict(zip(names, pool.map(lambda driver: probe("look", [driver], timeout), names), strict=True))
     _remember(found)
     return found
 
@@ -111,11 +112,11 @@ def safe_drivers(timeout: float = TIMEOUT) -> list[str] | None:
     known = read_cache(_memory())
     if known:
         verdict: dict[str, Any] = json.loads(known)
-    elif not drivers() or not probe(timeout=timeout).unsafe:
-        _remember(())
+    elif not drivers() or not probe("look", None, timeout).unsafe:
+        _remember({})
         return None
     else:
-        verdict = _verdict(probe_all(timeout))
+        verdict = _verdict(probe_each(timeout))
     for driver, problem in verdict["bad"].items():
         _log.warning("the Vulkan driver %s is left out: it %s; `dashi doctor` tries it again", driver, problem)
     return verdict["good"]
@@ -140,13 +141,13 @@ def _mark(path: str) -> tuple[int, int]:
     return 0, 0
 
 
-def _remember(found: Sequence[Probe]) -> None:
+def _remember(found: Mapping[str, Probe]) -> None:
     write_cache(_memory(), json.dumps(_verdict(found)).encode())
 
 
-def _verdict(found: Sequence[Probe]) -> dict[str, Any]:
-    bad = {p.driver: p.problem for p in found if p.unsafe}
-    return {"good": [p.driver for p in found if not p.unsafe] if bad else None, "bad": bad}
+def _verdict(found: Mapping[str, Probe]) -> dict[str, Any]:
+    bad = {driver: p.problem for driver, p in found.items() if p.unsafe}
+    return {"good": [driver for driver in found if driver not in bad] if bad else None, "bad": bad}
 
 
 def _ending(code: int, said: str) -> str:
@@ -157,9 +158,9 @@ def _ending(code: int, said: str) -> str:
     return f"ended the process with exit code {code}" + (f" ({said})" if said else "")
 
 
-def _report(driver: str, data: dict[str, Any]) -> Probe:
+def _report(data: dict[str, Any]) -> Probe:
     devices = tuple(_info(d) for d in data.pop("devices"))
-    return Probe(driver, devices, layers=tuple(data.pop("layers")), **data)
+    return Probe(devices, layers=tuple(data.pop("layers")), **data)
 
 
 def _info(data: dict[str, Any]) -> DeviceInfo:
@@ -177,7 +178,7 @@ def _info(data: dict[str, Any]) -> DeviceInfo:
 
 def child() -> None:
     """What runs in the child process: looks, and answers on its stdout."""
-    driver, what = sys.argv[1:3]
+    what, drivers = sys.argv[1], json.loads(sys.argv[2])
     # Drivers write to stdout as they like: they get stderr instead, and the answer goes out alone.
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -187,19 +188,21 @@ def child() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answer.write(_STARTED)
     answer.flush()
-    with driver_environment([driver]) if driver else contextlib.nullcontext():
-        found = _look(compute=what == "compute")
+    with driver_environment(drivers):
+        found = _look(cast("What", what))
     answer.write(json.dumps(found))
     answer.close()
 
 
-def _look(*, compute: bool) -> dict[str, Any]:
+def _look(what: What) -> dict[str, Any]:
     found: dict[str, Any] = {"devices": [], "layers": [], "computed": {}}
     try:
         library, found["loader"] = vk.load_loader()
         base = vk.global_functions(library)
         found["loader_version"] = raw.version_text(raw.loader_version(base))
         found["layers"] = raw.layer_names(base)
+        if what == "loader":
+            return found
         instance = Instance(validation=False)
         try:
             infos = [info for _, info in instance.devices()]
@@ -208,7 +211,7 @@ def _look(*, compute: bool) -> dict[str, Any]:
     except DashiError as error:
         return {**found, "problem": error.what, "fix": error.fix}
     found["devices"] = [info.as_json() for info in infos]
-    if compute:
+    if what == "compute":
         found["computed"] = {info.spec: _computes(info.spec) for info in infos}
     return found
 

@@ -7,7 +7,7 @@ const float F32_LN2_HIGH = 0.693145751953125;  // trailing zeros: exact times an
 const float F32_LN2_LOW = 1.428606765330187e-06;
 
 // e^x = (high + low) * 2^k for x in the range of exp: x = k ln 2 + r, the reduction kept in two parts.
-void exp_parts(float x, out float high, out float low, out int k) {
+void p_exp_parts(float x, out float high, out float low, out int k) {
     x = abs(x) < 1.4901161193847656e-08 ? 0.0 : x;
     float t = x * 1.4426950216293335 + 12582912.0;
     k = int(floatBitsToUint(t)) - 0x4b400000;
@@ -28,7 +28,7 @@ void exp_parts(float x, out float high, out float low, out int k) {
 }
 
 // value * 2^k for positive normal values: 0 below the threshold, infinity above the range.
-float scale_by(float value, int k) {
+float p_scale_by(float value, int k) {
     uint bits = floatBitsToUint(value);
     int exponent = int(bits >> 23) + k;
     bits += uint(k) << 23;
@@ -36,7 +36,7 @@ float scale_by(float value, int k) {
     return uintBitsToFloat(exponent > 254 ? F32_INF : bits);
 }
 
-float power_of_two_f32(int k) {
+float p_power_of_two_f32(int k) {
     return uintBitsToFloat(uint(k + 127) << 23);
 }
 
@@ -45,12 +45,12 @@ float p_exp(float x) {
     float y = x > 89.0 ? 89.0 : (x < -71.0 ? -71.0 : x);
     float high, low;
     int k;
-    exp_parts(y, high, low, k);
-    return is_nan_bits(x) ? x : scale_by(high, k);
+    p_exp_parts(y, high, low, k);
+    return is_nan_bits(x) ? x : p_scale_by(high, k);
 }
 
-// log(1 + f) = f - (half - small) for f in [-1/4, 1/2], with half = f^2 / 2 and s = f / (2 + f).
-void log_rest(float f, out float square, out float small) {
+// log(1 + f) = f - (square - small) for f in [-1/4, 1/2], with square = f^2 / 2 and s = f / (2 + f).
+void p_log_rest(float f, out float square, out float small) {
     float d = 2.0 + f;
     float r = (0.10670556873083115 * d + -0.6802480220794678) * d + 1.4342728853225708;
     r = r + r * (1.0 - d * r);
@@ -71,7 +71,7 @@ float p_log(float x) {
     float f = uintBitsToFloat((bits & 0x7fffffu) | ((127u - upper) << 23)) - 1.0;
     float k = float(int(bits >> 23) - 127 + int(upper));
     float square, small;
-    log_rest(f, square, small);
+    p_log_rest(f, square, small);
     float rest = square - (small + k * F32_LN2_LOW);
     uint result = floatBitsToUint(canon(k * F32_LN2_HIGH - (rest - f)));
     result = bits == F32_INF ? F32_INF : result;
@@ -80,19 +80,19 @@ float p_log(float x) {
 }
 
 // 1 - q with q = 2 / (e^2y + 1): q is cut to half a significand, so that its remainder is exact.
-float tanh_large(float y) {
+float p_tanh_large(float y) {
     float high, low;
     int k;
-    exp_parts(2.0 * y, high, low, k);
-    float power = power_of_two_f32(k);
+    p_exp_parts(2.0 * y, high, low, k);
+    float power = p_power_of_two_f32(k);
     high *= power;
     low *= power;
     float d = high + 1.0;
     float rest = (1.0 - (d - high)) + low;
     uint bits = floatBitsToUint(d);
     int exponent = int(bits >> 23) - 127;
-    float r = near_reciprocal(uintBitsToFloat((bits & 0x7fffffu) | 0x3f800000u));
-    r *= power_of_two_f32(-exponent);
+    float r = p_near_reciprocal(uintBitsToFloat((bits & 0x7fffffu) | 0x3f800000u));
+    r *= p_power_of_two_f32(-exponent);
     float q = uintBitsToFloat(floatBitsToUint(2.0 * r) & 0xfffff000u);
     float head = uintBitsToFloat(bits & 0xfffff000u);
     float remainder = ((2.0 - q * head) - q * (d - head)) - q * rest;
@@ -105,7 +105,7 @@ float p_tanh(float x) {
     float size = abs(x);
     float result = x;
     if (size >= 0.5) {
-        result = tanh_large(size < 10.0 ? size : 10.0);
+        result = p_tanh_large(size < 10.0 ? size : 10.0);
         result = x < 0.0 ? -result : result;
     } else if (size >= 0.0001220703125) {
         float z = x * x;
@@ -126,16 +126,16 @@ float p_softplus(float x) {
     y = y > -71.0 ? y : -71.0;
     float high, low;
     int k;
-    exp_parts(y, high, low, k);
-    float plain = scale_by(high, k);
+    p_exp_parts(y, high, low, k);
+    float plain = p_scale_by(high, k);
     bool far = plain < 1.4901161193847656e-08;
-    float power = power_of_two_f32(far ? 0 : k);
+    float power = p_power_of_two_f32(far ? 0 : k);
     float u = high * power;
     bool upper = u >= 0.5;
     float f = upper ? 0.5 * (u - 1.0) : u;
     f = far ? 0.0 : f;
     float square, small;
-    log_rest(f, square, small);
+    p_log_rest(f, square, small);
     float tail = (low * power) * ((1.0 - u) + 0.5 * (u * u));
     small = (small + tail) - square;
     small = upper ? f + (small + F32_LN2_LOW) : small;

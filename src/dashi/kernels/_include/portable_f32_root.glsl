@@ -5,7 +5,7 @@
 #define PORTABLE_F32_ROOT_GLSL
 
 // About 1/d on [1, 2): minimax quadratic (relative error 1/99), then Newton.
-float near_reciprocal(float d) {
+float p_near_reciprocal(float d) {
     float r = (0.3232323229312897 * d + -1.454545497894287) * d + 2.1212120056152344;
     r = r + r * (1.0 - d * r);
     r = r + r * (1.0 - d * r);
@@ -13,7 +13,7 @@ float near_reciprocal(float d) {
 }
 
 // About 1/sqrt(m) on [1, 4): integer seed (relative error 1/29), then Newton.
-float near_rsqrt(float m) {
+float p_near_rsqrt(float m) {
     float y = uintBitsToFloat(0x5f375a86u - (floatBitsToUint(m) >> 1));
     float h = 0.5 * m;
     y = y + y * (0.5 - (h * y) * y);
@@ -33,7 +33,7 @@ float p_divide(float a, float b) {
     bool less = n < d;
     int exponent = int(top >> 23) - int(bottom >> 23) + (less ? 126 : 127);
     float value = uintBitsToFloat(n + (less ? 0x3f800000u : 0x3f000000u));
-    value *= near_reciprocal(uintBitsToFloat(d + 0x3f000000u));
+    value *= p_near_reciprocal(uintBitsToFloat(d + 0x3f000000u));
     uint q = floatBitsToUint(value) - 0x3f000000u;
     int rest = int((n << (less ? 24 : 23)) - q * d);
     int unit = int(d);
@@ -57,7 +57,7 @@ float p_reciprocal(float x) {
 }
 
 // x = m * 4^half with m in [1, 4), as the bits of m.
-uint split_even(uint bits, out int half_exponent) {
+uint p_split_even(uint bits, out int half_exponent) {
     int exponent = int(bits >> 23);
     int even = 128 - (exponent & 1);
     half_exponent = (exponent - even) >> 1;
@@ -67,9 +67,9 @@ uint split_even(uint bits, out int half_exponent) {
 float p_sqrt(float x) {
     uint given = floatBitsToUint(canon(x));
     int half_exponent;
-    uint m = split_even(given & 0x7fffffffu, half_exponent);
+    uint m = p_split_even(given & 0x7fffffffu, half_exponent);
     float value = uintBitsToFloat(m);
-    uint s = floatBitsToUint(value * near_rsqrt(value)) - 0x3f000000u;
+    uint s = floatBitsToUint(value * p_near_rsqrt(value)) - 0x3f000000u;
     uint scaled = ((m & 0x7fffffu) | 0x800000u) << (23 + int(m >> 23) - 127);
     int rest = int(scaled - s * s);
     int twice = int(s + s);
@@ -87,8 +87,8 @@ float p_sqrt(float x) {
 float p_rsqrt(float x) {
     uint given = floatBitsToUint(canon(x));
     int half_exponent;
-    uint m = split_even(given & 0x7fffffffu, half_exponent);
-    uint bits = floatBitsToUint(near_rsqrt(uintBitsToFloat(m))) - (uint(half_exponent) << 23);
+    uint m = p_split_even(given & 0x7fffffffu, half_exponent);
+    uint bits = floatBitsToUint(p_near_rsqrt(uintBitsToFloat(m))) - (uint(half_exponent) << 23);
     bits = given == F32_INF ? 0u : bits;
     bits = given == 0u ? F32_INF : bits;
     return uintBitsToFloat(given > F32_INF ? F32_NAN : bits);

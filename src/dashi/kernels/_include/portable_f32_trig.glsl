@@ -4,12 +4,12 @@
 #define PORTABLE_F32_TRIG_GLSL
 
 // The upper word of (high:low) << offset, offset in 0..31.
-uint funnel(uint high, uint low, uint offset) {
+uint p_funnel(uint high, uint low, uint offset) {
     return (high << offset) | ((low >> 1) >> (31u - offset));
 }
 
 // size = quadrant * pi/2 + (r + low), |r| <= pi/4. Three words of 2/pi, from the bit that weighs 4 quarter turns.
-void reduce_turns(float size, out float r, out float low, out uint quadrant) {
+void p_reduce_turns(float size, out float r, out float low, out uint quadrant) {
     const uint two_over_pi[8] = uint[8](
         0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu
     );
@@ -27,12 +27,12 @@ void reduce_turns(float size, out float r, out float low, out uint quadrant) {
     uint w1 = two_over_pi[first + 1u];
     uint w2 = two_over_pi[first + 2u];
     uint p0, p1, p2, carry1, carry2;
-    umulExtended(m, funnel(w2, two_over_pi[first + 3u], offset), carry2, p2);
-    umulExtended(m, funnel(w1, w2, offset), carry1, p1);
+    umulExtended(m, p_funnel(w2, two_over_pi[first + 3u], offset), carry2, p2);
+    umulExtended(m, p_funnel(w1, w2, offset), carry1, p1);
     p1 += carry2;
-    p0 = m * funnel(two_over_pi[first], w1, offset) + carry1 + (p1 < carry2 ? 1u : 0u);
-    uint f0 = funnel(p0, p1, 2u);
-    uint f1 = funnel(p1, p2, 2u);
+    p0 = m * p_funnel(two_over_pi[first], w1, offset) + carry1 + (p1 < carry2 ? 1u : 0u);
+    uint f0 = p_funnel(p0, p1, 2u);
+    uint f1 = p_funnel(p1, p2, 2u);
     uint f2 = p2 << 2;
     bool negative = (f0 >> 31) != 0u;
     quadrant = (p0 >> 30) + (negative ? 1u : 0u);
@@ -57,7 +57,7 @@ void reduce_turns(float size, out float r, out float low, out uint quadrant) {
     low = negative ? -low : low;
 }
 
-float sine_near(float r, float low) {
+float p_sine_near(float r, float low) {
     float z = r * r;
     float p = 2.7249895993008977e-06;
     p = p * z + -0.00019840087043121457;
@@ -66,7 +66,7 @@ float sine_near(float r, float low) {
     return r + ((r * z) * p + low * (1.0 - 0.5 * z));
 }
 
-float cosine_near(float r, float low) {
+float p_cosine_near(float r, float low) {
     float z = r * r;
     float p = 2.454791683703661e-05;
     p = p * z + -0.001388830249197781;
@@ -77,19 +77,19 @@ float cosine_near(float r, float low) {
 }
 
 // sin (first = 0) or cos (first = 1) of size >= 0.
-float wave(float size, uint first) {
+float p_wave(float size, uint first) {
     float r, low;
     uint quadrant;
-    reduce_turns(size, r, low, quadrant);
+    p_reduce_turns(size, r, low, quadrant);
     quadrant += first;
-    float result = (quadrant & 1u) != 0u ? cosine_near(r, low) : sine_near(r, low);
+    float result = (quadrant & 1u) != 0u ? p_cosine_near(r, low) : p_sine_near(r, low);
     return (quadrant & 2u) != 0u ? -result : result;
 }
 
 float p_sin(float x) {
     uint bits = floatBitsToUint(canon(x));
     float size = uintBitsToFloat(bits & 0x7fffffffu);
-    float result = wave(size < 0.0001220703125 ? 0.0 : size, 0u);
+    float result = p_wave(size < 0.0001220703125 ? 0.0 : size, 0u);
     result = size < 0.0001220703125 ? size : result;
     result = bits > 0x7fffffffu ? -result : result;
     return (bits & 0x7fffffffu) >= F32_INF ? uintBitsToFloat(F32_NAN) : canon(result);
@@ -98,7 +98,7 @@ float p_sin(float x) {
 float p_cos(float x) {
     uint bits = floatBitsToUint(canon(x)) & 0x7fffffffu;
     float size = uintBitsToFloat(bits);
-    float result = wave(size < 0.0001220703125 ? 0.0 : size, 1u);
+    float result = p_wave(size < 0.0001220703125 ? 0.0 : size, 1u);
     return bits >= F32_INF ? uintBitsToFloat(F32_NAN) : canon(result);
 }
 

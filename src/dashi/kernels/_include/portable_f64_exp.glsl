@@ -7,7 +7,7 @@ const double F64_LN2_HIGH = 0.6931471805592082lf;  // trailing zeros: exact time
 const double F64_LN2_LOW = 7.371002565167799e-13lf;
 
 // e^x = (high + low) * 2^k for x in the range of exp: x = k ln 2 + r, the reduction kept in two parts.
-void exp_parts(double x, out double high, out double low, out int k) {
+void p_exp_parts(double x, out double high, out double low, out int k) {
     x = abs(x) < 2.7755575615628914e-17lf ? 0.0lf : x;
     double t = x * 1.4426950408889634lf + 6755399441055744.0lf;
     k = int(unpackDouble2x32(t).x);
@@ -33,7 +33,7 @@ void exp_parts(double x, out double high, out double low, out int k) {
 }
 
 // value * 2^k for positive normal values: 0 below the threshold, infinity above the range.
-double scale_by(double value, int k) {
+double p_scale_by(double value, int k) {
     uint64_t bits = doubleBitsToUint64(value);
     int exponent = int(bits >> 52) + k;
     bits += uint64_t(k) << 52;
@@ -41,7 +41,7 @@ double scale_by(double value, int k) {
     return uint64BitsToDouble(exponent > 2046 ? F64_INF : bits);
 }
 
-double power_of_two_f64(int k) {
+double p_power_of_two_f64(int k) {
     return uint64BitsToDouble(uint64_t(k + 1023) << 52);
 }
 
@@ -50,12 +50,12 @@ double p_exp(double x) {
     double y = x > 711.0lf ? 711.0lf : (x < -673.0lf ? -673.0lf : x);
     double high, low;
     int k;
-    exp_parts(y, high, low, k);
-    return is_nan_bits(x) ? x : scale_by(high, k);
+    p_exp_parts(y, high, low, k);
+    return is_nan_bits(x) ? x : p_scale_by(high, k);
 }
 
-// log(1 + f) = f - (half - small) for f in [-1/4, 1/2], with half = f^2 / 2 and s = f / (2 + f).
-void log_rest(double f, out double square, out double small) {
+// log(1 + f) = f - (square - small) for f in [-1/4, 1/2], with square = f^2 / 2 and s = f / (2 + f).
+void p_log_rest(double f, out double square, out double small) {
     double d = 2.0lf + f;
     double r = (0.10670556973896733lf * d + -0.6802480070859167lf) * d + 1.4342729119991664lf;
     r = r + r * (1.0lf - d * r);
@@ -81,7 +81,7 @@ double p_log(double x) {
     double f = uint64BitsToDouble((bits & 0xffffffffffffful) | ((1023ul - upper) << 52)) - 1.0lf;
     double k = double(int(bits >> 52) - 1023 + int(upper));
     double square, small;
-    log_rest(f, square, small);
+    p_log_rest(f, square, small);
     double rest = square - (small + k * F64_LN2_LOW);
     uint64_t result = doubleBitsToUint64(canon(k * F64_LN2_HIGH - (rest - f)));
     result = bits == F64_INF ? F64_INF : result;
@@ -90,19 +90,19 @@ double p_log(double x) {
 }
 
 // 1 - q with q = 2 / (e^2y + 1): q is cut to half a significand, so that its remainder is exact.
-double tanh_large(double y) {
+double p_tanh_large(double y) {
     double high, low;
     int k;
-    exp_parts(2.0lf * y, high, low, k);
-    double power = power_of_two_f64(k);
+    p_exp_parts(2.0lf * y, high, low, k);
+    double power = p_power_of_two_f64(k);
     high *= power;
     low *= power;
     double d = high + 1.0lf;
     double rest = (1.0lf - (d - high)) + low;
     uint64_t bits = doubleBitsToUint64(d);
     int exponent = int(bits >> 52) - 1023;
-    double r = near_reciprocal(uint64BitsToDouble((bits & 0xffffffffffffful) | 0x3ff0000000000000ul));
-    r *= power_of_two_f64(-exponent);
+    double r = p_near_reciprocal(uint64BitsToDouble((bits & 0xffffffffffffful) | 0x3ff0000000000000ul));
+    r *= p_power_of_two_f64(-exponent);
     double q = uint64BitsToDouble(doubleBitsToUint64(2.0lf * r) & 0xfffffffff8000000ul);
     double head = uint64BitsToDouble(bits & 0xfffffffff8000000ul);
     double remainder = ((2.0lf - q * head) - q * (d - head)) - q * rest;
@@ -115,7 +115,7 @@ double p_tanh(double x) {
     double size = abs(x);
     double result = x;
     if (size >= 0.5lf) {
-        result = tanh_large(size < 20.0lf ? size : 20.0lf);
+        result = p_tanh_large(size < 20.0lf ? size : 20.0lf);
         result = x < 0.0lf ? -result : result;
     } else if (size >= 3.725290298461914e-09lf) {
         double z = x * x;
@@ -142,16 +142,16 @@ double p_softplus(double x) {
     y = y > -673.0lf ? y : -673.0lf;
     double high, low;
     int k;
-    exp_parts(y, high, low, k);
-    double plain = scale_by(high, k);
+    p_exp_parts(y, high, low, k);
+    double plain = p_scale_by(high, k);
     bool far = plain < 2.7755575615628914e-17lf;
-    double power = power_of_two_f64(far ? 0 : k);
+    double power = p_power_of_two_f64(far ? 0 : k);
     double u = high * power;
     bool upper = u >= 0.5lf;
     double f = upper ? 0.5lf * (u - 1.0lf) : u;
     f = far ? 0.0lf : f;
     double square, small;
-    log_rest(f, square, small);
+    p_log_rest(f, square, small);
     double tail = (low * power) * ((1.0lf - u) + 0.5lf * (u * u));
     small = (small + tail) - square;
     small = upper ? f + (small + F64_LN2_LOW) : small;

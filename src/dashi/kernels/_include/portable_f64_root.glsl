@@ -5,7 +5,7 @@
 #define PORTABLE_F64_ROOT_GLSL
 
 // About 1/d on [1, 2): minimax quadratic (relative error 1/99), then Newton.
-double near_reciprocal(double d) {
+double p_near_reciprocal(double d) {
     double r = (0.32323232323232326lf * d + -1.4545454545454546lf) * d + 2.121212121212121lf;
     r = r + r * (1.0lf - d * r);
     r = r + r * (1.0lf - d * r);
@@ -14,7 +14,7 @@ double near_reciprocal(double d) {
 }
 
 // About 1/sqrt(m) on [1, 4): integer seed (relative error 1/29), then Newton.
-double near_rsqrt(double m) {
+double p_near_rsqrt(double m) {
     double y = uint64BitsToDouble(0x5fe6eb50c7b537a9ul - (doubleBitsToUint64(m) >> 1));
     double h = 0.5lf * m;
     y = y + y * (0.5lf - (h * y) * y);
@@ -35,7 +35,7 @@ double p_divide(double a, double b) {
     bool less = n < d;
     int exponent = int(top >> 52) - int(bottom >> 52) + (less ? 1022 : 1023);
     double value = uint64BitsToDouble(n + (less ? 0x3ff0000000000000ul : 0x3fe0000000000000ul));
-    value *= near_reciprocal(uint64BitsToDouble(d + 0x3fe0000000000000ul));
+    value *= p_near_reciprocal(uint64BitsToDouble(d + 0x3fe0000000000000ul));
     uint64_t q = doubleBitsToUint64(value) - 0x3fe0000000000000ul;
     int64_t rest = int64_t((n << (less ? 53 : 52)) - q * d);
     int64_t unit = int64_t(d);
@@ -59,7 +59,7 @@ double p_reciprocal(double x) {
 }
 
 // x = m * 4^half with m in [1, 4), as the bits of m.
-uint64_t split_even(uint64_t bits, out int half_exponent) {
+uint64_t p_split_even(uint64_t bits, out int half_exponent) {
     int exponent = int(bits >> 52);
     int even = 1024 - (exponent & 1);
     half_exponent = (exponent - even) >> 1;
@@ -69,9 +69,9 @@ uint64_t split_even(uint64_t bits, out int half_exponent) {
 double p_sqrt(double x) {
     uint64_t given = doubleBitsToUint64(canon(x));
     int half_exponent;
-    uint64_t m = split_even(given & 0x7ffffffffffffffful, half_exponent);
+    uint64_t m = p_split_even(given & 0x7ffffffffffffffful, half_exponent);
     double value = uint64BitsToDouble(m);
-    uint64_t s = doubleBitsToUint64(value * near_rsqrt(value)) - 0x3fe0000000000000ul;
+    uint64_t s = doubleBitsToUint64(value * p_near_rsqrt(value)) - 0x3fe0000000000000ul;
     uint64_t scaled = ((m & 0xffffffffffffful) | 0x10000000000000ul) << (52 + int(m >> 52) - 1023);
     int64_t rest = int64_t(scaled - s * s);
     int64_t twice = int64_t(s + s);
@@ -89,8 +89,8 @@ double p_sqrt(double x) {
 double p_rsqrt(double x) {
     uint64_t given = doubleBitsToUint64(canon(x));
     int half_exponent;
-    uint64_t m = split_even(given & 0x7ffffffffffffffful, half_exponent);
-    uint64_t bits = doubleBitsToUint64(near_rsqrt(uint64BitsToDouble(m))) - (uint64_t(half_exponent) << 52);
+    uint64_t m = p_split_even(given & 0x7ffffffffffffffful, half_exponent);
+    uint64_t bits = doubleBitsToUint64(p_near_rsqrt(uint64BitsToDouble(m))) - (uint64_t(half_exponent) << 52);
     bits = given == F64_INF ? 0ul : bits;
     bits = given == 0ul ? F64_INF : bits;
     return uint64BitsToDouble(given > F64_INF ? F64_NAN : bits);

@@ -9,29 +9,9 @@
 // and has the push constants n, tiles, stride (u32) and a workgroup of 256 x 1 x 1. A sum starts from +0, so that
 // joining +0 after the end changes nothing; a maximum starts from the lowest key.
 
-const uint RUN = 64u;
-const uint STAGED_RUNS = 128u / ACC_BYTES;  // 8 KiB: small enough that many workgroups fit on a multiprocessor
-const uint ROUNDS = RUN / STAGED_RUNS;
+#include "stage64.glsl"
 
-shared ACC staged[STAGED_RUNS * RUN];
 shared ACC run_values[RUN];
-
-// Where element k of a run lies: turned by the run's number, so that neither rows nor columns meet in one bank.
-uint staged_at(uint run, uint k) {
-    return run * RUN + (k ^ run);
-}
-
-// Elements of the runs of one round, read side by side by the whole workgroup.
-void stage(uint start) {
-    for (uint e = gl_LocalInvocationIndex; e < STAGED_RUNS * RUN; e += 256u) {
-        uint i = start + e;
-        ACC value = none();
-        if (i < n) {
-            value = load(i);
-        }
-        staged[staged_at(e / RUN, e % RUN)] = value;
-    }
-}
 
 ACC join_run(uint run) {
     ACC total = none();

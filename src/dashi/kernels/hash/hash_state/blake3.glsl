@@ -1,5 +1,6 @@
-// The compression function of BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, 2020, section 2.2). Rounds and
-// message order are written out, so that every index is a constant and state and message stay in registers.
+// The compression function of BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, 2020, section 2.2). Rounds,
+// message order and short loops are written out, so that every index is a constant and the words stay in registers.
+const uint LOCAL = gl_WorkGroupSize.x;
 const uint BLOCK = 64u;
 const uint CHUNK_START = 1u;
 const uint CHUNK_END = 2u;
@@ -8,6 +9,9 @@ const uint ROOT = 8u;
 const uint IV[8] = uint[8](
     0x6A09E667u, 0xBB67AE85u, 0x3C6EF372u, 0xA54FF53Au, 0x510E527Fu, 0x9B05688Cu, 0x1F83D9ABu, 0x5BE0CD19u
 );
+
+#define FOR8(DO) DO(0u) DO(1u) DO(2u) DO(3u) DO(4u) DO(5u) DO(6u) DO(7u)
+#define FOR16(DO) FOR8(DO) DO(8u) DO(9u) DO(10u) DO(11u) DO(12u) DO(13u) DO(14u) DO(15u)
 
 uint rotate_right(uint x, int by) {
     return (x >> by) | (x << (32 - by));

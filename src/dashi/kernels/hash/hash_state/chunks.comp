@@ -8,9 +8,6 @@ uint fetch(uint index) {
     return index < words ? data[index] : 0u;
 }
 
-#define EACH(DO) \
-    DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
-
 void main() {
     const uint STEP = LOCAL / 16u;
     uint lane = gl_LocalInvocationID.x;
@@ -24,15 +21,15 @@ void main() {
     uint m[16];
     for (uint block = 0u; block < blocks; block++) {
         // All loads before all stores, so that they are under way together.
-#define FETCH(i) m[i] = fetch(source + i##u * STEP * 256u);
-        EACH(FETCH)
+#define FETCH(i) m[i] = fetch(source + i * STEP * 256u);
+        FOR16(FETCH)
         source += 16u;
         barrier();
-#define STORE(i) stage[target + i##u * STEP * ROW] = m[i];
-        EACH(STORE)
+#define STORE(i) stage[target + i * STEP * ROW] = m[i];
+        FOR16(STORE)
         barrier();
-#define TAKE(i) m[i] = stage[lane * ROW + i##u];
-        EACH(TAKE)
+#define TAKE(i) m[i] = stage[lane * ROW + i];
+        FOR16(TAKE)
         if (chunk < chunks && block <= last) {
             uint flags = (block == 0u ? CHUNK_START : 0u) | (block == last ? CHUNK_END : 0u);
             flags |= block == last && chunks == 1u ? ROOT : 0u;
@@ -41,8 +38,8 @@ void main() {
     }
     if (chunk < chunks) {
         // The root is the digest, of which four words are kept.
-        for (uint i = 0u; i < (chunks == 1u ? 4u : 8u); i++) {
-            values[chunk * 8u + i] = value[i];
-        }
+        uint kept = chunks == 1u ? 4u : 8u;
+#define KEEP(i) if (i < kept) values[chunk * 8u + i] = value[i];
+        FOR8(KEEP)
     }
 }

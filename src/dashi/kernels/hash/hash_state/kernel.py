@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.blake3 import BLOCK, CHUNK, digest128
 from dashi.types import Array, Cost
 
@@ -16,16 +16,14 @@ SHADERS: Final = {
     "chunks": Shader(
         buffers=(Binding("data", "u32"), Binding("values", "u32", "write")),
         push=(Scalar("words", "u32"), Scalar("chunks", "u32"), Scalar("tail", "u32"), Scalar("blocks", "u32")),
-        spec=(Spec("LOCAL", LOCAL),),
-        local=("LOCAL", 1, 1),
+        local=(LOCAL, 1, 1),
         file="chunks.comp",
         includes=("blake3.glsl",),
     ),
     "parents": Shader(
         buffers=(Binding("children", "u32"), Binding("parents", "u32", "write")),
         push=(Scalar("nodes", "u32"),),
-        spec=(Spec("LOCAL", LOCAL),),
-        local=("LOCAL", 1, 1),
+        local=(LOCAL, 1, 1),
         file="parents.comp",
         includes=("blake3.glsl",),
     ),
@@ -49,11 +47,11 @@ def plan(call: Call) -> Plan:
     counts = levels(chunks)
     names = [*(f"level{i}" for i in range(len(counts))), "result"]
     push = {"words": size // 4, "chunks": chunks, "tail": tail, "blocks": blocks}
-    dispatches = [Dispatch("chunks", ("x", names[0]), push, (-(-chunks // LOCAL), 1, 1), blocks + 8)]
+    dispatches = [Dispatch("chunks", ("x", names[0]), push, (-(-chunks // LOCAL), 1, 1), blocks)]
     for count, below, above in zip(counts, names, names[1:], strict=False):
         groups = -(-count // FAN)
-        # Sixteen trips to load, at most eight levels, each with two short loops of eight.
-        dispatches.append(Dispatch("parents", (below, above), {"nodes": count}, (groups, 1, 1), 16 + 8 * 17))
+        # Sixteen trips to load the nodes, then at most eight levels.
+        dispatches.append(Dispatch("parents", (below, above), {"nodes": count}, (groups, 1, 1), 16 + 8))
     scratch = {name: ("u32", 8 * count) for name, count in zip(names, counts, strict=False)}
     return Plan(tuple(dispatches), scratch)
 

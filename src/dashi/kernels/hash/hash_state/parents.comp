@@ -16,22 +16,18 @@ void main() {
         uint left = 2u * lane * ROW;
         if (2u * lane + 1u < count) {
             uint m[16];
-            for (uint i = 0u; i < 8u; i++) {
-                m[i] = stage[left + i];
-                m[8u + i] = stage[left + ROW + i];
-            }
+#define PAIR(i) m[i] = stage[left + i]; m[8u + i] = stage[left + ROW + i];
+            FOR8(PAIR)
             compress(value, m, 0u, BLOCK, PARENT | (count == 2u && nodes <= 2u * LOCAL ? ROOT : 0u));
         } else if (2u * lane < count) {
-            for (uint i = 0u; i < 8u; i++) {
-                value[i] = stage[left + i];
-            }
+#define CARRY(i) value[i] = stage[left + i];
+            FOR8(CARRY)
         }
         barrier();
         count = (count + 1u) / 2u;
         if (lane < count) {
-            for (uint i = 0u; i < 8u; i++) {
-                stage[lane * ROW + i] = value[i];
-            }
+#define RAISE(i) stage[lane * ROW + i] = value[i];
+            FOR8(RAISE)
         }
         barrier();
     }

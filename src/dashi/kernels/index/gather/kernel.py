@@ -9,9 +9,10 @@ LOCAL = 256
 
 
 def reference(x: Array, index: Array) -> Array:
-    inside = index < x.size
+    places = index.astype(np.int64)
+    inside = places < x.size
     result = np.zeros(index.shape, x.dtype)
-    result[inside] = x[index[inside].astype(np.int64)]
+    result[inside] = x[places[inside]]
     return result
 
 

@@ -13,9 +13,10 @@ LOCAL = 256
 
 
 def reference(base: Array, index: Array, values: Array) -> Array:
+    places = index.astype(np.int64)
+    inside = places < base.size
     owner = np.zeros(base.size, np.int64)
-    inside = index < base.size
-    np.maximum.at(owner, index[inside].astype(np.int64), np.flatnonzero(inside) + 1)
+    np.maximum.at(owner, places[inside], np.flatnonzero(inside) + 1)
     result = base.copy()
     claimed = owner > 0
     result[claimed] = values[owner[claimed] - 1]

@@ -1,0 +1,194 @@
+"""What `dashi doctor` looks at. Vulkan is only ever touched from child processes: a bad driver ends those, not us."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+
+import dashi
+from dashi import kernels
+from dashi.errors import DashiError
+from dashi.kernels import build, compiler
+from dashi.runtime.drivers import DriverFile, nvidia_without_file
+from dashi.runtime.info import DeviceInfo
+from dashi.runtime.pipeline import cache_folder
+from dashi.runtime.probe import Probe
+
+Status = Literal["ok", "optional", "warning", "failed"]
+"""`optional`: not there, and only needed to develop or to draw. `failed`: dashi itself does not work."""
+
+_INSTALL: Final = {
+    "apt-get": ("apt-get install", "libvulkan1", "mesa-vulkan-drivers", "vulkan-validationlayers", "spirv-tools"),
+    "dnf": ("dnf install", "vulkan-loader", "mesa-vulkan-drivers", "vulkan-validation-layers", "spirv-tools"),
+    "pacman": ("pacman -S", "vulkan-icd-loader", "vulkan-swrast", "vulkan-validation-layers", "spirv-tools"),
+    "brew": ("brew install", "vulkan-loader", "molten-vk", "vulkan-validationlayers", "spirv-tools"),
+}
+_LOADER, _DRIVER, _LAYERS, _SPIRV_VAL = 1, 2, 3, 4
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: how it is, in words, and what mends it."""
+
+    name: str
+    status: Status
+    text: str
+    fix: str = ""
+
+
+def install(*packages: int) -> str:
+    """The command that installs system packages here."""
+    tool = next((t for t in _INSTALL if shutil.which(t)), "apt-get")
+    allowed = tool == "brew" or os.name != "posix" or os.geteuid() == 0
+    words = _INSTALL[tool]
+    return " ".join(["" if allowed else "sudo", words[0], *(words[p] for p in packages)]).strip()
+
+
+def host() -> Iterator[Finding]:
+    """Python, the package, the folder for caches, and the NumPy device."""
+    yield Finding("Python", "ok", f"{platform.python_version()} ({sys.executable}), NumPy {np.__version__}")
+    yield Finding("dashi", "ok", f"{dashi.__version__} ({Path(dashi.__file__).parent})")
+    yield _cache()
+    x = np.arange(5, dtype=np.float32)
+    try:
+        with dashi.open("cpu") as device:
+            right = np.array_equal(device.run("add", x, x).numpy(), 2 * x)
+    except DashiError as error:
+        yield Finding("cpu device", "failed", error.what, error.fix)
+    else:
+        text = "computes" if right else "gives wrong results"
+        yield Finding("cpu device", "ok" if right else "failed", text, "" if right else "reinstall numpy and dashi.")
+
+
+def _cache() -> Finding:
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return Finding("cache folder", "ok", f"{folder} can be written")
+    except OSError as error:
+        return Finding(
+            "cache folder",
+            "warning",
+            f"{folder} cannot be written ({error.strerror}): every start compiles pipelines and probes drivers anew",
+            "name another folder: export DASHI_CACHE_DIR=/path",
+        )
+
+
+def binaries() -> Finding:
+    """Whether every kernel's SPIR-V is there and belongs to its sources."""
+    bad: list[str] = []
+    count = 0
+    loader = build.Loader()
+    for name in kernels.names():
+        try:
+            kernel = kernels.get(name)
+            for shader, variant in build.variants(kernel):
+                loader.load(kernel, shader, variant)
+                count += 1
+        except DashiError as error:
+            bad.append(f"{name}: {error.what}")
+    if bad:
+        return Finding("kernel binaries", "failed", "; ".join(bad), "dashi kernels build")
+    return Finding("kernel binaries", "ok", f"{len(kernels.names())} kernels, {count} binaries, all fresh")
+
+
+def tools() -> Iterator[Finding]:
+    """What only developers, or those who draw, need."""
+    found = compiler.installed()
+    if found == compiler.VERSION:
+        yield Finding("shader compiler", "ok", f"{compiler.WHEEL} {found}")
+    else:
+        text = f"{compiler.WHEEL} is {found or 'not installed'}; only writing kernels needs it, in version " + (
+            compiler.VERSION
+        )
+        yield Finding("shader compiler", "optional", text, "pip install 'dashi[compile]'")
+    tool = shutil.which("spirv-val")
+    if tool is None:
+        yield Finding("spirv-val", "optional", "not installed; only building kernels uses it", install(_SPIRV_VAL))
+    else:
+        yield Finding("spirv-val", "ok", f"{_version(tool)} ({tool})")
+    if importlib.util.find_spec("matplotlib") is None:
+        yield Finding("matplotlib", "optional", "not installed; pictures need it", "pip install 'dashi[plot]'")
+    else:
+        yield Finding("matplotlib", "ok", "installed")
+
+
+def _version(tool: str) -> str:
+    try:
+        done = subprocess.run([tool, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "does not answer"
+    return (done.stdout.splitlines() or ["unknown version"])[0]
+
+
+def loader(seen: Probe) -> Iterator[Finding]:
+    """The Vulkan loader and the validation layers."""
+    if not seen.loader:
+        yield Finding("Vulkan loader", "warning", seen.problem.rstrip("."), install(_LOADER))
+        return
+    yield Finding("Vulkan loader", "ok", f"{seen.loader} {seen.loader_version}")
+    if seen.validation:
+        yield Finding("validation layers", "ok", "installed")
+    else:
+        text = "not installed; only the tests and DASHI_VALIDATION=1 use them"
+        yield Finding("validation layers", "optional", text, install(_LAYERS))
+
+
+def drivers(files: list[DriverFile], probes: Mapping[str, Probe]) -> Iterator[Finding]:
+    """Each driver file, and what happened when it was probed by itself."""
+    for file in files:
+        if file.problem:
+            fix = f"reinstall the driver it belongs to, or remove {file.path}"
+            yield Finding("driver file", "warning", f"{file.path}: {file.problem}", fix)
+    for name, seen in probes.items():
+        if seen.unsafe:
+            fix = f"update or remove that driver; until then dashi leaves it out (it is named by {name})"
+            yield Finding("driver", "warning", f"{name} {seen.problem} while it was probed", fix)
+        else:
+            names = ", ".join(d.name for d in seen.devices) or "no device of its kind here"
+            yield Finding("driver", "ok", f"{name}: {names}")
+    if not files and not probes:
+        yield Finding("driver", "warning", "there is no Vulkan driver on this machine", install(_DRIVER))
+
+
+def devices(seen: Probe) -> Iterator[Finding]:
+    """Each Vulkan device, and whether a kernel gave the right bits on it."""
+    for info in seen.devices:
+        problem = seen.computed.get(info.spec, "")
+        what = f"{info.spec}: {info.name}, {info.type}, {info.driver} {info.driver_info or info.driver_version}"
+        if problem:
+            yield Finding("Vulkan device", "warning", f"{what}: {problem}", "update its driver")
+        else:
+            yield Finding("Vulkan device", "ok", f"{what}, Vulkan {info.api_version}: computes")
+        yield Finding("  features", "ok", " ".join(sorted(info.features)))
+    if not seen.devices:
+        why = seen.problem.rstrip(".") if seen.problem else "the drivers offer none that has Vulkan 1.2 and timelines"
+        fix = install(_DRIVER) if seen.loader else install(_LOADER, _DRIVER)
+        yield Finding("Vulkan device", "warning", f"none: {why}", fix)
+    yield from hardware(seen.devices)
+
+
+def hardware(found: tuple[DeviceInfo, ...]) -> Iterator[Finding]:
+    """Graphics hardware that the system shows, but Vulkan does not."""
+    if any(info.is_hardware for info in found):
+        return
+    closed = [str(p) for p in sorted(Path("/dev/dri").glob("renderD*")) if not os.access(p, os.R_OK | os.W_OK)]
+    if closed:
+        fix = "sudo usermod -aG render,video $USER, then log in again"
+        yield Finding("hardware", "warning", f"you may not use {', '.join(closed)}", fix)
+    if Path("/dev/nvidiactl").exists() and nvidia_without_file() is None:
+        text = "an NVIDIA GPU is here, but no Vulkan device of its: its driver library is missing or of another version"
+        fix = "install the driver's Vulkan part; in a container, start it with NVIDIA_DRIVER_CAPABILITIES=all"
+        yield Finding("hardware", "warning", text, fix)

@@ -1,0 +1,244 @@
+"""Does a device compute what the kernels' NumPy references say? One harness for every kernel, device and case.
+
+Portable kernels must give the references' bits; others must stay within their stated bound of the reference in higher
+precision. Outputs are poisoned before the run, so that an element which was never written shows; inputs must come back
+as they went in; and kernels that may work in place must give the same bits when they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.errors import ClosedError, DashiError, DeviceLostError
+from dashi.kernels import cases
+from dashi.kernels.abi import Kernel, Operand, features
+from dashi.runtime.device import Device
+from dashi.types import DTYPES, Array, DType
+
+_POISON: Final = {4: 0xFFF5A5A5, 8: 0xFFF5A5A5FFF5A5A5}
+"""As a float, a NaN that no kernel makes; as an integer, an unlikely number."""
+
+QUICK: Final = ("normal", "adversarial")
+_QUICK_SIZE: Final = 5000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One kernel variant on one case with one distribution of inputs."""
+
+    variant: str
+    case: int
+    distribution: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a trial. `skipped` names the features that the device lacks; `index` is the first element (in
+    C order) that differs, `got` and `expected` its bits."""
+
+    kernel: str
+    variant: str
+    case: int
+    shapes: str
+    distribution: str
+    ok: bool
+    message: str = ""
+    skipped: str = ""
+    index: int | None = None
+    got: str = ""
+    expected: str = ""
+
+
+def trials(kernel: Kernel, *, quick: bool = False) -> Iterator[Trial]:
+    """Every trial of a kernel; `quick` keeps the smaller cases and two distributions."""
+    for variant in kernel.dtypes:
+        for number, case in enumerate(kernel.cases):
+            biggest = max((int(np.prod(s, dtype=np.int64)) for s in case.shapes.values()), default=0)
+            if quick and biggest > _QUICK_SIZE:
+                continue
+            free = any(_kind(o, variant).is_float and o.name not in case.fill for o in kernel.inputs)
+            names = (QUICK if quick else tuple(cases.DISTRIBUTIONS)) if free else ("given",)
+            yield from (Trial(variant, number, name) for name in names)
+
+
+def check(device: Device, kernel: Kernel, *, quick: bool = False, seed: int = 0) -> Iterator[Result]:
+    """Runs every trial of a kernel on a device."""
+    return (check_one(device, kernel, trial, seed=seed) for trial in trials(kernel, quick=quick))
+
+
+def check_one(device: Device, kernel: Kernel, trial: Trial, *, seed: int = 0) -> Result:
+    """Runs one trial. What the kernel or device gets wrong is a result; only a lost or closed device is an error."""
+    case = kernel.cases[trial.case]
+    shapes = " ".join(f"{name}{list(shape)}" for name, shape in case.shapes.items())
+    result = Result(kernel.name, trial.variant, trial.case, shapes, trial.distribution, ok=True)
+    missing = missing_features(device, kernel, trial.variant)
+    if missing:
+        return replace(result, skipped=", ".join(missing))
+    # A case whose inputs are all its own is the same under every distribution.
+    distribution = next(iter(cases.DISTRIBUTIONS)) if trial.distribution == "given" else trial.distribution
+    try:
+        made = cases.inputs(kernel, case, trial.variant, distribution, seed)
+        return _Run(device, kernel, trial, list(made.values()), dict(case.scalars)).judge(result)
+    except (DeviceLostError, ClosedError):
+        raise
+    except DashiError as error:
+        return replace(result, ok=False, message=str(error))
+
+
+def missing_features(device: Device, kernel: Kernel, variant: str) -> list[str]:
+    """What the device lacks to run this variant."""
+    needed = frozenset[str]().union(*(features(kernel, s, variant) for s in kernel.shaders.values()))
+    return sorted(needed - device.info.features)
+
+
+@dataclass(frozen=True)
+class _Run:
+    device: Device
+    kernel: Kernel
+    trial: Trial
+    inputs: Sequence[Array]
+    scalars: dict[str, Any]
+
+    def judge(self, result: Result) -> Result:
+        if self.device.info.type == "null":
+            self._compute(None)
+            return replace(result, message="recorded, not computed")
+        expected = self._expected()
+        wrong = self._declared_otherwise(expected)
+        if wrong:
+            return replace(result, ok=False, message=wrong)
+        found = self._compare(result, self._compute(None), expected, "")
+        places = self._in_place() if self.kernel.in_place else ()
+        for output, position in places:
+            if not found.ok:
+                break
+            how = f" with {self.kernel.outputs[output].name} in place of {self.kernel.inputs[position].name}"
+            found = self._compare(result, self._compute((output, position)), expected, how)
+        return found
+
+    def _expected(self) -> tuple[Array, ...]:
+        given = [values.copy() for values in self.inputs]
+        if not self.kernel.portable:
+            given = [values.astype(_WIDER.get(values.dtype.name, values.dtype)) for values in given]
+        made = self.kernel.reference(*given, **self._all_scalars())
+        return tuple(np.asarray(m) for m in (made if isinstance(made, tuple) else (made,)))
+
+    def _all_scalars(self) -> dict[str, Any]:
+        """The scalars as a device sees them: checked, completed and rounded."""
+        from dashi.kernels.calls import resolve_call
+
+        shapes = [values.shape for values in self.inputs]
+        return dict(resolve_call(self.kernel, self.trial.variant, shapes, self.scalars).scalars)
+
+    def _declared_otherwise(self, expected: tuple[Array, ...]) -> str:
+        """What the reference makes must be what the kernel declares: a device would convert it silently."""
+        if len(expected) != len(self.kernel.outputs):
+            return f"the reference makes {len(expected)} outputs, {len(self.kernel.outputs)} are declared"
+        for operand, made in zip(self.kernel.outputs, expected, strict=True):
+            kind = _kind(operand, self.trial.variant)
+            if self.kernel.portable and made.dtype != kind.numpy:
+                return f"the reference makes {operand.name} as {made.dtype}, declared is {kind.numpy}"
+        return ""
+
+    def _compute(self, in_place: tuple[int, int] | None) -> tuple[list[Array], str]:
+        """The outputs, and what happened to the inputs that should not have happened."""
+        arrays = [self.device.array(values) for values in self.inputs]
+        step = self.device.bind(self.kernel, *arrays, **self.scalars)
+        outputs = list(step.outputs)
+        if in_place is not None:
+            outputs[in_place[0]] = arrays[in_place[1]]
+            step = self.device.bind(self.kernel, *arrays, out=outputs, **self.scalars)
+        for position, array in enumerate(outputs):
+            if in_place is None or position != in_place[0]:
+                array.write(_poison(array.shape, array.dtype))
+        with self.device.program([step], label=self.kernel.name) as program:
+            program.run()
+        if self.device.info.type == "null":
+            return [], ""
+        for position, (operand, array) in enumerate(zip(self.kernel.inputs, arrays, strict=True)):
+            overwritten = in_place is not None and position == in_place[1]
+            if not overwritten and array.numpy().tobytes() != self.inputs[position].tobytes():
+                return [], f"the input {operand.name} was modified"
+        return [array.numpy() for array in outputs], ""
+
+    def _in_place(self) -> Iterator[tuple[int, int]]:
+        """The (output, input) pairs that may share memory: the same type and shape."""
+        for output, made in enumerate(self.kernel.outputs):
+            for position, operand in enumerate(self.kernel.inputs):
+                if operand.dtype == made.dtype and operand.shape == made.shape:
+                    yield output, position
+
+    def _compare(
+        self, result: Result, computed: tuple[list[Array], str], expected: tuple[Array, ...], how: str
+    ) -> Result:
+        values, problem = computed
+        if problem:
+            return replace(result, ok=False, message=problem + how)
+        for operand, got, wanted in zip(self.kernel.outputs, values, expected, strict=True):
+            if got.size != wanted.size:
+                text = f"the reference makes {wanted.size} elements of {operand.name}, the device {got.size}{how}"
+                return replace(result, ok=False, message=text)
+            if self.kernel.portable or got.dtype.kind != "f":
+                result = _same_bits(result, operand, got, wanted, how)
+            else:
+                result = _within(result, operand, got, wanted, self.kernel.bound or 0.0, how)
+            if not result.ok:
+                break
+        return result
+
+
+_WIDER: Final[dict[str, Any]] = {"float32": np.float64, "float64": np.longdouble}
+
+
+def _kind(operand: Operand, variant: str) -> DType:
+    return DTYPES[variant] if operand.dtype == "T" else DTYPES[operand.dtype]
+
+
+def _words(values: Array) -> Any:
+    return np.ascontiguousarray(values).reshape(-1).view(np.dtype(f"u{values.dtype.itemsize}"))
+
+
+def _poison(shape: tuple[int, ...], kind: DType) -> Array:
+    word = np.dtype(f"u{kind.size}")
+    return np.full(shape, _POISON[kind.size], word).view(kind.numpy)
+
+
+def _same_bits(result: Result, operand: Operand, got: Array, wanted: Array, how: str) -> Result:
+    ours, theirs = _words(got), _words(wanted)
+    different = np.flatnonzero(ours != theirs)
+    if not different.size:
+        return result
+    index = int(different[0])
+    digits = got.dtype.itemsize * 2
+    unwritten = int(ours[index]) == _POISON.get(got.dtype.itemsize)
+    text = "was never written" if unwritten else f"is {got.reshape(-1)[index]!r}, not {wanted.reshape(-1)[index]!r}"
+    return replace(
+        result,
+        ok=False,
+        message=f"{operand.name}[{index}] {text}{how}; {different.size} of {ours.size} elements differ",
+        index=index,
+        got=f"0x{int(ours[index]):0{digits}x}",
+        expected=f"0x{int(theirs[index]):0{digits}x}",
+    )
+
+
+def _within(result: Result, operand: Operand, got: Array, wanted: Array, bound: float, how: str) -> Result:
+    """Relative L2 error over the finite elements; the others must be the same kind of not finite."""
+    ours, theirs = got.reshape(-1).astype(np.longdouble), wanted.reshape(-1).astype(np.longdouble)
+    finite = np.isfinite(theirs)
+    odd = np.flatnonzero(np.where(finite, ~np.isfinite(ours), ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))))
+    if odd.size:
+        index = int(odd[0])
+        text = f"{operand.name}[{index}] is {ours[index]!r}, not {theirs[index]!r}{how}"
+        return replace(result, ok=False, message=text, index=index)
+    size = float(np.sqrt(np.sum(theirs[finite] ** 2)))
+    error = float(np.sqrt(np.sum((ours[finite] - theirs[finite]) ** 2)))
+    relative = error / size if size else error
+    if relative > bound:
+        text = f"{operand.name} has a relative error of {relative:.3g}, more than {bound:g}{how}"
+        return replace(result, ok=False, message=text)
+    return result

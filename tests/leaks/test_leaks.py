@@ -1,0 +1,89 @@
+"""Thousands of devices, pipelines and buffers made and freed: no growth in host or device memory."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dashi.runtime import open_device
+from dashi.runtime.vulkan_device import VulkanDevice
+
+
+@pytest.fixture
+def bare_vulkan() -> Iterator[VulkanDevice]:
+    """Without validation: the layers themselves keep some kilobytes for every object ever made."""
+    with open_device("vulkan:0", validation=False) as device:
+        assert isinstance(device, VulkanDevice)
+        yield device
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def grown(make_and_free: object, times: int, warm: int) -> float:
+    """Bytes per cycle that the process grows by, after a warm-up."""
+    assert callable(make_and_free)
+    for _ in range(warm):
+        make_and_free()
+    gc.collect()
+    before = resident_bytes()
+    for _ in range(times):
+        make_and_free()
+    gc.collect()
+    return (resident_bytes() - before) / times
+
+
+def test_buffers_and_steps_and_programs_leave_nothing_behind(bare_vulkan: VulkanDevice) -> None:
+    values = np.ones(10_000, np.float32)
+
+    def cycle() -> None:
+        x = bare_vulkan.array(values)
+        step = bare_vulkan.bind("axpy", x, x, a=1.5)
+        with bare_vulkan.program([step], timed=True) as program:
+            program.run()
+
+    # A cycle allocates 80 kB; growth of one per cent of that would be a leak.
+    assert grown(cycle, 2000, 200) < 800
+    stats = bare_vulkan.memory()
+    assert stats.allocations <= 1  # the upload's staging buffer, where there is one
+    assert len(bare_vulkan.graveyard._living) <= 1  # pyright: ignore[reportPrivateUsage]
+
+
+def test_pipelines_leave_nothing_behind(bare_vulkan: VulkanDevice) -> None:
+    x = bare_vulkan.array(np.ones(64, np.float32))
+
+    def cycle() -> None:
+        with bare_vulkan.program([bare_vulkan.bind("axpy", x, x, a=1.5)]) as program:
+            program.run()
+        # lavapipe destroys pipelines at the next submission only, so every cycle has one.
+        bare_vulkan.pipelines.clear()
+
+    # A pipeline of lavapipe holds about 250 kB; growth of one per cent of that would be a leak.
+    assert grown(cycle, 2000, 100) < 2500
+
+
+def test_forgotten_arrays_give_their_memory_back(bare_vulkan: VulkanDevice) -> None:
+    arrays = [bare_vulkan.empty(1 << 20) for _ in range(8)]
+    assert bare_vulkan.memory().used >= 8 << 22
+    del arrays
+    gc.collect()
+    assert bare_vulkan.memory().allocations == 0
+    assert bare_vulkan.memory().reserved == 0
+
+
+@pytest.mark.long
+def test_two_thousand_devices_leave_nothing_behind() -> None:
+    values = np.ones(64, np.float32)
+
+    def cycle() -> None:
+        with open_device("vulkan:0", validation=False) as device:
+            assert device.run("axpy", values, values, a=1.0).numpy()[0] == 2
+
+    # A device is worth a megabyte; the heap breathes by some pages, which is what the bound allows for.
+    assert grown(cycle, 2000, 100) < 2500

@@ -1,0 +1,108 @@
+"""What elementwise kernels promise beyond agreeing with their references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dashi import kernels
+from dashi.errors import DashiError, InputError
+from dashi.kernels.abi import Scalar
+from dashi.runtime.device import Device
+from dashi.runtime.select import open_device
+
+
+@pytest.fixture(params=["cpu", "vulkan:0"], scope="module")
+def device(request: pytest.FixtureRequest) -> Iterator[Device]:
+    try:
+        opened = open_device(request.param)
+    except DashiError as error:
+        pytest.skip(str(error))
+    with opened:
+        yield opened
+
+
+FLOATS = pytest.mark.parametrize("kind", [np.float32, np.float64])
+
+
+@FLOATS
+def test_fma3_rounds_after_the_product_and_after_the_sum(device: Device, kind: Any) -> None:
+    # (1 + e)^2 = 1 + 2e + e^2: the product loses e^2 when it is rounded, which a fused operation would keep.
+    e = np.finfo(kind).eps
+    x = np.array([1 + e], kind)
+    z = np.array([-(1 + 2 * e)], kind)
+    fused = Fraction(float(x[0])) ** 2 + Fraction(float(z[0]))
+    assert fused == Fraction(float(e)) ** 2
+    assert device.run("fma3", x, x, z).numpy()[0] == 0
+
+
+@FLOATS
+def test_clamp_keeps_nan_and_limits_infinities(device: Device, kind: Any) -> None:
+    x = np.array([np.nan, -np.inf, np.inf, -0.0, 0.25, -3], kind)
+    expected = np.array([np.nan, -0.5, 2, 0, 0.25, -0.5], kind)
+    got = device.run("clamp", x, lo=-0.5, hi=2).numpy()
+    assert got.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(("lo", "hi"), [(1.0, -1.0), (np.nan, 1.0), (0.0, np.nan)])
+def test_clamp_refuses_an_empty_range(device: Device, lo: float, hi: float) -> None:
+    with pytest.raises(InputError) as caught:
+        device.run("clamp", np.zeros(3, np.float32), lo=lo, hi=hi)
+    assert str(caught.value) == f"kernel 'clamp': there is nothing between lo={lo} and hi={hi}. Fix: pass lo <= hi."
+
+
+@FLOATS
+def test_squash_is_tanh_of_the_scaled_input_and_stays_within_one(device: Device, kind: Any) -> None:
+    x = np.array([-np.inf, -100, -0.3, 0, 1e-6, 0.3, 100, np.inf], kind)
+    squashed = device.run("squash", x, alpha=3.0).numpy()
+    through = device.run("tanh", device.run("scale", x, a=3.0)).numpy()
+    assert squashed.tobytes() == through.tobytes()
+    assert (np.abs(squashed) <= 1).all()
+    assert squashed[0] == -1
+    assert squashed[-1] == 1
+
+
+@FLOATS
+def test_softplus_neither_overflows_nor_loses_small_results(device: Device, kind: Any) -> None:
+    x = np.array([-np.inf, -40, 0, 1000, np.inf], kind)
+    got = device.run("softplus", x).numpy()
+    assert got[0] == 0
+    assert got[3] == 1000
+    assert got[4] == np.inf
+    # Both functions are within 1 ulp, so 4 machine epsilons are room enough.
+    np.testing.assert_allclose(got[1:3], [np.exp(-40.0), np.log(2.0)], rtol=4 * float(np.finfo(kind).eps))
+
+
+@FLOATS
+@pytest.mark.parametrize("name", ["mul", "scale", "affine", "fma3", "sub"])
+def test_a_zero_result_is_never_negative(device: Device, name: str, kind: Any) -> None:
+    inputs, scalars = _arguments(name, np.array([0.0, -0.0, -np.finfo(kind).smallest_subnormal], kind), -1.0)
+    got = device.run(name, *inputs, **scalars).numpy()
+    assert got.tobytes() == np.zeros(3, kind).tobytes()
+
+
+@pytest.mark.parametrize("name", [k.name for k in kernels.default() if k.family == "elementwise"])
+def test_no_elements_give_no_elements(device: Device, name: str) -> None:
+    inputs, scalars = _arguments(name, np.zeros((3, 0), np.float32), 1.0)
+    assert device.run(name, *inputs, **scalars).numpy().shape == (3, 0)
+
+
+@FLOATS
+def test_an_output_may_replace_an_input(device: Device, kind: Any) -> None:
+    x = device.array(np.array([1, 2, 3], kind))
+    device.run("affine", x, a=2.0, b=1.0, out=x)
+    assert x.numpy().tolist() == [3, 5, 7]
+
+
+def _arguments(name: str, values: np.ndarray[Any, Any], number: float) -> tuple[list[Any], dict[str, Any]]:
+    """The same values for every input, and the same number for every scalar but those that make a sum move."""
+    kernel = kernels.get(name)
+
+    def one(scalar: Scalar) -> float:
+        return 0.0 if scalar.name == "b" else number
+
+    return [values] * len(kernel.inputs), {s.name: one(s) for s in kernel.scalars}

@@ -1,0 +1,162 @@
+"""What gather, scatter and scatter-add promise beyond agreeing with their references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashi import kernels
+from dashi.errors import DashiError, InputError, LimitError, ShapeError
+from dashi.kernels.portable import sum64
+from dashi.kernels.segments import segments
+from dashi.runtime.device import Device
+from dashi.runtime.select import open_device
+
+
+@pytest.fixture(params=["cpu", "vulkan:0"], scope="module")
+def device(request: pytest.FixtureRequest) -> Iterator[Device]:
+    try:
+        opened = open_device(request.param)
+    except DashiError as error:
+        pytest.skip(str(error))
+    with opened:
+        yield opened
+
+
+# Signalling and quiet NaNs with payloads, a negative zero, a subnormal: what arithmetic would change.
+WORDS = {
+    np.float32: np.array([0x7F800001, 0xFFC00123, 0x80000000, 1, 0x3F800000], np.uint32),
+    np.float64: np.array([0x7FF0000000000001, 0xFFF8000000000123, 1 << 63, 1, 0x3FF0000000000000], np.uint64),
+}
+FLOATS = pytest.mark.parametrize("kind", list(WORDS))
+
+
+@FLOATS
+def test_gather_moves_bits_and_gives_zero_out_of_range(device: Device, kind: Any) -> None:
+    words = WORDS[kind]
+    index = np.array([4, 0, 1, 2, 3, 5, 0xFFFFFFFF, 0], np.uint32)
+    got = device.run("gather", words.view(kind), index).numpy().view(words.dtype)
+    assert got.tolist() == [*words[[4, 0, 1, 2, 3]].tolist(), 0, 0, words[0]]
+
+
+@FLOATS
+def test_scatter_moves_bits_and_ignores_indices_out_of_range(device: Device, kind: Any) -> None:
+    words = WORDS[kind]
+    index = np.array([3, 5, 0xFFFFFFFF], np.uint32)
+    got = device.run("scatter", words.view(kind), index, words[[1, 2, 0]].view(kind)).numpy().view(words.dtype)
+    assert got.tolist() == [*words[:3].tolist(), words[1], words[4]]
+
+
+def test_scatter_lets_the_highest_place_win(device: Device) -> None:
+    n = 100_000
+    index = np.random.default_rng(1).integers(0, 7, n).astype(np.uint32)
+    got = device.run("scatter", np.zeros(8, np.uint32), index, np.arange(n, dtype=np.uint32)).numpy()
+    last = [int(np.flatnonzero(index == j)[-1]) for j in range(7)]
+    assert got.tolist() == [*last, 0]
+
+
+def test_scatter_forgets_the_owners_of_an_earlier_run(device: Device) -> None:
+    base, values = device.array(np.zeros(4, np.int32)), device.array(np.array([5, 6], np.int32))
+    index = device.array(np.array([1, 2], np.uint32))
+    step = device.bind("scatter", base, index, values)
+    with device.program([step]) as program:
+        program.run()
+        index.write(np.array([3, 3], np.uint32))
+        program.run()
+    assert step.outputs[0].numpy().tolist() == [0, 0, 0, 6]
+
+
+@FLOATS
+def test_scatter_add_sums_each_target_in_canonical_order(device: Device, kind: Any) -> None:
+    rng = np.random.default_rng(2)
+    index = np.concatenate([np.full(5000, 1), np.full(300, 3), rng.integers(0, 6, 900)])
+    rng.shuffle(index)
+    values = rng.standard_normal(index.size).astype(kind)
+    base = rng.standard_normal(6).astype(kind)
+    order, offsets, longest = segments(index, 6)
+    got = device.run("scatter_add", base, values, order, offsets, longest=longest).numpy()
+    expected = np.array([base[s] + sum64(values[index == s]) for s in range(6)], kind)
+    assert got.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("longest", [2, 64, 65, 4096])
+def test_a_segment_longer_than_declared_gives_nan_and_harms_no_other(device: Device, longest: int) -> None:
+    index = np.repeat([0, 1, 2], [1, longest + 1, 2])
+    order, offsets, actual = segments(index, 4)
+    assert actual == longest + 1
+    got = device.run("scatter_add", np.ones(4, np.float32), np.ones(index.size, np.float32), order, offsets,
+                     longest=longest).numpy()  # fmt: skip
+    assert got[[0, 2, 3]].tolist() == [2, 3, 1]
+    assert got.view(np.uint32)[1] == 0x7FC00000
+
+
+@pytest.mark.parametrize("longest", [8, 100])
+def test_segments_that_leave_the_lists_give_nan(device: Device, longest: int) -> None:
+    # Backwards; past the end; an order entry that is no place; and one that is in order.
+    offsets = np.array([2, 1, 9, 1, 2], np.uint32)
+    order = np.array([0, 4, 2, 7], np.uint32)
+    values, base = np.arange(1, 5, dtype=np.float32), np.zeros(4, np.float32)
+    assert np.isnan(device.run("scatter_add", base, values, order, offsets, longest=longest).numpy()).all()
+    offsets = np.array([0, 1, 2, 3, 3], np.uint32)
+    got = device.run("scatter_add", base, values, order, offsets, longest=longest).numpy()
+    assert np.isnan(got).tolist() == [False, True, False, False]
+    assert got[[0, 2, 3]].tolist() == [1, 3, 0]
+
+
+def test_scatter_add_says_how_many_offsets_it_needs(device: Device) -> None:
+    lists = np.zeros(3, np.float32), np.zeros(2, np.float32), np.zeros(2, np.uint32), np.zeros(3, np.uint32)
+    with pytest.raises(ShapeError) as caught:
+        device.run("scatter_add", *lists)
+    assert str(caught.value) == (
+        "kernel 'scatter_add_segmented': 3 segments need 4 offsets, 3 given. "
+        "Fix: pass offsets with one entry more than base; dashi.kernels.segments.segments makes them."
+    )
+
+
+def test_scatter_add_refuses_segments_of_more_than_three_levels(device: Device) -> None:
+    lists = np.zeros(1, np.float32), np.zeros(2, np.float32), np.zeros(2, np.uint32), np.zeros(2, np.uint32)
+    with pytest.raises(LimitError) as caught:
+        device.run("scatter_add", *lists, longest=262145)
+    assert str(caught.value) == (
+        "kernel 'scatter_add_segmented': segments of 262145 values are longer than 262144. "
+        "Fix: split the values into several calls, each adding to the result of the last."
+    )
+
+
+@given(st.lists(st.integers(0, 9)), st.integers(0, 8))
+def test_segments_list_the_places_of_every_target_in_order(index: list[int], count: int) -> None:
+    order, offsets, longest = segments(np.array(index, np.int64), count)
+    assert sorted(order.tolist()) == list(range(len(index)))
+    groups = [order[offsets[s] : offsets[s + 1]].tolist() for s in range(count)]
+    assert groups == [[i for i, target in enumerate(index) if target == s] for s in range(count)]
+    assert longest == max((len(g) for g in groups), default=0)
+    assert order.dtype == offsets.dtype == np.uint32
+
+
+@given(st.lists(st.integers(0, 300), max_size=12), st.integers(0, 2**32 - 1))
+def test_segment_sums_are_the_canonical_sums(lengths: list[int], seed: int) -> None:
+    values = np.random.default_rng(seed).standard_normal(sum(lengths)).astype(np.float32)
+    ends = np.cumsum([0, *lengths])
+    base = np.zeros(len(lengths), np.float32)
+    order = np.arange(values.size, dtype=np.uint32)
+    got = kernels.get("scatter_add").reference(base, values, order, ends.astype(np.uint32), longest=300)
+    expected = np.array([sum64(values[a:b]) for a, b in pairwise(ends)], np.float32)
+    assert np.asarray(got).tobytes() == expected.tobytes()
+
+
+def test_segments_refuse_what_is_no_list_of_targets() -> None:
+    with pytest.raises(InputError) as caught:
+        segments(np.array([0.5, 1.0]), 3)
+    assert str(caught.value) == (
+        "targets must be a list of whole numbers, not float64 of shape (2,). "
+        "Fix: pass a list such as np.array([0, 2, 2], np.uint32)."
+    )
+    with pytest.raises(InputError) as caught:
+        segments(np.array([3, -2]), 3)
+    assert str(caught.value) == "a target is negative: -2. Fix: number the targets from 0."
