@@ -104,8 +104,10 @@ def test_more_elements_than_shaders_can_index_are_refused() -> None:
         (
             {"a": "two"},
             DTypeError,
-            "kernel 'axpy': scalar a is 'two', which is not a float32 number. "
-            "Fix: pass a as a number that float32 can hold.",
+            (
+                "kernel 'axpy': scalar a is 'two', which is not a float32 number. "
+                "Fix: pass a as a number that float32 can hold."
+            ),
         ),
     ],
 )

@@ -133,7 +133,7 @@ def test_a_folder_cannot_replace_a_shared_include(kernel: Kernel) -> None:
 
 def test_text_that_is_not_utf8_is_refused(kernel: Kernel) -> None:
     (kernel.folder / "kernel.comp").write_bytes(b"// \xff\n")
-    with pytest.raises(CompileError, match="is not UTF-8 text: .*Fix: save it as UTF-8"):
+    with pytest.raises(CompileError, match=r"is not UTF-8 text: .*Fix: save it as UTF-8"):
         glsl.source(kernel, "main", "f32")
 
 

@@ -97,8 +97,10 @@ def test_a_kernel_that_makes_no_promise_may_divide(kernel: Kernel) -> None:
         "result[i] = x[i] < x[0] ? T(1) : T(0);",
         "result[i] = T(int(i)) - x[i];",
         "result[i] = T(min(i, 3u));",
-        "T best = x[0]; for (uint k = 1u; k < 9u; k++) if (order_key(x[k]) > order_key(best)) best = x[k]; "
-        "result[i] = best;",
+        (
+            "T best = x[0]; for (uint k = 1u; k < 9u; k++) if (order_key(x[k]) > order_key(best)) best = x[k]; "
+            "result[i] = best;"
+        ),
     ],
 )
 @pytest.mark.parametrize("variant", ["f32", "f64"])
@@ -146,5 +148,5 @@ def test_arithmetic_on_undefined_floats_is_caught() -> None:
     from dashi.kernels.spirv_ops import OPS
 
     kinds = (Instruction(OPS[22], (1, 32)), Instruction(OPS[1], (1, 2)))
-    with pytest.raises(PortabilityError, match="it uses OpUndef. Fix: give the variable a value on every path"):
+    with pytest.raises(PortabilityError, match=r"it uses OpUndef\. Fix: give the variable a value on every path"):
         lint_portable(Module(0x10500, 0, 3, kinds), "probe")

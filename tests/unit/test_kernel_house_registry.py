@@ -83,6 +83,17 @@ def test_an_alias_finds_its_kernel(tmp_path: Path) -> None:
     assert Registry(tmp_path).get("thr").name == "thrice"
 
 
+def test_a_broken_kernel_does_not_stand_in_the_way_of_others(tmp_path: Path) -> None:
+    bad = scaffold.new("bad", tmp_path / "family")
+    (bad / "kernel.py").write_text("KERNEL = None\n")
+    house = Registry(tmp_path)
+    with pytest.raises(KernelNotFoundError, match="there is no kernel 'other'"):
+        house.get("other")
+    assert house.taken("bad") == bad
+    assert house.taken("other") is None
+    assert house.add(scaffold.new("other", tmp_path / "elsewhere")).name == "other"
+
+
 def test_a_folder_from_outside_is_added_and_built(outside: Path) -> None:
     house = Registry()
     kernel = house.add(outside)
@@ -159,7 +170,7 @@ def test_folders_that_are_no_kernels_are_refused(tmp_path: Path) -> None:
     with pytest.raises(AbiError, match=r"kernel\.py defines no KERNEL\. Fix: end it with KERNEL = Kernel"):
         house.add(tmp_path / "empty")
     bad = scaffold.new("fine", tmp_path).rename(tmp_path / "Not-Fine")
-    with pytest.raises(AbiError, match="'Not-Fine' is not a kernel name. Fix: use lower-case words"):
+    with pytest.raises(AbiError, match=r"'Not-Fine' is not a kernel name\. Fix: use lower-case words"):
         house.add(bad)
 
 
@@ -223,5 +234,5 @@ def test_a_new_kernel_never_overwrites(tmp_path: Path) -> None:
         scaffold.new("once", tmp_path)
     assert str(error.value) == f"{folder} exists already. Fix: choose another name or folder."
     (tmp_path / "file").write_text("")
-    with pytest.raises(KernelError, match="cannot be written: Not a directory. Fix: choose a folder you may write"):
+    with pytest.raises(KernelError, match=r"cannot be written: Not a directory\. Fix: choose a folder you may write"):
         scaffold.new("twice", tmp_path / "file")

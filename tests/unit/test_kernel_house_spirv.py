@@ -13,8 +13,9 @@ from dashi.kernels import build, glsl, registry, scaffold
 from dashi.kernels.abi import Binding, Kernel, Scalar, Shader, Spec
 from dashi.kernels.compiler import Compiler
 from dashi.kernels.spirv import MAX_BYTES, Instruction, Module, parse
+from dashi.kernels.spirv_check import check_against
 from dashi.kernels.spirv_ops import OPS
-from dashi.kernels.spirv_reflect import Buffer, check_against, reflect
+from dashi.kernels.spirv_reflect import Buffer, reflect
 from dashi.kernels.spirv_structure import check_structure
 
 SHADER = Shader(
@@ -185,6 +186,7 @@ def test_reflection_reads_the_whole_interface(words: bytes) -> None:
     )
     assert found.push == ((0, "uint"), (4, "float"), (8, "int"))
     assert found.builtins == {"GlobalInvocationId", "LocalInvocationIndex", "WorkgroupSize"}
+    assert found.shared_bytes == 16 * 4 * 4
 
 
 def test_the_double_variant_fits_its_abi(kernel: Kernel) -> None:
@@ -246,6 +248,30 @@ def test_interfaces_that_no_kernel_has_are_refused(source: str, why: str) -> Non
         data = compiler.compile(f"#version 460\nlayout(local_size_x = 1) in;\n{source}\n", "probe")
     with pytest.raises(SpirvError, match=why):
         reflect(parse(data))
+
+
+@pytest.mark.parametrize(
+    ("declaration", "size"),
+    [
+        ("shared float a[100];", 400),
+        ("shared vec4 a[4][8]; shared uint b;", 4 * 8 * 16 + 4),
+        ("struct S { uvec2 p; double q; }; shared S a[3];", 48),
+        ("layout(constant_id = 0) const uint k = 6; shared uint a[k * 2 + 1];", 52),
+        ("layout(constant_id = 0) const uint k = 6; shared uint a[k / 2];", None),
+    ],
+)
+def test_shared_memory_is_counted(declaration: str, size: int | None) -> None:
+    with Compiler() as compiler:
+        data = compiler.compile(
+            f"#version 460\nlayout(local_size_x = 1) in;\n{declaration}\nvoid main() {{}}\n", "probe"
+        )
+    assert reflect(parse(data)).shared_bytes == size
+
+
+def test_too_much_shared_memory_is_refused(kernel: Kernel, words: bytes) -> None:
+    found = replace(reflect(parse(words)), shared_bytes=32769)
+    with pytest.raises(SpirvError, match="the shared memory is 32769 bytes, declared is at most 32768"):
+        check_against(found, kernel, "main", "f32")
 
 
 def test_a_second_descriptor_set_is_refused(kernel: Kernel) -> None:

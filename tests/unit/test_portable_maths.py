@@ -222,10 +222,11 @@ def checked_modules(monkeypatch: pytest.MonkeyPatch, found: list[str]) -> dict[s
 
     def checked(op: str, a: Any, b: Any) -> Any:
         out: Any = a + b if op == "Add" else a - b if op == "Sub" else a * b
-        if isinstance(out, np.ndarray | np.generic) and out.dtype.kind == "f":
+        kind = np.asarray(out).dtype
+        if kind in (np.float32, np.float64) and not isinstance(out, float):
             size = np.abs(out)
             lost = (np.asarray(a) != 0) & (np.asarray(b) != 0) & (size == 0) if op == "Mult" else False
-            bad = ((size > 0) & (size <= np.finfo(out.dtype).tiny)) | lost
+            bad = ((size > 0) & (size <= np.finfo(kind).tiny)) | lost
             if np.any(bad):
                 found.append(
                     f"{op} of {np.broadcast_to(a, bad.shape)[bad][0]} and {np.broadcast_to(b, bad.shape)[bad][0]}"

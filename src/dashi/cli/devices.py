@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dashi.cli.options import Json, example
-from dashi.cli.output import new_table, print_json, print_table, size
+from dashi.cli.output import add_row, new_table, print_json, print_table, size
 
 if TYPE_CHECKING:
     from dashi.runtime.info import DeviceInfo
@@ -40,7 +40,7 @@ def list_devices(json: Json = False) -> None:
     table = new_table("--device", "name", "type", "driver", "API", "features", "memory")
     for info in found:
         driver = f"{info.driver} {info.driver_info or info.driver_version}".strip()
-        table.add_row(info.spec, info.name, info.type, driver, info.api_version, _features(info), memory(info))
+        add_row(table, info.spec, info.name, info.type, driver, info.api_version, _features(info), memory(info))
     print_table(table)
 
 

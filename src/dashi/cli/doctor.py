@@ -28,7 +28,7 @@ def doctor(
     json: Json = False,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that a driver may take to answer.")] = _TIMEOUT,
 ) -> None:
-    """Say what works here, what is missing, and the command that installs it.
+    """Say what works here, what is missing, and how to get it.
 
     Drivers are probed in child processes, so that one which crashes or hangs does no harm. Exit code 0: dashi works,
     if need be on the NumPy device alone; 1: it does not.
@@ -47,7 +47,7 @@ def doctor(
 def _examine(timeout: float) -> tuple[list[Finding], dict[str, Any]]:
     from dashi.cli import findings
     from dashi.runtime.drivers import driver_files
-    from dashi.runtime.probe import Probe, probe, probe_each
+    from dashi.runtime.probe import probe, probe_each
 
     found = [*findings.host(), findings.binaries(), *findings.tools()]
     loader = probe("loader", timeout=timeout)

@@ -1,4 +1,231 @@
+"""`dashi kernels`: list, build, check, new."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
-app = typer.Typer(name="kernels")
-@app.callback()
-def _k(): pass
+
+from dashi.cli.options import Devices, Json, example
+from dashi.cli.output import add_row, new_table, print_json, print_table, remark
+from dashi.cli.progress import Advance, progress
+
+if TYPE_CHECKING:
+    from dashi.kernels.abi import Kernel
+    from dashi.runtime.conformance import Result
+    from dashi.runtime.device import Device
+
+app = typer.Typer(name="kernels", help="The kernels: list, build, check, new.", no_args_is_help=True)
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Kernels by name; none means all.")]
+Folder = Annotated[Path | None, typer.Option("--folder", help="A kernel folder outside the project, instead of names.")]
+
+
+def chosen(names: Sequence[str] | None, folder: Path | None) -> list[Kernel]:
+    """The kernels that a command was asked for."""
+    from dashi import kernels
+
+    if folder is not None:
+        from dashi.kernels.registry import read
+
+        return [read(folder.resolve()), *(kernels.get(name) for name in names or ())]
+    return [kernels.get(name) for name in names or kernels.names()]
+
+
+@app.command("list", epilog=example("dashi kernels list"))
+def list_kernels(json: Json = False) -> None:
+    """List every kernel: name, family, what it computes, types, whether portable, features, aliases."""
+    from dashi.kernels.abi import features
+
+    found = chosen(None, None)
+    rows: list[dict[str, Any]] = [
+        {
+            "name": k.name,
+            "family": k.family,
+            "summary": k.summary,
+            "dtypes": list(k.dtypes),
+            "portable": k.portable,
+            "bound": k.bound,
+            "features": {v: sorted({f for s in k.shaders.values() for f in features(k, s, v)}) for v in k.dtypes},
+            "aliases": list(k.aliases),
+            "inputs": [o.name for o in k.inputs],
+            "outputs": [o.name for o in k.outputs],
+            "scalars": [s.name for s in k.scalars],
+        }
+        for k in found
+    ]
+    if json:
+        print_json({"kernels": rows})
+        return
+    table = new_table("name", "family", "computes", "types", "portable", "features", "aliases")
+    for row in rows:
+        needs = [f"{v}: {' '.join(names)}" for v, names in row["features"].items() if names]
+        portable = "yes" if row["portable"] else f"within {row['bound']}"
+        add_row(
+            table, row["name"], row["family"], row["summary"], " ".join(row["dtypes"]), portable, "; ".join(needs),
+            " ".join(row["aliases"]),
+        )  # fmt: skip
+    print_table(table)
+
+
+@app.command("build", epilog=example("dashi kernels build axpy --check"))
+def build_kernels(
+    names: Names = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a rebuild would differ.")] = False,
+    folder: Folder = None,
+    json: Json = False,
+) -> None:
+    """Build the SPIR-V binaries with the pinned compiler (pip install 'dashi[compile]').
+
+    With --check, rebuild in memory and compare with the binaries in the folders; exit code 1 on any difference.
+    """
+    from dashi.kernels import build
+    from dashi.kernels.compiler import Compiler
+
+    found = chosen(names, folder)
+    done: list[dict[str, Any]] = []
+    with Compiler() as compiler, progress("building", len(found), "kernels") as advance:
+        for kernel in found:
+            if check:
+                done.append({"name": kernel.name, "differences": list(build.check(kernel, compiler))})
+            else:
+                built = build.build(kernel, compiler)
+                done.append({"name": kernel.name, "binaries": {key: b.binary.digest for key, b in built.items()}})
+            advance(1)
+    differing = [d for d in done if d.get("differences")]
+    if json:
+        print_json({"ok": not differing, "kernels": done})
+    else:
+        for one in differing:
+            sys.stdout.writelines(f"{one['name']}: {text}\n" for text in one["differences"])
+        word = "checked" if check else "built"
+        fresh = f", {len(differing)} differ" if differing else (", all as in their folders" if check else "")
+        sys.stdout.write(f"{len(done)} kernels {word}{fresh}\n")
+    if differing:
+        which = " ".join(d["name"] for d in differing) if folder is None else f"--folder {folder}"
+        remark(f"Fix: dashi kernels build {which}")
+        raise typer.Exit(1)
+
+
+@app.command("check", epilog=example("dashi kernels check axpy --device cpu --quick"))
+def check_kernels(
+    names: Names = None,
+    device: Devices = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small cases and two distributions only.")] = False,
+    folder: Folder = None,
+    json: Json = False,
+) -> None:
+    """Run every kernel on its cases and compare with its NumPy reference; portable ones bit for bit.
+
+    Exit code 1 if any result is wrong. Variants whose features a device lacks are skipped, and named.
+    """
+    import dashi
+    from dashi.runtime.conformance import trials
+
+    found = chosen(names, folder)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(dashi.open(spec)) for spec in device or ["auto"]]
+        total = len(opened) * sum(1 for kernel in found for _ in trials(kernel, quick=quick))
+        advance = stack.enter_context(progress("checking", total, "trials"))
+        rows, failures = _check_all(opened, found, quick, advance)
+    if json:
+        print_json({"ok": not failures, "results": rows, "failures": failures})
+    else:
+        _print_check(rows, failures)
+    if failures:
+        raise typer.Exit(1)
+
+
+def _check_all(
+    devices: Sequence[Device], found: Sequence[Kernel], quick: bool, advance: Advance
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """One row per device and kernel, and every failure."""
+    from dashi.runtime.conformance import check
+
+    rows: list[dict[str, Any]] = []
+    failures: list[dict[str, Any]] = []
+    for device in devices:
+        for kernel in found:
+            start = time.perf_counter()
+            results = list(_counted(check(device, kernel, quick=quick), advance))
+            bad = [r for r in results if not r.ok]
+            skipped = [r for r in results if r.skipped]
+            rows.append(
+                {
+                    "device": device.info.spec,
+                    "device_name": device.info.name,
+                    "kernel": kernel.name,
+                    "portable": kernel.portable,
+                    "computed": device.info.type != "null",
+                    "trials": len(results),
+                    "passed": len(results) - len(bad) - len(skipped),
+                    "failed": len(bad),
+                    "skipped": len(skipped),
+                    "missing": sorted({f"{r.variant}: {r.skipped}" for r in skipped}),
+                    "seconds": round(time.perf_counter() - start, 3),
+                }
+            )
+            failures += [{"device": device.info.spec, **asdict(r)} for r in bad]
+    return rows, failures
+
+
+def _counted(results: Iterator[Result], advance: Advance) -> Iterator[Result]:
+    for result in results:
+        advance(1)
+        yield result
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    if row["failed"]:
+        return f"{row['failed']} FAILED"
+    if not row["passed"]:
+        return "skipped"
+    if not row["computed"]:
+        return "recorded"
+    return "same bits as NumPy" if row["portable"] else "within its bound"
+
+
+def _print_check(rows: list[dict[str, Any]], failures: list[dict[str, Any]]) -> None:
+    table = new_table("kernel", "device", "result", "passed", "skipped", "seconds")
+    for row in rows:
+        skipped = f"{row['skipped']} ({'; '.join(row['missing'])})" if row["skipped"] else ""
+        passed = f"{row['passed']} of {row['trials']}"
+        add_row(table, row["kernel"], row["device"], _verdict(row), passed, skipped, f"{row['seconds']:.2f}")
+    print_table(table)
+    for f in failures[:20]:
+        where = f"{f['kernel']}.{f['variant']} on {f['device']}, case {f['case']} ({f['shapes']}), {f['distribution']}"
+        bits = f" (bits {f['got']}, expected {f['expected']})" if f["got"] else ""
+        sys.stdout.write(f"FAILED {where}: {f['message']}{bits}\n")
+    if len(failures) > 20:
+        sys.stdout.write(f"... and {len(failures) - 20} more; --json lists all\n")
+    kernels, devices = len({row["kernel"] for row in rows}), len({row["device"] for row in rows})
+    end = f"{len(failures)} trials failed" if failures else "all passed"
+    passed = sum(row["passed"] for row in rows)
+    sys.stdout.write(f"{kernels} kernels on {devices} device{'s' * (devices > 1)}, {passed} trials passed: {end}\n")
+
+
+@app.command("new", epilog=example("dashi kernels new wave --folder my_kernels"))
+def new_kernel(
+    name: Annotated[str, typer.Argument(help="The kernel's name: lower case, digits and underscores.")],
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Where to make its folder; without it, in the project itself.")
+    ] = None,
+    family: Annotated[str, typer.Option("--family", help="The family, for a kernel of the project.")] = "user",
+    json: Json = False,
+) -> None:
+    """Make a kernel folder that builds and passes its checks as it stands: the place to start from."""
+    from dashi.kernels.scaffold import new
+
+    made = new(name, folder, family)
+    if json:
+        print_json({"name": name, "folder": str(made), "files": sorted(p.name for p in made.iterdir())})
+    else:
+        sys.stdout.write(f"{made}\n")
+    which = name if folder is None else f"--folder {made}"
+    remark(f"next: edit kernel.comp and kernel.py there; dashi kernels build {which}; dashi kernels check {which}")

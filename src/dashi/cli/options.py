@@ -23,7 +23,8 @@ def wants_json(context: typer.Context) -> bool:
 
 
 def example(line: str) -> str:
-    """The epilog of a command's help: one example that works as printed (`\\b` keeps it on one line)."""
+    """The epilog of a command's help: one example that works as printed."""
+    # The mark says that the lines are not to be wrapped.
     return f"\b\nExample:\n  {line}"
 
 

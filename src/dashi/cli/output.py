@@ -58,6 +58,13 @@ def new_table(*headings: str) -> Table:
     return table
 
 
+def add_row(table: Table, *cells: str) -> None:
+    """A row of plain text: brackets are brackets, not markup."""
+    from rich.text import Text
+
+    table.add_row(*(Text(cell) for cell in cells))
+
+
 def size(nbytes: int) -> str:
     """Bytes as people write them: 512 B, 16 GiB."""
     amount, units = float(nbytes), ["B", "KiB", "MiB", "GiB", "TiB"]

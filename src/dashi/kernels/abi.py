@@ -2,6 +2,17 @@
 
 A kernel folder holds `kernel.comp` (GLSL, no declarations: they are generated from here) and `kernel.py`, which
 defines one `KERNEL = Kernel(...)`. Nothing here knows of devices: a plan is made from shapes and limits alone.
+
+For authors, in short (`dashi kernels new NAME` writes a folder to start from; `patterns` has ready plans):
+
+- In the GLSL, buffers, push constants and specialisation constants are global names; `T` is the variant's type, `W`
+  the word as wide. Shared files come in by `Shader.includes` or `#include "portable.glsl"`.
+- Inputs are never written. Outputs and scratch start with unknown content. An output's dimensions are those of inputs,
+  numbers, or integer scalars of the same name. A call of no elements may plan no dispatches.
+- A loop's stride is a push constant: `gl_NumWorkGroups` is refused, since large dispatches are split.
+- Scalars reach `plan` and `reference` rounded to their type already. A reference may overflow: NumPy does not warn.
+- Portable: `canon` every load and store, `mul` for products, plain + and -, no division nor GLSL functions (the build
+  refuses them); the reference does the same with `dashi.kernels.portable`, and must give the same bits.
 """
 
 from __future__ import annotations

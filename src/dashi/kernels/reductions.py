@@ -63,10 +63,16 @@ def passes(n: int, acc_bytes: int, limits: Limits) -> tuple[Pass, ...]:
     made: list[Pass] = []
     while not made or not made[-1].last:
         tiles = max(1, -(-n // TILE))
-        groups = min(tiles, limits.groups)
-        made.append(Pass(len(made), n, tiles, groups, -(-tiles // groups) * tile_trips(acc_bytes), tiles == 1))
+        groups, rounds = even_groups(tiles, limits)
+        made.append(Pass(len(made), n, tiles, groups, rounds * tile_trips(acc_bytes), tiles == 1))
         n = tiles
     return tuple(made)
+
+
+def even_groups(tiles: int, limits: Limits) -> tuple[int, int]:
+    """Workgroups for that many tiles, each with the same number of them (give or take one), and that number."""
+    rounds = -(-tiles // limits.groups)
+    return -(-tiles // rounds), rounds
 
 
 def tile_trips(acc_bytes: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import hashlib
@@ -76,35 +77,43 @@ class Registry:
                 return self.get(path.name)
             kernel = read(path)
             for name in (kernel.name, *kernel.aliases):
-                self._check_free(name, path)
+                if (taken := self.taken(name)) is not None:
+                    raise KernelError(
+                        f"there is a kernel {name!r} already, in {taken}.", f"rename the folder {path}, or its alias."
+                    )
             _ready(kernel, build_missing)
             self._folders[path.name] = path
             self._loaded[path.name] = kernel
             return kernel
 
     def _by_alias(self, name: str) -> Kernel:
-        for kernel in self:
-            if name in kernel.aliases:
-                return kernel
+        for other in self.names():
+            # A kernel that cannot be read has no aliases that anyone could know; asking for it by name says why.
+            with contextlib.suppress(KernelError):
+                kernel = self.get(other)
+                if name in kernel.aliases:
+                    return kernel
         near = difflib.get_close_matches(name, self.names(), n=3)
         offer = f"did you mean {' or '.join(near)}? " if near else ""
         raise KernelNotFoundError(f"there is no kernel {name!r}.", f"{offer}`dashi kernels list` names them all.")
 
-    def _check_free(self, name: str, folder: Path) -> None:
-        try:
-            taken = self.get(name)
-        except KernelNotFoundError:
-            return
-        raise KernelError(
-            f"there is a kernel {name!r} already, in {taken.folder}.", f"rename the folder {folder}, or its alias."
-        )
+    def taken(self, name: str) -> Path | None:
+        """The folder of the kernel that has this name or alias, if one has."""
+        with self._lock:
+            if name in self._folders:
+                return self._folders[name]
+            try:
+                return self._by_alias(name).folder
+            except KernelNotFoundError:
+                return None
 
 
 def _ready(kernel: Kernel, build_missing: bool) -> None:
     """Check that every binary can be loaded, building them first where that is wanted and possible."""
     try:
         for shader, variant in build.variants(kernel):
-            build.load(kernel, shader, variant)
+            binary = build.load(kernel, shader, variant)
+            build.spirv_val(binary.words, f"{kernel.name}/{shader}.{variant}")
     except StaleBinaryError:
         if not (build_missing and available()):
             raise

@@ -51,9 +51,7 @@ def new(name: str, where: str | Path | None = None, family: str = "user") -> Pat
     """
     check_name(name)
     check_name(family)
-    registry = Registry()
-    taken = {alias for kernel in registry for alias in kernel.aliases}.union(registry.names())
-    if name in taken:
+    if Registry().taken(name):
         raise KernelError(f"there is a kernel {name!r} already.", "choose another name.")
     folder = (ROOT / family if where is None else Path(where)) / name
     try:

@@ -1,7 +1,8 @@
 """SPIR-V modules as data: parsed defensively, so that nothing malformed goes further than here.
 
 `parse` checks the file word by word: header, instruction lengths, ids. `spirv_structure` checks sections, functions
-and blocks; `spirv_reflect` holds the interface against the ABI; `spirv_portable` forbids contraction and lints.
+and blocks; `spirv_reflect` reads the interface, `spirv_check` holds it against the ABI; `spirv_portable` forbids
+contraction and lints. Types of operands are left to Khronos' validator, which runs too where it is installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interface of a compute module, read from its SPIR-V and held against the ABI."""
+"""The interface of a compute module, read from its SPIR-V. `spirv_check` holds it against the ABI."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dashi.errors import SpirvError
-from dashi.kernels import glsl
-from dashi.kernels.abi import Kernel, features
 from dashi.kernels.spirv import Instruction, Module, refused, text
 from dashi.kernels.spirv_ops import BUILTINS, CAPABILITIES
-from dashi.types import DTYPES
 
 _GLCOMPUTE: Final = 5
 _LOCAL_SIZE: Final = 17
 _INPUT, _PUSH, _STORAGE = 1, 9, 12
-_INTERNAL: Final = frozenset({4, 6, 7})  # shared memory, private and function variables
+_SHARED: Final = 4
+_INTERNAL: Final = frozenset({_SHARED, 6, 7})  # shared memory, private and function variables
 _SPEC_ID, _BLOCK, _ARRAY_STRIDE, _BUILTIN, _NON_WRITABLE, _NON_READABLE = 1, 2, 6, 11, 24, 25
 _BINDING, _SET, _OFFSET = 33, 34, 35
 _SIZES: Final = {
@@ -47,6 +44,8 @@ class Reflection:
     buffers: tuple[Buffer, ...]
     push: tuple[tuple[int, str], ...]
     builtins: frozenset[str]
+    shared_bytes: int | None
+    """Shared memory at the default specialisation; None if its size cannot be told."""
 
 
 def reflect(module: Module) -> Reflection:
@@ -93,7 +92,58 @@ class _Reader:
             buffers=tuple(sorted(buffers, key=lambda b: (b.set, b.binding))),
             push=push,
             builtins=frozenset(self._builtins()),
+            shared_bytes=self._shared(),
         )
+
+    def _shared(self) -> int | None:
+        total = 0
+        for variable in self.module.all("Variable"):
+            pointer = self.module.defined[variable.words[0]]
+            if variable.operands[0] == _SHARED and pointer.info.name == "TypePointer":
+                size = self._bytes(pointer.words[2])
+                if size is None:
+                    return None
+                total += size
+        return total
+
+    def _bytes(self, number: int) -> int | None:
+        """Size of a type; `parse` has made sure that types are made of earlier ones, so this ends."""
+        made = self.module.defined[number]
+        match made.info.name, made.operands:
+            case "TypeInt" | "TypeFloat", (bits, *_):
+                return bits // 8
+            case "TypeBool", _:
+                return 4
+            case "TypeVector" | "TypeMatrix", (part, count):
+                times, inner = count, self._bytes(part)
+            case "TypeArray", (part, length):
+                times, inner = self._value(length, made.at), self._bytes(part)
+            case "TypeStruct", parts:
+                sizes = [self._bytes(part) for part in parts]
+                times, inner = 1, None if None in sizes else sum(size or 0 for size in sizes)
+            case _:
+                return None
+        return None if times is None or inner is None else times * inner
+
+    def _value(self, number: int, before: int) -> int | None:
+        """A constant's value at the default specialisation, if it is simple enough. `before` bounds the recursion."""
+        made = self.module.defined.get(number)
+        if made is None or made.at >= before:
+            return None
+        match made.info.name, made.operands:
+            case "Constant" | "SpecConstant", (value, *_):
+                return value
+            case "SpecConstantOp", (128 | 130 | 132 as op, left, right):
+                a, b = self._value(left, made.at), self._value(right, made.at)
+                if a is None or b is None:
+                    return None
+                return a + b if op == 128 else a - b if op == 130 else a * b
+            case "SpecConstantOp", (81, whole, index):
+                parts = self.module.defined.get(whole)
+                known = parts is not None and parts.info.name == "SpecConstantComposite" and index < len(parts.operands)
+                return self._value(parts.operands[index], made.at) if parts is not None and known else None
+            case _:
+                return None
 
     def _entry(self) -> str:
         points = list(self.module.all("EntryPoint"))
@@ -202,44 +252,3 @@ class _Reader:
 
 def _named(table: Mapping[int, str], *number: int) -> str:
     return table.get(number[0], f"number {number[0]}") if number else "nothing"
-
-
-def check_against(found: Reflection, kernel: Kernel, shader_name: str, variant: str) -> None:
-    """Raise a SpirvError where the module's interface is not the one that the ABI declares."""
-    where = f"{kernel.name}/{shader_name}.{variant}"
-    for what, has, wants in _differences(found, kernel, shader_name, variant):
-        raise SpirvError(
-            f"the binary of {where} does not fit its ABI: {what} is {has}, declared is {wants}.",
-            f"run `dashi kernels build {kernel.name}`, or correct the ABI.",
-        )
-
-
-def _differences(
-    found: Reflection, kernel: Kernel, shader_name: str, variant: str
-) -> Iterator[tuple[str, object, object]]:
-    shader, kind = kernel.shaders[shader_name], DTYPES[variant]
-    if found.entry != "main":
-        yield "the entry point", found.entry, "main"
-    allowed = {"Shader", *(c for f in features(kernel, shader, variant) for c in glsl.FEATURES[f].capabilities)}
-    if not found.capabilities <= allowed:
-        yield "the set of capabilities", sorted(found.capabilities), sorted(allowed)
-    if "NumWorkgroups" in found.builtins:
-        yield "a built-in used", "NumWorkgroups", "none that a split dispatch would change (take a push constant)"
-    ids = {s.name: n for n, s in enumerate(shader.spec)}
-    sizes = tuple(ids[entry] if isinstance(entry, str) else None for entry in shader.local)
-    if found.local != glsl.local_default(shader) or found.local_ids != sizes:
-        yield "the workgroup size", (found.local, found.local_ids), (glsl.local_default(shader), sizes)
-    # Buffers and constants that the shader never uses may be absent: a compiler may drop them.
-    for number, default in found.spec.items():
-        if number >= len(shader.spec) or shader.spec[number].default != default:
-            yield f"specialisation constant {number}", default, [s.default for s in shader.spec]
-    declared = [Buffer(0, n, glsl.glsl_type(b.dtype, kind), b.access) for n, b in enumerate(shader.buffers)]
-    for buffer in found.buffers:
-        if buffer not in declared:
-            yield f"the buffer (set {buffer.set}, binding {buffer.binding})", buffer, declared
-    offsets, _ = glsl.push_layout(shader.push, kind)
-    push = tuple(zip(offsets, (glsl.glsl_type(s.dtype, kind) for s in shader.push), strict=True))
-    if found.push and found.push != push:
-        yield "the push constant block", found.push, push
-    if len({(b.set, b.binding) for b in found.buffers}) != len(found.buffers):
-        yield "the list of bindings", "one of them twice", "each once"

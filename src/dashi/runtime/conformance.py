@@ -230,7 +230,9 @@ def _within(result: Result, operand: Operand, got: Array, wanted: Array, bound: 
     """Relative L2 error over the finite elements; the others must be the same kind of not finite."""
     ours, theirs = got.reshape(-1).astype(np.longdouble), wanted.reshape(-1).astype(np.longdouble)
     finite = np.isfinite(theirs)
-    odd = np.flatnonzero(np.where(finite, ~np.isfinite(ours), ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))))
+    odd = np.flatnonzero(
+        np.where(finite, ~np.isfinite(ours), ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs))))
+    )
     if odd.size:
         index = int(odd[0])
         text = f"{operand.name}[{index}] is {ours[index]!r}, not {theirs[index]!r}{how}"

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -97,7 +98,7 @@ def nvidia_without_file() -> str | None:
 
 
 @contextlib.contextmanager
-def driver_environment(only: Sequence[str] | None = None) -> Iterator[None]:
+def driver_environment(only: Sequence[str] | None = None) -> Generator[None]:
     """While it lasts, the loader sees these drivers alone: driver files, or libraries that come without one. By
     default: what it finds by itself, and an NVIDIA driver that ships without a driver file."""
     if only is None:

@@ -18,7 +18,7 @@ ROUNDS = 9
 
 @dataclass(frozen=True)
 class HostCost:
-    """Microseconds, the medians of rounds in one run. `wrappers` is None without the `vulkan` package."""
+    """Microseconds, the best of the rounds of one run. `wrappers` is None without the `vulkan` package."""
 
     ours: float
     bare: float
@@ -31,7 +31,8 @@ class HostCost:
 
 
 def _interleaved(*measures: Callable[[], float | None]) -> list[float | None]:
-    """Medians in microseconds; the measures take turns, so that a change of the machine's speed hits all alike."""
+    """The best of all rounds, in microseconds: what is left when nothing else uses the machine. The measures take
+    turns, so that a change of its speed hits all alike."""
     taken: list[list[float]] = [[] for _ in measures]
     for _ in range(ROUNDS):
         for measure, into in zip(measures, taken, strict=True):
@@ -39,7 +40,7 @@ def _interleaved(*measures: Callable[[], float | None]) -> list[float | None]:
             took = measure()
             if took is not None:
                 into.append(took)
-    return [float(np.median(times)) * 1e6 if times else None for times in taken]
+    return [min(times) * 1e6 if times else None for times in taken]
 
 
 def _cost(*measures: Callable[[], float | None]) -> HostCost:

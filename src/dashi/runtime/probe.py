@@ -39,8 +39,8 @@ _log = logging.getLogger("dashi")
 class Probe:
     """What a child process found.
 
-    `unsafe`: a driver crashed or hung, and would have taken this process with it. `computed` says of each device, by its
-    spec, what went wrong when a kernel was tried on it: nothing, if the text is empty.
+    `unsafe`: a driver crashed or hung, and would have taken this process with it. `computed` says of each device, by
+    its spec, what went wrong when a kernel was tried on it: nothing, if the text is empty.
     """
 
     devices: tuple[DeviceInfo, ...] = ()
@@ -228,4 +228,4 @@ def _computes(spec: str) -> str:
         return ""  # a kernel without its binary is no fault of the device, and is reported as what it is
     except DashiError as error:
         return error.what
-    return "" if np.array_equal(cast("Any", result), np.full(1000, 999, np.float32)) else "gives wrong results"
+    return "" if np.array_equal(result, np.full(1000, 999, np.float32)) else "gives wrong results"

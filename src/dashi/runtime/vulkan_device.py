@@ -14,7 +14,7 @@ from dashi.errors import InputError, LimitError
 from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Shader, pack, within_trips
 from dashi.kernels.build import Binary, Loader
 from dashi.runtime._vk_device import create_device
-from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission
+from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_dispatch
 from dashi.runtime.array import Array
 from dashi.runtime.buffer import Buffer, Graveyard
 from dashi.runtime.commands import VulkanProgram, sort_waits
@@ -153,9 +153,8 @@ class VulkanDevice(Device):
         held = self.sets.make(pipeline, [b.range for b in buffers])
         access = list(zip(shader.buffers, buffers, strict=True))
         work = math.prod(dispatch.groups) * invocations * dispatch.trips
-        raw = RawDispatch(
-            pipeline.pipeline,
-            pipeline.layout,
+        raw = raw_dispatch(
+            pipeline,
             held.handle,
             push,
             dispatch.groups,

@@ -19,7 +19,8 @@ void main() {
         barrier();
         if (lane == 0u) {
             T part = T(0.0);
-            for (uint r = 0u; r < 64u; r++) {
+            uint runs = min((size - chunk * 4096u + 63u) / 64u, 64u);
+            for (uint r = 0u; r < runs; r++) {
                 part += sums[r];
             }
             total += part;

@@ -9,6 +9,7 @@ from typing import Final
 
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, contract
+from dashi.kernels.reductions import even_groups
 from dashi.types import Array, Cost
 
 RUN: Final = 64
@@ -58,13 +59,13 @@ def plan(call: Call) -> Plan:
 
 
 def _dispatch(p: Pass, n: int, buffers: tuple[str, str, str], limits: Limits) -> Dispatch:
-    groups = min(p.blocks, limits.groups)
+    groups, rounds = even_groups(p.blocks, limits)
     push = {
         "n": n, "rows": p.rows, "made": p.made, "across": p.across, "blocks": p.blocks, "stride": groups,
         "whole": int(p.whole), "first": int(buffers[1] == "A"), "last": int(buffers[2] == "result"),
     }  # fmt: skip
     per_block = 1 + (RUN // DEPTH * (1 + RUN) + RUN if p.whole else RUN)
-    return Dispatch("main", buffers, push, (groups, 1, 1), -(-p.blocks // groups) * per_block)
+    return Dispatch("main", buffers, push, (groups, 1, 1), rounds * per_block)
 
 
 def reference(x: Array, a: Array) -> Array:

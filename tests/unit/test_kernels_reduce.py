@@ -1,0 +1,122 @@
+"""What the reductions and the scan promise beyond agreeing with their references on the cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashi import kernels
+from dashi.errors import ShapeError
+from dashi.kernels.abi import Call, Kernel, Limits, Plan
+from dashi.kernels.portable import canon, prefix64, sum64
+from dashi.kernels.reductions import TILE, passes
+from dashi.runtime.device import Device
+from dashi.runtime.vulkan_device import VulkanDevice
+
+KINDS = pytest.mark.parametrize("kind", [np.float32, np.float64])
+REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_argmax", "reduce_l2", "prefix_scan")
+
+
+def few_groups(name: str, groups: int) -> Kernel:
+    """The kernel as a device with few workgroups would run it."""
+    kernel = kernels.get(name)
+
+    def plan(call: Call) -> Plan:
+        return kernel.plan(replace(call, limits=replace(call.limits, groups=groups)))
+
+    return replace(kernel, plan=plan)
+
+
+@KINDS
+def test_argmax_names_the_first_of_equals_and_the_first_nan(device: Device, kind: Any) -> None:
+    x = np.zeros(70000, kind)
+    x[[4095, 4096, 69999]] = 7
+    assert device.run("argmax", x).numpy() == [4095]
+    x[[5001, 64000]] = np.nan
+    assert device.run("argmax", x).numpy() == [5001]
+
+
+@KINDS
+def test_argmax_takes_zeros_and_what_counts_as_zero_for_equals(device: Device, kind: Any) -> None:
+    x = np.array([-1, -0.0, 0.0, np.finfo(kind).smallest_subnormal], kind)
+    assert device.run("argmax", x).numpy() == [1]
+    assert device.run("max", x).numpy().tobytes() == kind(0).tobytes()
+
+
+@KINDS
+def test_max_of_minus_infinities_is_minus_infinity(device: Device, kind: Any) -> None:
+    x = np.full((3, 1400), -np.inf, kind)
+    assert device.run("max", x).numpy() == [-np.inf]
+    assert device.run("argmax", x).numpy() == [0]
+
+
+@KINDS
+def test_max_is_nan_if_one_element_is(device: Device, kind: Any) -> None:
+    x = np.full(5000, np.inf, kind)
+    x[4999] = -np.nan
+    assert np.isnan(device.run("max", x).numpy()[0])
+
+
+@pytest.mark.parametrize("name", ["max", "argmax"])
+def test_the_maximum_of_nothing_is_refused(device: Device, name: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        device.run(name, np.zeros((0, 3), np.float32))
+    assert str(caught.value) == (
+        "the maximum of no elements is not defined. Fix: pass an array with at least one element."
+    )
+
+
+@KINDS
+def test_nothing_sums_to_zero_and_scans_to_nothing(device: Device, kind: Any) -> None:
+    nothing = np.zeros((0, 3), kind)
+    assert device.run("sum", nothing).numpy().tobytes() == kind(0).tobytes()
+    assert device.run("norm", nothing).numpy().tobytes() == kind(0).tobytes()
+    assert device.run("cumsum", nothing).numpy().shape == (0, 3)
+
+
+def test_a_sum_keeps_small_totals_of_large_parts(device: Device) -> None:
+    # The totals of the runs cancel to less than the threshold: only the result is flushed, not what it is made of.
+    x = np.zeros(8192, np.float32)
+    x[0], x[4096], x[8191] = 2.0**-102 * (1 + 2.0**-23), -(2.0**-102), 2.0**-100
+    expected = np.float32(2.0**-125) + np.float32(2.0**-100)
+    assert device.run("sum", x).numpy() == [expected]
+
+
+def test_the_norm_of_a_right_triangle(device: Device) -> None:
+    assert device.run("norm", np.array([[3.0], [4.0]])).numpy() == [5.0]
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_the_number_of_workgroups_does_not_change_the_bits(vulkan: VulkanDevice, name: str) -> None:
+    x = np.random.default_rng(5).standard_normal(20 * TILE + 77).astype(np.float32)
+    expected = vulkan.run(name, x).numpy()
+    assert vulkan.run(few_groups(name, 3), x).numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.long
+def test_sum_and_scan_go_on_past_two_passes(vulkan: VulkanDevice) -> None:
+    x = np.random.default_rng(6).standard_normal(TILE * TILE + 2 * TILE + 5).astype(np.float32)
+    total = canon(sum64(canon(x))).reshape(1)
+    assert vulkan.run("sum", x).numpy().tobytes() == total.tobytes()
+    assert vulkan.run("scan", x).numpy().tobytes() == canon(prefix64(canon(x))).tobytes()
+    assert vulkan.run("argmax", x).numpy() == [np.argmax(x)]
+
+
+@given(n=st.integers(0, 1 << 31), groups=st.integers(1, 1 << 20), size=st.sampled_from([4, 8, 16]))
+def test_passes_cover_every_element_and_end_with_one_value(n: int, groups: int, size: int) -> None:
+    limits = Limits(groups=groups)
+    steps = passes(n, size, limits)
+    assert [p.last for p in steps] == [False] * (len(steps) - 1) + [True]
+    assert steps[0].n == n
+    for p in steps:
+        assert p.n <= p.tiles * TILE < max(1, p.n) + TILE
+        assert 1 <= p.groups <= min(groups, p.tiles)
+    for before, after in pairwise(steps):
+        assert after.n == before.tiles
+    assert steps[-1].tiles == 1
