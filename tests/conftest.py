@@ -29,9 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.cleanup)
 
 
-def _open_vulkan() -> VulkanDevice:
+def open_vulkan(validation: bool | None = None) -> VulkanDevice:
+    """The first Vulkan device; a test that needs one is skipped where there is none."""
     try:
-        device = open_device("vulkan:0")
+        device = open_device("vulkan:0", validation=validation)
     except DeviceError as error:
         # On the machines that guard main a missing driver must not pass for a green run.
         if os.environ.get("CI"):
@@ -43,7 +44,7 @@ def _open_vulkan() -> VulkanDevice:
 
 @pytest.fixture(scope="session")
 def vulkan_session() -> Iterator[VulkanDevice]:
-    with _open_vulkan() as device:
+    with open_vulkan() as device:
         yield device
         messages = device.instance.messages
     assert not messages
@@ -61,10 +62,17 @@ def vulkan(vulkan_session: VulkanDevice) -> Iterator[VulkanDevice]:
 @pytest.fixture
 def fresh_vulkan() -> Iterator[VulkanDevice]:
     """A Vulkan device of the test's own, which it may close or spoil."""
-    device = _open_vulkan()
+    device = open_vulkan()
     yield device
     device.close()
     assert not device.instance.messages
+
+
+@pytest.fixture
+def bare_vulkan() -> Iterator[VulkanDevice]:
+    """A device without validation, for what measures time or memory: the layers cost both."""
+    with open_vulkan(validation=False) as device:
+        yield device
 
 
 @pytest.fixture(params=["cpu", "vulkan"])

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "devices", "errors", "kernels", "open"]
 
 
-def open(device: str = "auto", *, timeout: float = 600.0, validation: bool | None = None) -> Device:
+def open(device: str = "auto", *, timeout: float = 600.0, validation: bool | None = None, queues: int = 1) -> Device:
     """Opens a device: `auto`, `cpu`, `null`, `vulkan:0` or `vulkan:part-of-name`. Use it in a `with` block.
 
     `auto` takes the best there is and says which; nothing else ever falls back. `timeout` is the longest that one
     wait may last, in seconds; `validation` switches Vulkan's validation layers on (default: the environment variable
-    DASHI_VALIDATION).
+    DASHI_VALIDATION); `queues` is how many compute queues to open.
     """
     from dashi.runtime.select import open_device
 
-    return open_device(device, timeout=timeout, validation=validation)
+    return open_device(device, timeout=timeout, validation=validation, queues=queues)
 
 
 def devices() -> list[DeviceInfo]:

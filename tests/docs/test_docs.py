@@ -94,3 +94,11 @@ def snapshot(folder: Path) -> dict[Path, bytes]:
         for path in folder.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+
+
+def test_the_accuracy_table_is_what_is_measured() -> None:
+    from dashi.kernels import accuracy
+
+    page = (ROOT / "docs" / "portability.md").read_text()
+    table = page.split("<!-- accuracy -->\n")[1].split("<!-- end -->")[0]
+    assert table == accuracy.markdown(accuracy.rows())

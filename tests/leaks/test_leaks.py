@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +10,6 @@ import pytest
 
 from dashi.runtime import open_device
 from dashi.runtime.vulkan_device import VulkanDevice
-
-
-@pytest.fixture
-def bare_vulkan() -> Iterator[VulkanDevice]:
-    """Without validation: the layers themselves keep some kilobytes for every object ever made."""
-    with open_device("vulkan:0", validation=False) as device:
-        assert isinstance(device, VulkanDevice)
-        yield device
 
 
 def resident_bytes() -> int:
@@ -75,6 +66,19 @@ def test_forgotten_arrays_give_their_memory_back(bare_vulkan: VulkanDevice) -> N
     gc.collect()
     assert bare_vulkan.memory().allocations == 0
     assert bare_vulkan.memory().reserved == 0
+
+
+@pytest.mark.validation
+def test_a_forgotten_device_is_closed_with_all_that_hangs_off_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = open_device("vulkan:0", validation=True)
+    assert isinstance(device, VulkanDevice)
+    kept = device.run("add", np.ones(3, np.float32), np.ones(3, np.float32))
+    messages, closed, close = device.instance.messages, [], device.raw.close
+    monkeypatch.setattr(device.raw, "close", lambda: (close(), closed.append(True)))
+    del device, kept
+    gc.collect()
+    assert closed == [True]
+    assert messages == []  # the layers name every object that outlives its device
 
 
 @pytest.mark.long

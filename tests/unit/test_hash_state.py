@@ -54,9 +54,17 @@ def test_hash_sees_the_raw_bits_of_every_type(device: Device, dtype: str) -> Non
     assert np.array_equal(on(device, data), oracle(data.tobytes()))
 
 
-def test_hash_of_three_megabytes(device: Device) -> None:
-    data = words(3_000_004)
+# Above the chunks the tree takes two passes, then three, with the last chunk carried up alone.
+@pytest.mark.parametrize("nbytes", [3_000_004, (1 << 26) + 4])
+def test_hash_of_megabytes(device: Device, nbytes: int) -> None:
+    data = words(nbytes)
     assert np.array_equal(on(device, data), oracle(data.tobytes()))
+
+
+@pytest.mark.gpu
+def test_hash_of_a_gibibyte(vulkan: VulkanDevice) -> None:
+    data = words(1 << 30)
+    assert np.array_equal(on(vulkan, data), oracle(data.tobytes()))
 
 
 @given(count=st.integers(0, 20_000), seed=st.integers(0, 1000))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import dashi.kernels
 from dashi.errors import AbiError, LimitError
 from dashi.kernels import registry, scaffold
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader, Spec
@@ -235,3 +236,15 @@ def test_an_empty_array_needs_no_dispatch(kernel: Kernel) -> None:
 def test_costs_count_every_array_once(kernel: Kernel) -> None:
     cost = kernel.cost(resolve_call(kernel, "f64", [(5, 7)]))
     assert (cost.flops, cost.bytes, cost.dispatches) == (35, 2 * 35 * 8, 1)
+
+
+@pytest.mark.parametrize("name", dashi.kernels.names())
+def test_the_plans_of_every_kernel_are_sound(name: str) -> None:
+    kernel = dashi.kernels.get(name)
+    for case in kernel.cases:
+        shapes = [case.shapes[operand.name] for operand in kernel.inputs]
+        for variant in kernel.dtypes:
+            for limits in (Limits(), Limits(groups=3, loop_trips=1 << 40), Limits(groups=1 << 31)):
+                call = resolve_call(kernel, variant, shapes, case.scalars, limits)
+                plan = check_plan(kernel, call, kernel.plan(call))
+                assert kernel.cost(call).dispatches == len(plan.dispatches)

@@ -109,6 +109,12 @@ def test_other_inputs_come_from_the_case(indexed: Kernel) -> None:
     assert made["x"].dtype == np.float64
 
 
+def test_integer_variants_get_any_words(axpy: Kernel) -> None:
+    made = inputs(replace(axpy, dtypes=("u64",)), BIG, "u64", "normal", 0)["x"]
+    assert made.dtype == np.uint64
+    assert len(np.unique(made)) > 16000
+
+
 def test_a_missing_or_wrong_fill_is_named(indexed: Kernel) -> None:
     shapes = {"x": (5,), "at": (7,)}
     with pytest.raises(AbiError) as error:

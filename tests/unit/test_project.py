@@ -28,12 +28,20 @@ def hook(event, arguments):
         seen.append((event, str(arguments)))
     elif event == "ctypes.dlopen" and arguments[0] and ("vulkan" in arguments[0] or "EGL" in arguments[0]):
         seen.append((event, arguments[0]))
-import numpy, typer, rich.console, yaml, pydantic  # what they do is theirs
-sys.addaudithook(hook)
+import numpy, typer, rich.console, yaml, pydantic
+try:
+    import matplotlib.figure
+except ModuleNotFoundError:
+    pass
+sys.addaudithook(hook)  # after those: what they do is theirs
 import dashi
 for module in pkgutil.walk_packages(dashi.__path__, "dashi."):
     if not module.name.endswith("__main__"):
-        __import__(module.name)
+        try:
+            __import__(module.name)
+        except ModuleNotFoundError as missing:
+            if missing.name not in {"matplotlib", "cmcrameri"}:  # modules that draw are imported where they are used
+                raise
 print(seen)
 """
 

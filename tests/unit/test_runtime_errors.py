@@ -41,7 +41,7 @@ def test_wrong_dtype(device: Device) -> None:
         errors.DTypeError,
         "kernel 'add' has no variant i32; it has f32, f64. Fix: convert the arrays to float32.",
     ):
-        device.run("add", [1, 2], [3, 4]) if False else device.run("add", np.int32([1]), np.int32([2]))
+        device.run("add", np.int32([1]), np.int32([2]))
     with raises(
         errors.DTypeError,
         "kernel 'gather': index is int32, but must be uint32. Fix: convert it: index.astype(np.uint32).",
@@ -89,11 +89,25 @@ def test_arrays_that_are_not_of_this_device(device: Device) -> None:
         "use device.run(...).",
     ):
         device.bind("add", f32(3), f32(3))  # pyright: ignore[reportArgumentType]
-    with NullDevice() as other, raises(
-        errors.InputError,
-        "kernel 'add': x lives on 'null', not here. Fix: copy it over: device.array(other.numpy()).",
+    with (
+        NullDevice() as other,
+        raises(
+            errors.InputError,
+            "kernel 'add': x lives on 'null', not here. Fix: copy it over: device.array(other.numpy()).",
+        ),
     ):
         device.run("add", other.empty(3), f32(3))
+
+
+def test_steps_of_another_device(device: Device) -> None:
+    with NullDevice() as other:
+        step = other.bind("add", other.empty(3), other.empty(3))
+        with raises(
+            errors.InputError,
+            "a step of kernel 'add' is bound to arrays of another device. Fix: bind it on this device: "
+            "device.bind(...).",
+        ):
+            device.program([step])
 
 
 def test_closed_array(device: Device) -> None:
@@ -159,10 +173,13 @@ def test_too_large_to_bind(vulkan: VulkanDevice) -> None:
 
 
 def test_loops_that_the_device_would_cut_short() -> None:
-    with NullDevice(Limits(invocations=256, groups=1, loop_trips=10)) as device, raises(
-        errors.LimitError,
-        "kernel 'add' would loop 40 times in one invocation; this device is only right up to 10. Fix: split the work "
-        "into smaller calls.",
+    with (
+        NullDevice(Limits(invocations=256, groups=1, loop_trips=10)) as device,
+        raises(
+            errors.LimitError,
+            "kernel 'add' would loop 40 times in one invocation; this device is only right up to 10. Fix: split the "
+            "work into smaller calls.",
+        ),
     ):
         device.run("add", f32(10000), f32(10000))
 
@@ -183,7 +200,7 @@ def test_out_of_memory(fresh_vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPat
 def test_lost_device(fresh_vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     x = fresh_vulkan.array(f32(3))
     with fresh_vulkan.program([fresh_vulkan.bind("add", x, x)]) as program:
-        for submission in program._submissions:  # pyright: ignore
+        for submission in program._submissions:  # pyright: ignore[reportAttributeAccessIssue]
             submission._submit = lambda *_: -4
         with raises(
             errors.DeviceLostError,
@@ -206,15 +223,18 @@ def test_work_that_does_not_end_in_time(fresh_vulkan: VulkanDevice) -> None:
 
 
 def test_the_null_device_has_no_results() -> None:
-    with NullDevice() as device, raises(
-        errors.NoResultError,
-        "the null device computes nothing. Fix: use --device auto, cpu or vulkan:N for results.",
+    with (
+        NullDevice() as device,
+        raises(
+            errors.NoResultError,
+            "the null device computes nothing. Fix: use --device auto, cpu or vulkan:N for results.",
+        ),
     ):
         device.run("add", f32(3), f32(3)).numpy()
 
 
 def test_unknown_kernel_and_scalars(device: Device) -> None:
-    with pytest.raises(errors.KernelNotFoundError, match="there is no kernel 'axpi'. Fix: did you mean axpy"):
+    with pytest.raises(errors.KernelNotFoundError, match=r"there is no kernel 'axpi'\. Fix: did you mean axpy"):
         device.run("axpi", f32(3))
     with raises(
         errors.InputError,

@@ -97,12 +97,13 @@ def _summary(info: DeviceInfo, track: Track, reference: Track | None) -> dict[st
 
 
 def _draw(folder: Path, reference: Track, summary: dict[str, Any]) -> list[str]:
+    from dashi.cli.picture import draw
+
     try:
-        from dashi.cli.picture import draw
+        draw(folder / "state.png", reference, summary)
     except ImportError:
         remark("no picture: matplotlib is not installed. Fix: pip install 'dashi[plot]'")
         return []
-    draw(folder / "state.png", reference, summary)
     return ["state.png"]
 
 

@@ -123,7 +123,8 @@ def check_kernels(
 ) -> None:
     """Run every kernel on its cases and compare with its NumPy reference; portable ones bit for bit.
 
-    Exit code 1 if any result is wrong. Variants whose features a device lacks are skipped, and named.
+    Exit code 1 if any result is wrong, or if the validation layers (DASHI_VALIDATION=1) say anything. Variants whose
+    features a device lacks are skipped, and named.
     """
     import dashi
     from dashi.runtime.conformance import trials
@@ -134,12 +135,23 @@ def check_kernels(
         total = len(opened) * sum(1 for kernel in found for _ in trials(kernel, quick=quick))
         advance = stack.enter_context(progress("checking", total, "trials"))
         rows, failures = _check_all(opened, found, quick, advance)
+        messages = _validation_messages(opened)
     if json:
-        print_json({"ok": not failures, "results": rows, "failures": failures})
+        document = {"ok": not failures and not messages, "results": rows, "failures": failures}
+        print_json({**document, "validation_messages": messages})
     else:
         _print_check(rows, failures)
-    if failures:
+    for message in messages:
+        remark(f"validation layers: {message}")
+    if failures or messages:
         raise typer.Exit(1)
+
+
+def _validation_messages(devices: Sequence[Device]) -> list[str]:
+    """What the validation layers said, where they are on (DASHI_VALIDATION=1): a right result can still be luck."""
+    from dashi.runtime.vulkan_device import VulkanDevice
+
+    return [message for d in devices if isinstance(d, VulkanDevice) for message in d.instance.messages]
 
 
 def _check_all(

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from dashi.cli.rollout import CHUNK, Track
 
 
 def draw(file: Path, track: Track, summary: dict[str, Any]) -> None:
     """The first states as a space-time picture, and how well the norm is kept over the whole run."""
-    figure = Figure(figsize=(10, 7.2), dpi=150, layout="constrained")
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(10, 7.2), dpi=150, layout="constrained")
     space, norm = figure.subplots(2, 1, height_ratios=[3, 1])
     states = np.asarray(track.states, dtype=np.float64)
     limit = float(np.abs(states).max()) * 0.8 or 1.0

@@ -207,8 +207,9 @@ class Kernel:
 
 
 def features(kernel: Kernel, shader: Shader, variant: str) -> frozenset[str]:
-    """Device features that a shader variant needs."""
-    used = {variant, *(b.dtype for b in shader.buffers), *(p.dtype for p in shader.push)} - {"T", "W"}
+    """Device features that a shader variant needs: those of the types it computes with. Words are moved, not used."""
+    named = {b.dtype for b in shader.buffers} | {p.dtype for p in shader.push}
+    used = (named - {"T", "W"}) | ({variant} if "T" in named else set[str]())
     return shader.features.union(*(DTYPES[name].features for name in used))
 
 

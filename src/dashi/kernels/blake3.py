@@ -20,14 +20,14 @@ Words = npt.NDArray[np.uint32]
 CHUNK: Final = 1024
 BLOCK: Final = 64
 CHUNK_START, CHUNK_END, PARENT, ROOT = 1, 2, 4, 8
-# The square roots of the first eight primes, as in SHA-256.
+# The first 32 bits of the fractions of the square roots of the first eight primes, as in SHA-256.
 IV: Final = (
     0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19,
 )  # fmt: skip
 PERMUTATION: Final = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)
 ROUNDS: Final = 7
 # So many lanes that calls are long beside Python's cost per call, so few that state and message stay in cache.
-_LANES: Final = 2048
+_LANES: Final = 8192
 
 
 def hexdigest128(data: Data) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -18,8 +19,8 @@ Maker = Callable[[np.random.Generator, int, DType], Array]
 
 
 def inputs(kernel: Kernel, case: Case, variant: str, distribution: str, seed: int) -> dict[str, Array]:
-    """Every input of a case by name: float ones from the distribution, the others (and any named in `Case.fill`)
-    from the case's own function."""
+    """Every input of a case by name: those in `Case.fill` from the case's own function, float ones from the
+    distribution, those of type T in an integer variant from random words."""
     if distribution not in DISTRIBUTIONS:
         raise InputError(f"there is no distribution {distribution!r}.", f"use one of {', '.join(DISTRIBUTIONS)}.")
     made: dict[str, Array] = {}
@@ -39,7 +40,10 @@ def _one(kernel: Kernel, operand: Operand, case: Case, variant: DType, maker: Ma
         if operand.dtype == "T":
             array = array.astype(kind.numpy)
     elif kind.is_float:
-        array = maker(rng, int(np.prod(shape, dtype=np.int64)), kind).reshape(shape)
+        array = maker(rng, math.prod(shape), kind).reshape(shape)
+    elif operand.dtype == "T":
+        # An integer variant of a kernel that moves or mixes data: any word will do.
+        array = np.frombuffer(rng.bytes(math.prod(shape) * kind.size), dtype=kind.numpy).reshape(shape)
     elif operand.dtype == "T":
         # An integer variant of a kernel that moves words: any word will do.
         info = np.iinfo(cast("Any", kind.numpy.type))

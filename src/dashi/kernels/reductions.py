@@ -17,6 +17,9 @@ from dashi.types import Array, Cost, Shape
 LOCAL: Final = 256
 RUN: Final = 64
 TILE: Final = RUN * RUN
+BLOCK_TILES: Final = LOCAL // RUN
+"""Every invocation of a workgroup has a run to itself: 256 runs, four tiles."""
+
 PUSH: Final = (Scalar("n", "u32"), Scalar("tiles", "u32"), Scalar("stride", "u32"))
 FLAGS: Final = (Scalar("first", "u32"), Scalar("last", "u32"))
 """For shaders that serve every pass: 1 in the pass that reads the input, and in the one that writes the result."""
@@ -30,12 +33,14 @@ SHAPES: Final[tuple[Shape, ...]] = (
 
 @dataclass(frozen=True)
 class Pass:
-    """One dispatch of a reduction: n addends to one value per tile."""
+    """One dispatch of a reduction: n addends to one value per tile; each workgroup makes `rounds` rounds of its loop,
+    with one block of four tiles in each."""
 
     index: int
     n: int
     tiles: int
     groups: int
+    rounds: int
     trips: int
     last: bool
 
@@ -63,23 +68,27 @@ def passes(n: int, acc_bytes: int, limits: Limits) -> tuple[Pass, ...]:
     made: list[Pass] = []
     while not made or not made[-1].last:
         tiles = max(1, -(-n // TILE))
-        groups, rounds = even_groups(tiles, limits)
-        made.append(Pass(len(made), n, tiles, groups, rounds * tile_trips(acc_bytes), tiles == 1))
+        groups, rounds = even_groups(-(-tiles // BLOCK_TILES), limits)
+        made.append(Pass(len(made), n, tiles, groups, rounds, rounds * block_trips(acc_bytes), tiles == 1))
         n = tiles
     return tuple(made)
 
 
-def even_groups(tiles: int, limits: Limits) -> tuple[int, int]:
-    """Workgroups for that many tiles, each with the same number of them (give or take one), and that number."""
-    rounds = -(-tiles // limits.groups)
-    return -(-tiles // rounds), rounds
+def even_groups(blocks: int, limits: Limits) -> tuple[int, int]:
+    """Workgroups for that many blocks, each with the same number of them (give or take one), and that number."""
+    rounds = -(-blocks // limits.groups)
+    return -(-blocks // rounds), rounds
 
 
-def tile_trips(acc_bytes: int) -> int:
-    """Loop iterations that the busiest invocation makes for one tile, all loops of reduce64.glsl together."""
-    staged_runs = 128 // acc_bytes
-    rounds = RUN // staged_runs
-    return 1 + rounds * (1 + staged_runs * RUN // LOCAL + RUN) + RUN
+def block_trips(acc_bytes: int) -> int:
+    """Loop iterations that the busiest invocation makes for one block, all loops of reduce64.glsl together."""
+    return 1 + join_trips(acc_bytes) + RUN
+
+
+def join_trips(acc_bytes: int) -> int:
+    """Loop iterations of `join_run` in stage64.glsl: each element is fetched, put and joined."""
+    slices = acc_bytes
+    return slices + 3 * RUN
 
 
 def reduction(

@@ -198,10 +198,8 @@ def _check_case(kernel: Kernel, number: int, case: Case) -> None:
         raise _broken(
             kernel, f"gives case {number} shapes for {sorted(case.shapes)}", f"give them for {sorted(names)}."
         )
-    variant = DTYPES[kernel.dtypes[0]]
     for operand in kernel.inputs:
-        kind = variant if operand.dtype == "T" else DTYPES[operand.dtype]
-        if not kind.is_float and operand.name not in case.fill:
+        if operand.dtype != "T" and not DTYPES[operand.dtype].is_float and operand.name not in case.fill:
             raise _broken(
                 kernel,
                 f"has no `fill` for {operand.name} in case {number}",

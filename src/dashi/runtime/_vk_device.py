@@ -15,6 +15,7 @@ from dashi.runtime import _vk_instance as raw_instance
 from dashi.runtime import _vk_structs as s
 
 STORAGE_BUFFER: Final = 7
+PIPELINE_OBJECT: Final = 19
 COMPUTE_STAGE: Final = 0x20
 BUFFER_USAGE: Final = 0x1 | 0x2 | 0x20  # transfer source, transfer destination, storage
 DISPATCH_BASE: Final = 0x10

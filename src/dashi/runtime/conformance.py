@@ -23,6 +23,7 @@ _POISON: Final = {4: 0xFFF5A5A5, 8: 0xFFF5A5A5FFF5A5A5}
 """As a float, a NaN that no kernel makes; as an integer, an unlikely number."""
 
 QUICK: Final = ("normal", "adversarial")
+_TAME: Final = ("normal", "integers")
 _QUICK_SIZE: Final = 5000
 
 
@@ -61,8 +62,15 @@ def trials(kernel: Kernel, *, quick: bool = False) -> Iterator[Trial]:
             if quick and biggest > _QUICK_SIZE:
                 continue
             free = any(_kind(o, variant).is_float and o.name not in case.fill for o in kernel.inputs)
-            names = (QUICK if quick else tuple(cases.DISTRIBUTIONS)) if free else ("given",)
-            yield from (Trial(variant, number, name) for name in names)
+            yield from (
+                Trial(variant, number, name) for name in (_distributions(kernel, quick) if free else ("given",))
+            )
+
+
+def _distributions(kernel: Kernel, quick: bool) -> tuple[str, ...]:
+    """An error bound says nothing of sums that overflow on the way, so only portable kernels get awkward inputs."""
+    usual = QUICK if quick else tuple(cases.DISTRIBUTIONS)
+    return usual if kernel.portable else tuple(name for name in usual if name in _TAME)
 
 
 def check(device: Device, kernel: Kernel, *, quick: bool = False, seed: int = 0) -> Iterator[Result]:
@@ -82,7 +90,9 @@ def check_one(device: Device, kernel: Kernel, trial: Trial, *, seed: int = 0) ->
     distribution = next(iter(cases.DISTRIBUTIONS)) if trial.distribution == "given" else trial.distribution
     try:
         made = cases.inputs(kernel, case, trial.variant, distribution, seed)
-        return _Run(device, kernel, trial, list(made.values()), dict(case.scalars)).judge(result)
+        # Overflow and signalling NaNs are among the inputs on purpose.
+        with np.errstate(all="ignore"):
+            return _Run(device, kernel, trial, list(made.values()), dict(case.scalars)).judge(result)
     except (DeviceLostError, ClosedError):
         raise
     except DashiError as error:
@@ -227,12 +237,12 @@ def _same_bits(result: Result, operand: Operand, got: Array, wanted: Array, how:
 
 
 def _within(result: Result, operand: Operand, got: Array, wanted: Array, bound: float, how: str) -> Result:
-    """Relative L2 error over the finite elements; the others must be the same kind of not finite."""
+    """Relative L2 error over the elements that are finite in the output's type; the others must be equal."""
     ours, theirs = got.reshape(-1).astype(np.longdouble), wanted.reshape(-1).astype(np.longdouble)
-    finite = np.isfinite(theirs)
-    odd = np.flatnonzero(
-        np.where(finite, ~np.isfinite(ours), ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs))))
-    )
+    narrow = theirs.astype(got.dtype)
+    finite = np.isfinite(narrow)
+    same = (ours == narrow) | (np.isnan(ours) & np.isnan(narrow))
+    odd = np.flatnonzero(np.where(finite, ~np.isfinite(ours), ~same))
     if odd.size:
         index = int(odd[0])
         text = f"{operand.name}[{index}] is {ours[index]!r}, not {theirs[index]!r}{how}"
@@ -240,7 +250,7 @@ def _within(result: Result, operand: Operand, got: Array, wanted: Array, bound: 
     size = float(np.sqrt(np.sum(theirs[finite] ** 2)))
     error = float(np.sqrt(np.sum((ours[finite] - theirs[finite]) ** 2)))
     relative = error / size if size else error
-    if relative > bound:
+    if not relative <= bound:  # NaN is not within any bound
         text = f"{operand.name} has a relative error of {relative:.3g}, more than {bound:g}{how}"
         return replace(result, ok=False, message=text)
     return result

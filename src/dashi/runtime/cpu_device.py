@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dashi.kernels.abi import Call, Kernel, Limits
+from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step, Waitable
 from dashi.runtime.info import Barriers, DeviceInfo
@@ -92,7 +92,7 @@ class CpuDevice(Device):
     def read(self, array: Array) -> HostArray:
         return array.storage.copy()
 
-    def _lower(self, kernel: Kernel, call: Call, arrays: Mapping[str, Array]) -> Any:
+    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
         return None
 
     def program(
@@ -105,6 +105,7 @@ class CpuDevice(Device):
         queue: int = 0,
     ) -> Program:
         self.require_open()
+        self.require_steps(steps)
         return CpuProgram(self, steps, label)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:

@@ -6,6 +6,7 @@ again. Backends implement the few methods marked abstract.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from abc import ABC, abstractmethod
@@ -18,8 +19,9 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import ClosedError, DTypeError, FeatureError, InputError, LimitError, ShapeError
-from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, features
+from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Plan, features
 from dashi.kernels.calls import resolve_call
+from dashi.kernels.validate import check_plan
 from dashi.runtime.array import Array, host_array
 from dashi.runtime.info import Barriers, DeviceInfo
 from dashi.types import DTYPES, Cost, DType, Shape, dtype
@@ -124,7 +126,7 @@ class Device(ABC):
         """A copy of the array's bytes (as uint8), after all work submitted so far."""
 
     @abstractmethod
-    def _lower(self, kernel: Kernel, call: Call, arrays: Mapping[str, Array]) -> Any:
+    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
         """Whatever the backend needs to record the call."""
 
     @abstractmethod
@@ -172,6 +174,11 @@ class Device(ABC):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        # A device that was forgotten, or never came to life, must not leak; at interpreter exit parts may be gone.
+        with contextlib.suppress(Exception):
+            self.close()
 
     def empty(self, shape: int | Sequence[int], kind: Any = np.float32) -> Array:
         """An array whose contents are undefined."""
@@ -221,7 +228,8 @@ class Device(ABC):
         outputs = self._outputs(found, call, out)
         _require_apart(found, inputs, outputs)
         names = [o.name for o in (*found.inputs, *found.outputs)]
-        lowered = self._lower(found, call, dict(zip(names, (*inputs, *outputs), strict=True)))
+        plan = check_plan(found, call, found.plan(call))
+        lowered = self._lower(found, call, plan, dict(zip(names, (*inputs, *outputs), strict=True)))
         return Step(found, call, inputs, outputs, lowered)
 
     def run(
@@ -233,6 +241,15 @@ class Device(ABC):
         with self.program([step], label=step.kernel.name) as program:
             program.run()
         return step.outputs[0] if len(step.outputs) == 1 else step.outputs
+
+    def require_steps(self, steps: Sequence[Step]) -> None:
+        """Steps can be recorded only where they were bound."""
+        for step in steps:
+            if any(array.device is not self for array in (*step.inputs, *step.outputs)):
+                raise InputError(
+                    f"a step of kernel {step.kernel.name!r} is bound to arrays of another device.",
+                    "bind it on this device: device.bind(...).",
+                )
 
     def _require_mine(self, who: str, operand: str, array: Any) -> None:
         if not isinstance(array, Array):

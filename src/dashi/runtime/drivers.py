@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 _VARIABLES: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-_NVIDIA: Final = ("libGLX_nvidia.so.0", "libEGL_nvidia.so.0")
+# EGL first: the GLX library is often there too, but refuses to work without an X server's libraries.
+_NVIDIA: Final = ("libEGL_nvidia.so.0", "libGLX_nvidia.so.0")
 _NVIDIA_FOLDERS: Final = ("/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib")
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dashi.errors import NoResultError
-from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan, within_trips
-from dashi.kernels.build import load
+from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
+from dashi.kernels.build import Loader
 from dashi.runtime.array import Array
 from dashi.runtime.cpu_device import EVERY_FEATURE, Done
 from dashi.runtime.device import Device, Program, Step, Waitable
@@ -48,6 +48,8 @@ class NullDevice(Device):
             )
         )
 
+        self._loader = Loader()
+
     def _allocate(self, nbytes: int) -> Any:
         return _Nothing(nbytes)
 
@@ -57,11 +59,9 @@ class NullDevice(Device):
     def read(self, array: Array) -> HostArray:
         raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:N for results.")
 
-    def _lower(self, kernel: Kernel, call: Call, arrays: Mapping[str, Array]) -> Plan:
-        plan = kernel.plan(call)
+    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Plan:
         for dispatch in plan.dispatches:
-            load(kernel, dispatch.shader, call.dtype.name)
-            within_trips(kernel.name, dispatch, self.limits)
+            self._loader.load(kernel, dispatch.shader, call.dtype.name)
         return plan
 
     def program(
@@ -74,6 +74,7 @@ class NullDevice(Device):
         queue: int = 0,
     ) -> Program:
         self.require_open()
+        self.require_steps(steps)
         return NullProgram(self, steps, label)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dashi.runtime._vk_device import RawDevice, RawPipeline
+from dashi.kernels.build import Binary
+from dashi.runtime._vk_device import PIPELINE_OBJECT, RawDevice, RawPipeline
 from dashi.runtime.info import DeviceInfo
 
 _SETS_PER_POOL: Final = 256
@@ -107,12 +108,14 @@ class Pipelines:
         self._start = read_cache(self._file)
         self._cache = raw.create_pipeline_cache(self._start)
 
-    def get(self, digest: str, code: bytes, buffers: int, push_bytes: int, spec: tuple[int, ...]) -> RawPipeline:
-        """The pipeline for a binary, made at most once."""
-        key = (digest, spec)
+    def get(self, name: str, binary: Binary, buffers: int, push_bytes: int, spec: tuple[int, ...]) -> RawPipeline:
+        """The pipeline for a binary, made at most once; `name` is what profilers and validation layers show."""
+        key = (binary.digest, spec)
         with self._lock:
             if key not in self._made:
-                self._made[key] = self._raw.create_pipeline(code, buffers, push_bytes, spec, self._cache)
+                made = self._raw.create_pipeline(binary.words, buffers, push_bytes, spec, self._cache)
+                self._raw.set_name(PIPELINE_OBJECT, made.pipeline, name)
+                self._made[key] = made
             return self._made[key]
 
     def clear(self) -> None:

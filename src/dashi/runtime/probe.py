@@ -90,7 +90,8 @@ def probe_each(timeout: float = TIMEOUT) -> dict[str, Probe]:
     names = drivers()
     # Each child keeps a core busy for a moment; two at a time is as fast as it gets on a small machine.
     with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(names, pool.map(lambda driver: probe("look", [driver], timeout), names), strict=True))
+        running = {name: pool.submit(probe, "look", [name], timeout) for name in names}
+        found = {name: result.result() for name, result in running.items()}
     _remember(found)
     return found
 
@@ -116,6 +117,7 @@ def safe_drivers(timeout: float = TIMEOUT) -> list[str] | None:
         _remember({})
         return None
     else:
+        _log.warning("a Vulkan driver crashed or hung in a probe; finding out which")
         verdict = _verdict(probe_each(timeout))
     for driver, problem in verdict["bad"].items():
         _log.warning("the Vulkan driver %s is left out: it %s; `dashi doctor` tries it again", driver, problem)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from dashi.errors import InputError, LimitError
-from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Shader, pack, within_trips
+from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Plan, Shader, pack
 from dashi.kernels.build import Binary, Loader
 from dashi.runtime._vk_device import create_device
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_dispatch
@@ -99,6 +99,7 @@ class VulkanDevice(Device):
         queue: int = 0,
     ) -> Program:
         self.require_open()
+        self.require_steps(steps)
         compute = [q for q in self.queues if self.info.queues[q.family].compute]
         if not 0 <= queue < len(compute):
             raise InputError(
@@ -125,8 +126,7 @@ class VulkanDevice(Device):
             self.graveyard.watch(ticket, partial(_end_copy, commands, (source.storage, target.storage)))
         return ticket
 
-    def _lower(self, kernel: Kernel, call: Call, arrays: Mapping[str, Array]) -> Lowered:
-        plan = kernel.plan(call)
+    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Lowered:
         scratch = {
             name: self.empty(count, (call.dtype if kind == "T" else DTYPES[kind]).numpy)
             for name, (kind, count) in plan.scratch.items()
@@ -142,13 +142,12 @@ class VulkanDevice(Device):
     def _dispatch(
         self, kernel: Kernel, call: Call, dispatch: Dispatch, arrays: Mapping[str, Array]
     ) -> tuple[RawDispatch, int, PoolSet]:
-        within_trips(kernel.name, dispatch, self.limits)
         shader = kernel.shaders[dispatch.shader]
         spec = tuple(dispatch.spec.get(s.name, s.default) for s in shader.spec)
         invocations = self._invocations(kernel, shader, spec)
         binary = self._binary(kernel, dispatch.shader, call.dtype.name)
         push = pack(shader.push, dispatch.push, call.dtype)
-        pipeline = self.pipelines.get(binary.digest, binary.words, len(shader.buffers), len(push), spec)
+        pipeline = self.pipelines.get(kernel.name, binary, len(shader.buffers), len(push), spec)
         buffers: list[Buffer] = [arrays[name].storage for name in dispatch.buffers]
         held = self.sets.make(pipeline, [b.range for b in buffers])
         access = list(zip(shader.buffers, buffers, strict=True))

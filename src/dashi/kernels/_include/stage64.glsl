@@ -1,26 +1,71 @@
-// Runs of 64 elements in shared memory: read from the list side by side, then worked on run by run, one invocation
-// each. Needs ACC, ACC_BYTES, none() and load(i) as reduce64.glsl explains them, the push constant n, and a workgroup of
-// 256 x 1 x 1. A tile is 64 runs; it goes through shared memory in ROUNDS rounds of STAGED_RUNS runs.
+// Runs of 64 elements, worked on by one invocation each while the whole workgroup reads them side by side. A block is
+// 256 runs, four tiles of 64 runs; it goes through shared memory in slices of a few elements of every run, and the
+// next slice is on its way while one is worked on.
+// Needs ACC, ACC_BYTES, none(), load(i) and join(a, b) as reduce64.glsl explains them, the push constant n, and a
+// workgroup of 256 x 1 x 1.
 
 const uint RUN = 64u;
-const uint STAGED_RUNS = 128u / ACC_BYTES;  // 8 KiB: small enough that many workgroups fit on a multiprocessor
-const uint ROUNDS = RUN / STAGED_RUNS;
+const uint RUNS = 256u;
+const uint BLOCK = RUNS * RUN;
+const uint SLICE = 64u / ACC_BYTES;  // 16 KiB for all runs
+const uint SLICES = RUN / SLICE;
+const uint APART = RUNS / SLICE;  // an invocation brings the same element of every APART-th run
 
-shared ACC staged[STAGED_RUNS * RUN];
+shared ACC staged[RUNS * SLICE];
 
-// Where element k of a run lies: turned by the run's number, so that neither rows nor columns meet in one bank.
+// Where element k of a run lies: turned by the run's number, so that neither runs nor elements meet in one bank.
 uint staged_at(uint run, uint k) {
-    return run * RUN + (k ^ run);
+    return run * SLICE + (k ^ ((run >> 1) & (SLICE - 1u)));
 }
 
-// Elements of the runs of one round, read side by side by the whole workgroup.
-void stage(uint start) {
-    for (uint e = gl_LocalInvocationIndex; e < STAGED_RUNS * RUN; e += 256u) {
-        uint i = start + e;
-        ACC value = none();
-        if (i < n) {
-            value = load(i);
+uint brought_run(uint q) {
+    return q * APART + gl_LocalInvocationIndex / SLICE;
+}
+
+uint brought_element() {
+    return gl_LocalInvocationIndex % SLICE;
+}
+
+// What this invocation brings for one slice. The loads do not wait for each other: there are no tests between them
+// unless the list ends in this block.
+void fetch(uint block, uint slice, out ACC ahead[SLICE]) {
+    uint start = block * BLOCK + slice * SLICE + brought_element();
+    if (block * BLOCK + BLOCK <= n) {
+        for (uint q = 0u; q < SLICE; q++) {
+            ahead[q] = load(start + brought_run(q) * RUN);
         }
-        staged[staged_at(e / RUN, e % RUN)] = value;
+    } else {
+        for (uint q = 0u; q < SLICE; q++) {
+            uint i = start + brought_run(q) * RUN;
+            ahead[q] = none();
+            if (i < n) {
+                ahead[q] = load(i);
+            }
+        }
     }
+}
+
+void put(ACC ahead[SLICE]) {
+    for (uint q = 0u; q < SLICE; q++) {
+        staged[staged_at(brought_run(q), brought_element())] = ahead[q];
+    }
+}
+
+// The elements of this invocation's run, joined in order. All invocations call it together.
+ACC join_run(uint block) {
+    ACC ahead[SLICE];
+    fetch(block, 0u, ahead);
+    ACC total = none();
+    for (uint slice = 0u; slice < SLICES; slice++) {
+        put(ahead);
+        barrier();
+        if (slice + 1u < SLICES) {
+            fetch(block, slice + 1u, ahead);
+        }
+        for (uint k = 0u; k < SLICE; k++) {
+            total = join(total, staged[staged_at(gl_LocalInvocationIndex, k)]);
+        }
+        barrier();
+    }
+    return total;
 }

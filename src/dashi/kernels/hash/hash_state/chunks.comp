@@ -17,29 +17,37 @@ void main() {
     uint last = bytes == 0u ? 0u : (bytes - 1u) / BLOCK;
     uint source = (first + lane / 16u) * 256u + lane % 16u;
     uint target = (lane / 16u) * ROW + lane % 16u;
-    uint value[8] = IV;
+    uvec4 low = IV_LOW;
+    uvec4 high = IV_HIGH;
     uint m[16];
+    uint next[16];
+#define FETCH(i) next[i] = fetch(source + i * STEP * 256u);
+    FOR16(FETCH)
     for (uint block = 0u; block < blocks; block++) {
-        // All loads before all stores, so that they are under way together.
-#define FETCH(i) m[i] = fetch(source + i * STEP * 256u);
-        FOR16(FETCH)
-        source += 16u;
         barrier();
-#define STORE(i) stage[target + i * STEP * ROW] = m[i];
+#define STORE(i) stage[target + i * STEP * ROW] = next[i];
         FOR16(STORE)
         barrier();
 #define TAKE(i) m[i] = stage[lane * ROW + i];
         FOR16(TAKE)
+        // The next block is on its way while this one is compressed.
+        source += 16u;
+        if (block + 1u < blocks) {
+            FOR16(FETCH)
+        }
         if (chunk < chunks && block <= last) {
             uint flags = (block == 0u ? CHUNK_START : 0u) | (block == last ? CHUNK_END : 0u);
             flags |= block == last && chunks == 1u ? ROOT : 0u;
-            compress(value, m, chunk, min(bytes - block * BLOCK, BLOCK), flags);
+            compress(low, high, m, chunk, min(bytes - block * BLOCK, BLOCK), flags);
         }
     }
     if (chunk < chunks) {
-        // The root is the digest, of which four words are kept.
-        uint kept = chunks == 1u ? 4u : 8u;
-#define KEEP(i) if (i < kept) values[chunk * 8u + i] = value[i];
-        FOR8(KEEP)
+#define LOW(i) values[chunk * 8u + i] = low[i];
+        FOR4(LOW)
+    }
+    // Of a root, which is the digest, four words are kept.
+    if (chunk < chunks && chunks > 1u) {
+#define HIGH(i) values[chunk * 8u + 4u + i] = high[i];
+        FOR4(HIGH)
     }
 }

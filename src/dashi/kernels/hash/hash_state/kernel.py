@@ -6,9 +6,10 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.blake3 import BLOCK, CHUNK, digest128
 from dashi.types import Array, Cost
 
-LOCAL: Final = 128
-FAN: Final = 2 * LOCAL
-"""Nodes that one workgroup joins into one."""
+LOCAL: Final = 64
+"""Chunks per workgroup."""
+FAN: Final = 256
+"""Nodes that one workgroup joins into one, two per invocation at first."""
 OPERATIONS: Final = 7 * 8 * 14 + 8
 """Integer operations of one compression: 7 rounds of 8 mixings (6 additions, 4 xors, 4 rotations), 8 xors."""
 
@@ -23,7 +24,7 @@ SHADERS: Final = {
     "parents": Shader(
         buffers=(Binding("children", "u32"), Binding("parents", "u32", "write")),
         push=(Scalar("nodes", "u32"),),
-        local=(LOCAL, 1, 1),
+        local=(FAN // 2, 1, 1),
         file="parents.comp",
         includes=("blake3.glsl",),
     ),
@@ -68,9 +69,9 @@ def reference(x: Array) -> Array:
     return digest128(x)
 
 
-# Around blocks (16 words), chunks (256), workgroups (128 chunks), and passes of the tree (256 and 65536 chunks).
+# Around blocks (16 words), chunks (256), workgroups (64 chunks), and passes of the tree (256 and 65536 chunks).
 SIZES: Final = (
-    0, 1, 15, 16, 17, 255, 256, 257, 512, 768, 1281, 2047, 2048, 2049, 7 * 256, 127 * 256, 128 * 256 + 1, 129 * 256,
+    0, 1, 15, 16, 17, 255, 256, 257, 512, 768, 1281, 2047, 2048, 2049, 7 * 256, 63 * 256, 64 * 256 + 1, 129 * 256,
     255 * 256 + 3, 256 * 256, 257 * 256, 700_001,
 )  # fmt: skip
 

@@ -1,5 +1,5 @@
-// One workgroup makes a subtree of parent nodes: neighbours pair up level by level in shared memory, an odd last node is
-// carried up unchanged. Only the last workgroup can be odd, so the tree is BLAKE3's own whatever the workgroup holds.
+// One workgroup makes a subtree of parent nodes: neighbours pair up level by level in shared memory, an odd last node
+// is carried up unchanged. Only the last workgroup can be odd, so the tree is BLAKE3's own whatever a workgroup holds.
 const uint ROW = 9u;
 shared uint stage[2u * LOCAL * ROW];
 
@@ -12,26 +12,27 @@ void main() {
     }
     barrier();
     while (count > 1u) {
-        uint value[8] = IV;
+        uvec4 low = IV_LOW;
+        uvec4 high = IV_HIGH;
         uint left = 2u * lane * ROW;
         if (2u * lane + 1u < count) {
             uint m[16];
-#define PAIR(i) m[i] = stage[left + i]; m[8u + i] = stage[left + ROW + i];
-            FOR8(PAIR)
-            compress(value, m, 0u, BLOCK, PARENT | (count == 2u && nodes <= 2u * LOCAL ? ROOT : 0u));
+#define TAKE(i) m[i] = stage[left + i + i / 8u * (ROW - 8u)];
+            FOR16(TAKE)
+            compress(low, high, m, 0u, BLOCK, PARENT | (count == 2u && nodes <= 2u * LOCAL ? ROOT : 0u));
         } else if (2u * lane < count) {
-#define CARRY(i) value[i] = stage[left + i];
-            FOR8(CARRY)
+#define CARRY(i) low[i] = stage[left + i]; high[i] = stage[left + 4u + i];
+            FOR4(CARRY)
         }
         barrier();
         count = (count + 1u) / 2u;
         if (lane < count) {
-#define RAISE(i) stage[lane * ROW + i] = value[i];
-            FOR8(RAISE)
+#define RAISE(i) stage[lane * ROW + i] = low[i]; stage[lane * ROW + 4u + i] = high[i];
+            FOR4(RAISE)
         }
         barrier();
     }
-    // The root is the digest, of which four words are kept.
+    // Of a root, which is the digest, four words are kept.
     if (lane < (nodes <= 2u * LOCAL ? 4u : 8u)) {
         parents[gl_WorkGroupID.x * 8u + lane] = stage[lane];
     }

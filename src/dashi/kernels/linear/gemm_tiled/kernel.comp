@@ -7,19 +7,19 @@
 
 #if T_IS_F64
 #define T4 dvec4
-const uint STEP = 8u;
 const uint LEAST_SUM = 1077u;  // biased exponents whose product is 2^-969 or more
 #else
 #define T4 vec4
-const uint STEP = 16u;
 const uint LEAST_SUM = 152u;  // biased exponents whose product is 2^-102 or more
 #endif
 const uint RUN = 64u;
+const uint STEP = 16u;
 const uint SIDE = 64u;
 const uint QUARTER = 16u;
 const uint PITCH = QUARTER + 1u;  // one more, so that the columns of a do not meet in one bank
 const uint NONE = 0x7fffu;
 
+// 8.5 KiB in fp32, 17 KiB in fp64: every device with fp64 has 32.
 shared T4 left[STEP * PITCH];
 shared T4 right[STEP * PITCH];
 shared uint least_left[2];
@@ -38,33 +38,46 @@ uint least_exponent(T4 v) {
     return min(min(exponent(v.x), exponent(v.y)), min(exponent(v.z), exponent(v.w)));
 }
 
+// What one invocation brings for a step of k: four elements of a column of a, and four of a row of b.
+struct Brought {
+    T4 left;
+    T4 right;
+};
+
+// Loads are never skipped, so that they do not wait for each other: where the matrix has ended, its edge is read.
 T a_at(uint row, uint depth) {
-    return row < m && depth < end ? canon(a[row * k + depth]) : T(0);
+    return a[min(row, m - 1u) * k + min(depth, end - 1u)];
 }
 
 T b_at(uint depth, uint column) {
-    return depth < end && column < n ? canon(b[depth * n + column]) : T(0);
+    return b[min(depth, end - 1u) * n + min(column, n - 1u)];
 }
 
-// Brings STEP columns of a and rows of b into shared memory; gives the least exponents of what this invocation brought.
-uvec2 stage(uint row, uint column, uint start) {
-    uvec2 least = uvec2(NONE);
-    for (uint slot = gl_LocalInvocationIndex; slot < 2u * STEP * QUARTER; slot += 256u) {
-        if (slot < STEP * QUARTER) {
-            uint d = start + slot % STEP;
-            uint r = row + slot / STEP;
-            T4 v = T4(a_at(r, d), a_at(r + 16u, d), a_at(r + 32u, d), a_at(r + 48u, d));
-            left[slot % STEP * PITCH + slot / STEP] = v;
-            least.x = least_exponent(v);
-        } else {
-            uint d = slot / QUARTER - STEP;
-            uint c = column + slot % QUARTER;
-            T4 v = T4(b_at(start + d, c), b_at(start + d, c + 16u), b_at(start + d, c + 32u), b_at(start + d, c + 48u));
-            right[d * PITCH + slot % QUARTER] = v;
-            least.y = least_exponent(v);
-        }
-    }
-    return least;
+Brought fetch(uint row, uint column, uint depth) {
+    uint me = gl_LocalInvocationIndex;
+    uint r = row + me / STEP;
+    uint c = column + me % QUARTER;
+    uint i = depth + me % STEP;
+    uint j = depth + me / QUARTER;
+    return Brought(
+        T4(a_at(r, i), a_at(r + 16u, i), a_at(r + 32u, i), a_at(r + 48u, i)),
+        T4(b_at(j, c), b_at(j, c + 16u), b_at(j, c + 32u), b_at(j, c + 48u))
+    );
+}
+
+// Canonical, and 0 past the end: products of what lies past the last row or column go nowhere.
+T4 cleaned(T4 v, uint depth) {
+    return depth < end ? T4(canon(v.x), canon(v.y), canon(v.z), canon(v.w)) : T4(0);
+}
+
+// Places what was fetched for this depth; gives its least exponents.
+uvec2 put(Brought v, uint depth) {
+    uint me = gl_LocalInvocationIndex;
+    v.left = cleaned(v.left, depth + me % STEP);
+    v.right = cleaned(v.right, depth + me / QUARTER);
+    left[me % STEP * PITCH + me / STEP] = v.left;
+    right[me / QUARTER * PITCH + me % QUARTER] = v.right;
+    return uvec2(least_exponent(v.left), least_exponent(v.right));
 }
 
 // Whether a product of the staged elements can be below the threshold. Almost always all exponents are at least half
@@ -139,12 +152,17 @@ void write_row(uint row, uint column, T4 v) {
 
 void multiply_tile(uint row, uint column) {
     T4 total[4] = T4[4](T4(0), T4(0), T4(0), T4(0));
+    Brought ahead = Brought(T4(0), T4(0));
+    if (begin < end) {
+        ahead = fetch(row, column, begin);
+    }
     uint slot = 0u;
     for (uint start = begin; start < end; start += RUN) {
         T4 sums[4] = T4[4](T4(0), T4(0), T4(0), T4(0));
-        for (uint d = start; d < min(start + RUN, end); d += STEP) {
-            uvec2 least = stage(row, column, d);
-            add_products(sums, must_flush(least, slot));
+        for (uint depth = start; depth < min(start + RUN, end); depth += STEP) {
+            bool flush = must_flush(put(ahead, depth), slot);
+            ahead = fetch(row, column, depth + STEP);  // on its way while the products are made
+            add_products(sums, flush);
             slot ^= 1u;
             barrier();
         }

@@ -15,6 +15,7 @@ from dashi.types import Array, Cost
 RUN: Final = 64
 CHUNK: Final = RUN * RUN
 SIDE: Final = 64
+STEP: Final = 16
 LOCAL: Final = 256
 FLAGS: Final = (Scalar("fresh", "u32"), Scalar("last", "u32"))
 """1 where a sum begins (its buffer is not read), and where it is the result (it is made canonical)."""
@@ -58,8 +59,7 @@ def _multiply(call: Call, chunk: int, target: str, last: bool) -> Iterator[Dispa
     begin, end = chunk * CHUNK, min((chunk + 1) * CHUNK, k)
     across = -(-n // SIDE)
     tiles = across * -(-m // SIDE)
-    step = 64 // call.dtype.size
-    trips = 1 + -(-(end - begin) // RUN) + -(-(end - begin) // step) * (1 + 2 * step * 16 // LOCAL + step)
+    trips = 1 + -(-(end - begin) // RUN) + -(-(end - begin) // STEP) * (1 + STEP)
     most = call.limits.groups * max(1, call.limits.loop_trips // trips)
     numbers = {"m": m, "n": n, "k": k, "begin": begin, "end": end, "across": across}
     flags = {"fresh": int(chunk % RUN == 0), "last": int(last)}

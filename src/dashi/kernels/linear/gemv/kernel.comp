@@ -5,20 +5,33 @@
 const uint RUN = 64u;
 const uint WIDTH = 32u;
 const uint DEPTH = 8u;
+const uint BATCH = 16u;
 
 shared T run_sums[RUN * WIDTH];
 
-T addend(uint i, uint j) {
-    T value = A[i * n + j];
-    return first != 0u ? mul(canon(x[i]), canon(value)) : value;
+T addend(uint i, T value) {
+    T product = mul(canon(x[i]), canon(value));
+    return first != 0u ? product : value;
 }
 
+// The sum of a run in column j. Loads come in batches that do not wait for each other; the last, short run has none.
 T run_sum(uint run, uint j) {
     uint start = run * RUN;
-    uint end = j < n ? min(start + RUN, rows) : 0u;
     T total = T(0);
-    for (uint i = start; i < end; i++) {
-        total += addend(i, j);
+    if (start + RUN <= rows) {
+        for (uint i = start; i < start + RUN; i += BATCH) {
+            T values[BATCH];
+            for (uint q = 0u; q < BATCH; q++) {
+                values[q] = A[(i + q) * n + j];
+            }
+            for (uint q = 0u; q < BATCH; q++) {
+                total += addend(i + q, values[q]);
+            }
+        }
+    } else {
+        for (uint i = start; i < rows; i++) {
+            total += addend(i, A[i * n + j]);
+        }
     }
     return total;
 }
@@ -31,7 +44,7 @@ void write(uint i, uint j, T value) {
 
 void sum_runs(uint block, uint j) {
     for (uint run = gl_LocalInvocationID.y; run < RUN; run += DEPTH) {
-        run_sums[run * WIDTH + gl_LocalInvocationID.x] = run_sum(block * RUN + run, j);
+        run_sums[run * WIDTH + gl_LocalInvocationID.x] = run_sum(block * RUN + run, min(j, n - 1u));
     }
     barrier();
     if (gl_LocalInvocationID.y == 0u) {
@@ -52,7 +65,7 @@ void main() {
             sum_runs(block / across, j);
         } else {
             uint run = block / across * DEPTH + gl_LocalInvocationID.y;
-            write(run, j, run_sum(run, j));
+            write(run, j, run_sum(run, min(j, n - 1u)));
         }
     }
 }

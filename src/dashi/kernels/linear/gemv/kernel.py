@@ -15,6 +15,7 @@ from dashi.types import Array, Cost
 RUN: Final = 64
 WIDTH: Final = 32
 DEPTH: Final = 8
+BATCH: Final = 16
 FEW_ROWS: Final = 1024
 MANY_BLOCKS: Final = 256
 """Up to FEW_ROWS a second pass costs more than it saves; MANY_BLOCKS workgroups keep a large device busy."""
@@ -64,7 +65,8 @@ def _dispatch(p: Pass, n: int, buffers: tuple[str, str, str], limits: Limits) ->
         "n": n, "rows": p.rows, "made": p.made, "across": p.across, "blocks": p.blocks, "stride": groups,
         "whole": int(p.whole), "first": int(buffers[1] == "A"), "last": int(buffers[2] == "result"),
     }  # fmt: skip
-    per_block = 1 + (RUN // DEPTH * (1 + RUN) + RUN if p.whole else RUN)
+    per_run = RUN // BATCH + 2 * RUN
+    per_block = 1 + (RUN // DEPTH * (1 + per_run) + RUN if p.whole else per_run)
     return Dispatch("main", buffers, push, (groups, 1, 1), rounds * per_block)
 
 

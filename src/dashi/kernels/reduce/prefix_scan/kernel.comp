@@ -1,22 +1,10 @@
 // Prefix sums of every tile of 64 x 64: within each run from +0, plus the carry of the run, which is the scan, by the
 // same rule, of the run totals before it. `totals` holds the tiles' totals and `scanned` their scan, if there are
-// several tiles.
+// several tiles. A block is read twice: for the totals of its runs, then, from the cache, for the sums.
 #include "addend.glsl"
 #include "stage64.glsl"
 
-shared T run_totals[STAGED_RUNS];
-shared T carries[STAGED_RUNS];
-
-// Turns a staged run into its prefix sums; gives their last.
-T scan_run(uint run) {
-    T total = T(0);
-    for (uint k = 0u; k < RUN; k++) {
-        uint at = staged_at(run, k);
-        total += staged[at];
-        staged[at] = total;
-    }
-    return total;
-}
+const uint TILES = RUNS / RUN;
 
 T scanned_before(uint tile) {
     return tile == 0u ? T(0) : scanned[tile - 1u];
@@ -27,45 +15,63 @@ T first_carry(uint tile) {
     return tile == 0u ? T(0) : scanned_before(tile - 1u) + totals[tile - 1u];
 }
 
-void write_runs(uint start) {
-    for (uint e = gl_LocalInvocationIndex; e < STAGED_RUNS * RUN; e += 256u) {
-        uint i = start + e;
+// Run totals in staged[] become the carries of the runs; one invocation for each tile.
+void scan_totals(uint tile, uint start) {
+    T carry = first_carry(tile);
+    T before = scanned_before(tile);
+    T total = T(0);
+    for (uint at = start; at < start + RUN; at++) {
+        total += staged[at];
+        staged[at] = carry;
+        carry = before + total;
+    }
+}
+
+void write_slice(uint block, uint slice) {
+    uint start = block * BLOCK + slice * SLICE + brought_element();
+    for (uint q = 0u; q < SLICE; q++) {
+        uint i = start + brought_run(q) * RUN;
         if (i < n) {
-            T value = carries[e / RUN] + staged[staged_at(e / RUN, e % RUN)];
+            T value = staged[staged_at(brought_run(q), brought_element())];
             result[i] = first != 0u ? canon(value) : value;
         }
     }
 }
 
-void scan_tile(uint tile) {
-    uint me = gl_LocalInvocationIndex;
-    T carry = first_carry(tile);
-    T before = scanned_before(tile);
+void scan_runs(uint block, T carry) {
+    T ahead[SLICE];
+    fetch(block, 0u, ahead);
     T total = T(0);
-    for (uint round = 0u; round < ROUNDS; round++) {
-        uint start = tile * (RUN * RUN) + round * (STAGED_RUNS * RUN);
-        stage(start);
+    for (uint slice = 0u; slice < SLICES; slice++) {
+        put(ahead);
         barrier();
-        if (me < STAGED_RUNS) {
-            run_totals[me] = scan_run(me);
+        if (slice + 1u < SLICES) {
+            fetch(block, slice + 1u, ahead);
+        }
+        for (uint k = 0u; k < SLICE; k++) {
+            uint at = staged_at(gl_LocalInvocationIndex, k);
+            total += staged[at];
+            staged[at] = carry + total;
         }
         barrier();
-        if (me == 0u) {
-            for (uint run = 0u; run < STAGED_RUNS; run++) {
-                carries[run] = carry;
-                total += run_totals[run];
-                carry = before + total;
-            }
-        }
-        barrier();
-        write_runs(start);
+        write_slice(block, slice);
         barrier();
     }
 }
 
 // Every invocation of a workgroup makes the same trips, so all of them reach every barrier.
 void main() {
-    for (uint tile = gl_WorkGroupID.x; tile < tiles; tile += stride) {
-        scan_tile(tile);
+    uint me = gl_LocalInvocationIndex;
+    for (uint block = gl_WorkGroupID.x; block * TILES < tiles; block += stride) {
+        staged[me] = join_run(block);
+        barrier();
+        uint tile = block * TILES + me;
+        if (me < TILES && tile < tiles) {
+            scan_totals(tile, me * RUN);
+        }
+        barrier();
+        T carry = staged[me];
+        barrier();
+        scan_runs(block, carry);
     }
 }

@@ -6,7 +6,7 @@ way up each tile of 64 x 64 is summed; on the way down it is read again and fini
 
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, prefix64
-from dashi.kernels.reductions import LOCAL, PUSH, RUN, SHAPES, Pass, passes
+from dashi.kernels.reductions import LOCAL, PUSH, RUN, SHAPES, Pass, join_trips, passes
 from dashi.types import Array, Cost
 
 NUMBERS = (*PUSH, Scalar("first", "u32"))
@@ -35,9 +35,9 @@ def _down(p: Pass, call: Call) -> Dispatch:
     # A list of one tile has no carries: the two buffers are bound to something, but not read.
     carries = (_list(p), _list(p)) if p.last else (p.target("totals"), p.target("scanned"))
     made = "result" if p.index == 0 else p.source("scanned")
-    runs = 128 // call.dtype.size
-    per_tile = 1 + RUN // runs * (1 + RUN + runs + 2 * (runs * RUN // LOCAL))
-    return _dispatch("main", (_list(p), *carries, made), p, -(-p.tiles // p.groups) * per_tile)
+    # Each run's total, the carries of a tile's runs, then each element fetched, put, added and written.
+    per_block = 1 + join_trips(call.dtype.size) + RUN + call.dtype.size + 4 * RUN
+    return _dispatch("main", (_list(p), *carries, made), p, p.rounds * per_block)
 
 
 def _dispatch(shader: str, buffers: tuple[str, ...], p: Pass, trips: int) -> Dispatch:

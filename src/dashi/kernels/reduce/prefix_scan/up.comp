@@ -1,10 +1,6 @@
 // The totals of tiles of 64 x 64: what the tiles after them start from.
 #include "addend.glsl"
 
-ACC join(ACC a, ACC b) {
-    return a + b;
-}
-
 void store(uint i, ACC v) {
     totals[i] = v;
 }

@@ -6,11 +6,9 @@ ACC none() {
 }
 
 ACC load(uint i) {
-    if (first == 0u) {
-        return x[i];
-    }
-    T value = canon(x[i]);
-    return mul(value, value);
+    T value = x[i];
+    T size = canon(value);
+    return first != 0u ? mul(size, size) : value;
 }
 
 ACC join(ACC a, ACC b) {

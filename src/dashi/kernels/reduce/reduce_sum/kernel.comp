@@ -7,7 +7,8 @@ ACC none() {
 
 // The sums of runs go on as they are: only what comes in and what goes out is made canonical.
 ACC load(uint i) {
-    return first != 0u ? canon(x[i]) : x[i];
+    T value = x[i];
+    return first != 0u ? canon(value) : value;
 }
 
 ACC join(ACC a, ACC b) {

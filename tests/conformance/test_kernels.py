@@ -1,0 +1,59 @@
+"""Every kernel on every backend: its cases under all distributions, and arrays that hypothesis makes up."""
+
+from __future__ import annotations
+
+import hypothesis.extra.numpy as nps
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dashi import kernels
+from dashi.kernels.abi import Kernel
+from dashi.runtime.conformance import check
+from dashi.runtime.null_device import NullDevice
+from dashi.runtime.vulkan_device import VulkanDevice
+
+NAMES = kernels.names()
+ELEMENTWISE = [n for n in NAMES if kernels.get(n).in_place and kernels.get(n).dtypes == ("f32", "f64")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kernel_gives_the_same_bits_on_vulkan_as_on_numpy(name: str, vulkan: VulkanDevice) -> None:
+    results = list(check(vulkan, kernels.get(name)))
+    wrong = [f"{r.variant} case {r.case} ({r.shapes}) {r.distribution}: {r.message}" for r in results if not r.ok]
+    assert not wrong, "\n".join(wrong)
+    assert any(not r.skipped for r in results)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kernel_is_planned_and_recorded_without_a_device(name: str) -> None:
+    with NullDevice() as null:
+        results = list(check(null, kernels.get(name), quick=True))
+    assert all(r.ok for r in results), [r.message for r in results if not r.ok]
+
+
+def any_bits(dtype: type) -> st.SearchStrategy[np.ndarray]:
+    """Arrays of any length up to a few workgroups, any bit pattern: NaN payloads, subnormals and all."""
+    words = np.uint32 if dtype is np.float32 else np.uint64
+    return nps.arrays(words, st.integers(1, 600)).map(lambda a: a.view(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_elementwise_kernels_agree_on_any_bits(
+    name: str, dtype: type, data: st.DataObject, vulkan: VulkanDevice
+) -> None:
+    kernel = kernels.get(name)
+    first = data.draw(any_bits(dtype))
+    arrays = [first] + [np.roll(first, 7 * i) for i in range(1, len(kernel.inputs))]
+    scalars = _scalars(kernel, data)
+    expected = kernel.reference(*arrays, **{k: dtype(v) if isinstance(v, float) else v for k, v in scalars.items()})
+    got = vulkan.run(name, *arrays, **scalars).numpy()
+    assert got.tobytes() == np.asarray(expected).tobytes()
+
+
+def _scalars(kernel: Kernel, data: st.DataObject) -> dict[str, float]:
+    return dict(data.draw(st.sampled_from([dict(case.scalars) for case in kernel.cases])))

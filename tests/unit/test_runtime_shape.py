@@ -1,0 +1,53 @@
+"""The shape of the runtime: raw calls in one place, nothing at import, costs of the host within their bars."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import dashi
+from dashi.runtime import hostcost
+from dashi.runtime.vulkan_device import VulkanDevice
+
+RUNTIME = Path(dashi.__file__).parent / "runtime"
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    return names
+
+
+def test_only_the_private_vulkan_files_touch_ctypes() -> None:
+    for path in RUNTIME.glob("*.py"):
+        if not path.name.startswith("_vk"):
+            assert "ctypes" not in imported(path), f"{path.name} imports ctypes"
+
+
+def test_no_other_part_imports_the_private_vulkan_files() -> None:
+    for path in Path(dashi.__file__).parent.rglob("*.py"):
+        if path.parent != RUNTIME:
+            assert not any("_vk" in name for name in imported(path)), path
+
+
+@pytest.mark.long
+def test_recording_and_resubmitting_cost_little_more_than_the_bare_calls(bare_vulkan: VulkanDevice) -> None:
+    assert hostcost.recording(bare_vulkan).ratio <= 1.3
+    assert hostcost.resubmission(bare_vulkan).ratio <= 2.0
+
+
+def test_the_peer_of_the_host_bench_is_measured_beside_ours(
+    bare_vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hostcost, "STEPS", 40)
+    monkeypatch.setattr(hostcost, "ROUNDS", 1)
+    for cost in (hostcost.recording(bare_vulkan), hostcost.resubmission(bare_vulkan)):
+        assert cost.ours > 0
+        assert cost.bare > 0
+        assert cost.wrappers is None or cost.wrappers > cost.bare
