@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.kernels.abi import Call, Kernel, Plan
+from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.kernels.calls import resolve_call
 from dashi.kernels.portable import sum64
+from dashi.kernels.validate import check_plan
 from dashi.runtime.device import Device
 from dashi.runtime.vulkan_device import VulkanDevice
 
@@ -124,7 +125,19 @@ def test_the_split_of_gemm_does_not_change_the_bits(vulkan: VulkanDevice, groups
 
 
 @pytest.mark.parametrize(("k", "n"), [(600, 100), (9000, 40), (130, 8200)])
-def test_the_number_of_workgroups_does_not_change_the_bits_of_gemv(vulkan: VulkanDevice, k: int, n: int) -> None:
+def test_the_split_of_gemv_does_not_change_the_bits(vulkan: VulkanDevice, k: int, n: int) -> None:
     x, a = random(k, kind=np.float32), random(k, n, kind=np.float32)
     expected = vulkan.run("gemv", x, a).numpy()
-    assert vulkan.run(few("gemv", groups=3), x, a).numpy().tobytes() == expected.tobytes()
+    split = few("gemv", groups=3, loop_trips=30000)
+    assert vulkan.run(split, x, a).numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1 << 31), (1, 1 << 20, 2048), (1 << 15, 1 << 12, 1 << 16)])
+def test_the_largest_products_stay_within_the_least_limits(m: int, k: int, n: int) -> None:
+    limits = Limits()
+    calls = [("gemm", [(m, k), (k, n)])] + ([("gemv", [(k,), (k, n)])] if m == 1 else [])
+    for name, shapes in calls:
+        kernel = kernels.get(name)
+        call = resolve_call(kernel, "f32", shapes, limits=limits)
+        for dispatch in check_plan(kernel, call, kernel.plan(call)).dispatches:
+            assert dispatch.groups[0] <= limits.groups

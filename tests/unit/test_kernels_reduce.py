@@ -99,7 +99,6 @@ def test_the_number_of_workgroups_does_not_change_the_bits(vulkan: VulkanDevice,
     assert vulkan.run(few_groups(name, 3), x).numpy().tobytes() == expected.tobytes()
 
 
-@pytest.mark.long
 def test_sum_and_scan_go_on_past_two_passes(vulkan: VulkanDevice) -> None:
     x = np.random.default_rng(6).standard_normal(TILE * TILE + 2 * TILE + 5).astype(np.float32)
     total = canon(sum64(canon(x))).reshape(1)

@@ -241,3 +241,26 @@ def new_kernel(
         sys.stdout.write(f"{made}\n")
     which = name if folder is None else f"--folder {made}"
     remark(f"next: edit kernel.comp and kernel.py there; dashi kernels build {which}; dashi kernels check {which}")
+
+
+@app.command("accuracy", epilog=example("dashi kernels accuracy --samples 1000"))
+def accuracy(
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Random arguments per function.")] = 1 << 19,
+    json: Json = False,
+) -> None:
+    """Measure the largest error of each function of the portable maths, in units in the last place.
+
+    The exact values come from mpmath (a development dependency: `./dev setup` installs it).
+    """
+    from importlib.util import find_spec
+
+    from dashi.errors import InputError
+    from dashi.kernels.accuracy import markdown, rows
+
+    if find_spec("mpmath") is None:
+        raise InputError("mpmath is not installed, and the exact values come from it.", "pip install mpmath.")
+    measured = rows(samples)
+    if json:
+        print_json({"samples": samples, "functions": [asdict(row) for row in measured]})
+    else:
+        sys.stdout.write(markdown(measured))

@@ -106,6 +106,8 @@ class Limits:
     offset_alignment: int = 256
     loop_trips: int = 65000
     """Loop iterations that one invocation may make in a dispatch, all its loops together."""
+    software: bool = False
+    """The device is the host's own processor: few wide cores, and caches instead of fast shared memory."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ class Call:
     dims: Mapping[str, int]
     scalars: Mapping[str, Number]
     limits: Limits = field(default_factory=Limits)
+    tuning: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The numbers of the tuning that the device chose among `Kernel.tunings`."""
 
     def size(self, operand: str) -> int:
         """Number of elements of an operand."""
@@ -181,6 +185,9 @@ class Kernel:
     - `portable`: the same bits on NumPy, software Vulkan and hardware. Otherwise `bound` is the largest relative L2
       error against the reference evaluated in higher precision.
     - `tier`: 0 fixed order; 2 float atomics.
+    - `cases` are tested and benchmarked; `bench` holds the large ones that are benchmarked only.
+    - `tunings`: named sets of numbers (tile sizes and the like) that `plan` finds in `call.tuning`. They may change
+      speed, never bits. The first is the default; `prefer(limits)` may name another for a device.
     - `in_place`: outputs may be the same buffer as an input (element i depends on element i alone).
     """
 
@@ -192,12 +199,15 @@ class Kernel:
     reference: Callable[..., Array | tuple[Array, ...]]
     cost: Callable[[Call], Cost]
     cases: tuple[Case, ...]
+    bench: tuple[Case, ...] = ()
     scalars: tuple[Scalar, ...] = ()
     dtypes: tuple[str, ...] = ("f32", "f64")
     portable: bool = True
     bound: float | None = None
     tier: int = 0
     in_place: bool = False
+    tunings: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    prefer: Callable[[Limits, str], str] | None = None
     aliases: tuple[str, ...] = ()
     version: int = 1
     stream: StreamDefaults = StreamDefaults()

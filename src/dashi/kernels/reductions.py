@@ -6,7 +6,7 @@ ceil(log4096 n) passes. What is loaded, joined and stored is the kernel's own te
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,11 +14,11 @@ from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader
 from dashi.types import Array, Cost, Shape
 
-LOCAL: Final = 256
+LOCAL: Final = 128
 RUN: Final = 64
 TILE: Final = RUN * RUN
 BLOCK_TILES: Final = LOCAL // RUN
-"""Every invocation of a workgroup has a run to itself: 256 runs, four tiles."""
+"""Every invocation of a workgroup has a run to itself: 128 runs, two tiles."""
 
 PUSH: Final = (Scalar("n", "u32"), Scalar("tiles", "u32"), Scalar("stride", "u32"))
 FLAGS: Final = (Scalar("first", "u32"), Scalar("last", "u32"))
@@ -34,7 +34,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
 @dataclass(frozen=True)
 class Pass:
     """One dispatch of a reduction: n addends to one value per tile; each workgroup makes `rounds` rounds of its loop,
-    with one block of four tiles in each."""
+    with one block of two tiles in each."""
 
     index: int
     n: int
@@ -78,6 +78,25 @@ def even_groups(blocks: int, limits: Limits) -> tuple[int, int]:
     """Workgroups for that many blocks, each with the same number of them (give or take one), and that number."""
     rounds = -(-blocks // limits.groups)
     return -(-blocks // rounds), rounds
+
+
+@dataclass(frozen=True)
+class Share:
+    """The blocks from `first` up to, but without, `beyond`, for one dispatch of so many workgroups."""
+
+    first: int
+    beyond: int
+    groups: int
+    trips: int
+
+
+def shares(blocks: int, trips: int, limits: Limits) -> Iterator[Share]:
+    """Divides blocks of `trips` loop iterations each among dispatches that stay within the limits."""
+    most = limits.groups * max(1, limits.loop_trips // trips)
+    for first in range(0, blocks, most):
+        beyond = min(blocks, first + most)
+        groups, rounds = even_groups(beyond - first, limits)
+        yield Share(first, beyond, groups, rounds * trips)
 
 
 def block_trips(acc_bytes: int) -> int:

@@ -6,7 +6,7 @@
 //     ACC load(uint i)            addend i (i < n is certain)
 //     ACC join(ACC a, ACC b)      a comes before b in the list
 //     void store(uint i, ACC v)   the value of tile i
-// and has the push constants n, tiles, stride (u32) and a workgroup of 256 x 1 x 1. A sum starts from +0, so that
+// and has the push constants n, tiles, stride (u32) and a workgroup of 128 x 1 x 1. A sum starts from +0, so that
 // joining +0 after the end changes nothing; a maximum starts from the lowest key.
 
 #include "stage64.glsl"

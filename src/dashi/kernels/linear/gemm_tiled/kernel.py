@@ -9,7 +9,7 @@ from typing import Final
 
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
 from dashi.kernels.portable import canon, contract
-from dashi.kernels.reductions import even_groups
+from dashi.kernels.reductions import shares
 from dashi.types import Array, Cost
 
 RUN: Final = 64
@@ -60,14 +60,11 @@ def _multiply(call: Call, chunk: int, target: str, last: bool) -> Iterator[Dispa
     across = -(-n // SIDE)
     tiles = across * -(-m // SIDE)
     trips = 1 + -(-(end - begin) // RUN) + -(-(end - begin) // STEP) * (1 + STEP)
-    most = call.limits.groups * max(1, call.limits.loop_trips // trips)
     numbers = {"m": m, "n": n, "k": k, "begin": begin, "end": end, "across": across}
     flags = {"fresh": int(chunk % RUN == 0), "last": int(last)}
-    for first in range(0, tiles, most):
-        beyond = min(tiles, first + most)
-        groups, rounds = even_groups(beyond - first, call.limits)
-        push = {**numbers, "first_tile": first, "tiles": beyond, "stride": groups, **flags}
-        yield Dispatch("main", ("a", "b", target), push, (groups, 1, 1), rounds * trips)
+    for share in shares(tiles, trips, call.limits):
+        place = {"first_tile": share.first, "tiles": share.beyond, "stride": share.groups}
+        yield Dispatch("main", ("a", "b", target), {**numbers, **place, **flags}, (share.groups, 1, 1), share.trips)
 
 
 def _fold(call: Call, buffers: tuple[str, str], fresh: bool, last: bool) -> Dispatch:

@@ -59,7 +59,7 @@ void sum_runs(uint block, uint j) {
 
 // Every invocation of a workgroup makes the same trips of this loop, so all of them reach every barrier.
 void main() {
-    for (uint block = gl_WorkGroupID.x; block < blocks; block += stride) {
+    for (uint block = first_block + gl_WorkGroupID.x; block < blocks; block += stride) {
         uint j = block % across * WIDTH + gl_LocalInvocationID.x;
         if (whole != 0u) {
             sum_runs(block / across, j);

@@ -4,18 +4,20 @@ A pass adds up runs of 64 rows, or 64 such runs at once where that leaves enough
 do not depend on the choice.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, contract
-from dashi.kernels.reductions import even_groups
+from dashi.kernels.reductions import shares
 from dashi.types import Array, Cost
 
 RUN: Final = 64
 WIDTH: Final = 32
 DEPTH: Final = 8
 BATCH: Final = 16
+NUMBERS: Final = ("n", "rows", "made", "across", "first_block", "blocks", "stride", "whole", "first", "last")
 FEW_ROWS: Final = 1024
 MANY_BLOCKS: Final = 256
 """Up to FEW_ROWS a second pass costs more than it saves; MANY_BLOCKS workgroups keep a large device busy."""
@@ -52,22 +54,21 @@ def plan(call: Call) -> Plan:
         return Plan(())
     steps = passes(call.dims["k"], n)
     end = len(steps) - 1
-    dispatches = tuple(
-        _dispatch(p, n, ("x", "A" if i == 0 else f"sums{i - 1}", "result" if i == end else f"sums{i}"), call.limits)
-        for i, p in enumerate(steps)
-    )
-    return Plan(dispatches, {f"sums{i}": ("T", p.made * n) for i, p in enumerate(steps) if i < end})
+    dispatches: list[Dispatch] = []
+    for i, p in enumerate(steps):
+        buffers = ("x", "A" if i == 0 else f"sums{i - 1}", "result" if i == end else f"sums{i}")
+        dispatches += _dispatches(p, n, buffers, call.limits)
+    return Plan(tuple(dispatches), {f"sums{i}": ("T", p.made * n) for i, p in enumerate(steps) if i < end})
 
 
-def _dispatch(p: Pass, n: int, buffers: tuple[str, str, str], limits: Limits) -> Dispatch:
-    groups, rounds = even_groups(p.blocks, limits)
-    push = {
-        "n": n, "rows": p.rows, "made": p.made, "across": p.across, "blocks": p.blocks, "stride": groups,
-        "whole": int(p.whole), "first": int(buffers[1] == "A"), "last": int(buffers[2] == "result"),
-    }  # fmt: skip
+def _dispatches(p: Pass, n: int, buffers: tuple[str, str, str], limits: Limits) -> Iterator[Dispatch]:
     per_run = RUN // BATCH + 2 * RUN
     per_block = 1 + (RUN // DEPTH * (1 + per_run) + RUN if p.whole else per_run)
-    return Dispatch("main", buffers, push, (groups, 1, 1), rounds * per_block)
+    numbers = {"n": n, "rows": p.rows, "made": p.made, "across": p.across, "whole": int(p.whole)}
+    flags = {"first": int(buffers[1] == "A"), "last": int(buffers[2] == "result")}
+    for share in shares(p.blocks, per_block, limits):
+        place = {"first_block": share.first, "blocks": share.beyond, "stride": share.groups}
+        yield Dispatch("main", buffers, {**numbers, **place, **flags}, (share.groups, 1, 1), share.trips)
 
 
 def reference(x: Array, a: Array) -> Array:
@@ -80,7 +81,7 @@ def cost(call: Call) -> Cost:
         return Cost()
     steps = passes(k, n)
     moved = k + sum(p.rows + p.made for p in steps) * n
-    return Cost(flops=2 * k * n, bytes=moved * call.dtype.size, dispatches=len(steps))
+    return Cost(flops=2 * k * n, bytes=moved * call.dtype.size, dispatches=len(plan(call).dispatches))
 
 
 SIZES: Final = (
@@ -95,10 +96,7 @@ KERNEL = Kernel(
     shaders={
         "main": Shader(
             (Binding("x"), Binding("A"), Binding("result", access="write")),
-            tuple(
-                Scalar(name, "u32")
-                for name in ("n", "rows", "made", "across", "blocks", "stride", "whole", "first", "last")
-            ),
+            tuple(Scalar(name, "u32") for name in NUMBERS),
             local=(WIDTH, DEPTH, 1),
             includes=("portable.glsl",),
         )

@@ -39,15 +39,9 @@ void write_slice(uint block, uint slice) {
 }
 
 void scan_runs(uint block, T carry) {
-    T ahead[SLICE];
-    fetch(block, 0u, ahead);
     T total = T(0);
     for (uint slice = 0u; slice < SLICES; slice++) {
-        put(ahead);
-        barrier();
-        if (slice + 1u < SLICES) {
-            fetch(block, slice + 1u, ahead);
-        }
+        stage(block, slice);
         for (uint k = 0u; k < SLICE; k++) {
             uint at = staged_at(gl_LocalInvocationIndex, k);
             total += staged[at];
