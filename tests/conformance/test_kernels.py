@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hypothesis.extra.numpy as nps
 import numpy as np
 import pytest
@@ -55,5 +57,5 @@ def test_elementwise_kernels_agree_on_any_bits(
     assert got.tobytes() == np.asarray(expected).tobytes()
 
 
-def _scalars(kernel: Kernel, data: st.DataObject) -> dict[str, float]:
+def _scalars(kernel: Kernel, data: st.DataObject) -> dict[str, Any]:
     return dict(data.draw(st.sampled_from([dict(case.scalars) for case in kernel.cases])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import blake3
@@ -140,3 +141,15 @@ def test_cost_counts_every_compression_once() -> None:
     # 49 blocks in four chunks, three parents.
     assert kernel.cost(call).flops == (49 + 3) * (7 * 8 * 14 + 8)
     assert kernel.cost(call).bytes == 385 * 8 + 2 * 4 * 32 + 16
+
+
+def test_long_lists_take_several_dispatches_with_the_same_hash(fresh_vulkan: VulkanDevice) -> None:
+    values = np.arange(70_000, dtype=np.uint32)
+    whole = fresh_vulkan.run("hash_state", values).numpy()
+    fresh_vulkan._limits = replace(fresh_vulkan.limits, groups=2)  # pyright: ignore[reportPrivateUsage]
+    array = fresh_vulkan.array(values)
+    step = fresh_vulkan.bind("hash_state", array)
+    assert len(step.lowered.dispatches) > 4
+    with fresh_vulkan.program([step]) as program:
+        program.run()
+    assert np.array_equal(step.outputs[0].numpy(), whole)

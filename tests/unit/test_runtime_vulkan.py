@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,6 +43,7 @@ def test_barriers_stand_only_where_a_hazard_is(vulkan: VulkanDevice) -> None:
 
 
 @pytest.mark.validation
+@pytest.mark.usefixtures("vulkan_session")
 def test_a_missing_barrier_is_caught_by_synchronisation_validation() -> None:
     with open_device("vulkan:0", validation=True) as device:
         assert isinstance(device, VulkanDevice)
@@ -123,7 +125,7 @@ def test_threads_may_submit_one_program_at_once(vulkan: VulkanDevice) -> None:
 
 
 def test_two_logical_devices_live_side_by_side(vulkan: VulkanDevice, fresh_vulkan: VulkanDevice) -> None:
-    x = np.arange(100, dtype=np.float64)
+    x = np.arange(100, dtype=np.float32)
     here, there = vulkan.array(x), fresh_vulkan.array(x)
     assert np.array_equal(vulkan.run("add", here, here).numpy(), fresh_vulkan.run("add", there, there).numpy())
     with pytest.raises(InputError, match="lives on"):
@@ -194,6 +196,7 @@ def test_uploads_and_readbacks_go_through_staging_where_memory_is_not_mapped(vul
     assert np.array_equal(staging.read(Unmapped(array.storage)).view(np.uint32), values)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("vulkan_session")
 def test_more_queues_than_the_hardware_has_are_refused() -> None:
     with pytest.raises(LimitError, match="compute queues, 1000 asked for"):
         open_device("vulkan:0", queues=1000)
@@ -214,3 +217,31 @@ def test_everything_refuses_use_after_close(fresh_vulkan: VulkanDevice) -> None:
     for use in uses:
         with pytest.raises(ClosedError, match="is closed"):
             use()
+
+
+class Foreign:
+    """An array of another library: nothing but the DLPack protocol."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def __dlpack__(self, **options: object) -> object:
+        return self._values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._values.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries_go_in_and_out_by_dlpack(device: Device) -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    result = device.run("add", Foreign(values), Foreign(values))
+    assert np.array_equal(np.from_dlpack(result), 2 * values)
+    assert np.array_equal(np.asarray(result), 2 * values)
+
+
+def test_any_layout_of_a_numpy_array_goes_in(device: Device) -> None:
+    values = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for view in (values.T, values[::2, ::-1], values[1], np.float32(3).reshape(())):
+        assert np.array_equal(device.array(view).numpy(), view)
+    empty = np.zeros((0, 3), np.float32)
+    assert device.run("add", empty, empty).numpy().shape == (0, 3)

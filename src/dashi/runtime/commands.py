@@ -55,10 +55,13 @@ class VulkanProgram(Program):
     def _batches(self) -> Iterator[list[RawDispatch]]:
         """The dispatches of all steps, cut where a submission would grow too long."""
         budget = self.device.work_per_dispatch * _WORK_PER_SUBMISSION
+        ready: list[Lowered] = [step.lowered for step in self.steps]
+        if sum([lowered.work for lowered in ready]) <= budget:
+            yield [dispatch for lowered in ready for dispatch in lowered.dispatches]
+            return
         batch: list[RawDispatch] = []
         total = 0
-        for step in self.steps:
-            lowered: Lowered = step.lowered
+        for lowered in ready:
             if total and total + lowered.work > budget:
                 yield batch
                 batch, total = [], 0

@@ -11,7 +11,7 @@ uint fetch(uint index) {
 void main() {
     const uint STEP = LOCAL / 16u;
     uint lane = gl_LocalInvocationID.x;
-    uint first = gl_WorkGroupID.x * LOCAL;
+    uint first = (first_group + gl_WorkGroupID.x) * LOCAL;
     uint chunk = first + lane;
     uint bytes = chunk + 1u < chunks ? 1024u : tail;
     uint last = bytes == 0u ? 0u : (bytes - 1u) / BLOCK;

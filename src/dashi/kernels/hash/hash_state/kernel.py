@@ -1,8 +1,10 @@
 """hash_state: BLAKE3 of an array's bytes, cut to 128 bits. The bits as they are: nothing is made canonical."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
 from dashi.kernels.blake3 import BLOCK, CHUNK, digest128
 from dashi.types import Array, Cost
 
@@ -13,17 +15,19 @@ FAN: Final = 256
 OPERATIONS: Final = 7 * 8 * 14 + 8
 """Integer operations of one compression: 7 rounds of 8 mixings (6 additions, 4 xors, 4 rotations), 8 xors."""
 
+FIRST: Final = Scalar("first_group", "u32", doc="of this dispatch: long lists take several")
+
 SHADERS: Final = {
     "chunks": Shader(
         buffers=(Binding("data", "u32"), Binding("values", "u32", "write")),
-        push=(Scalar("words", "u32"), Scalar("chunks", "u32"), Scalar("tail", "u32"), Scalar("blocks", "u32")),
+        push=(Scalar("words", "u32"), Scalar("chunks", "u32"), Scalar("tail", "u32"), Scalar("blocks", "u32"), FIRST),
         local=(LOCAL, 1, 1),
         file="chunks.comp",
         includes=("blake3.glsl",),
     ),
     "parents": Shader(
         buffers=(Binding("children", "u32"), Binding("parents", "u32", "write")),
-        push=(Scalar("nodes", "u32"),),
+        push=(Scalar("nodes", "u32"), FIRST),
         local=(FAN // 2, 1, 1),
         file="parents.comp",
         includes=("blake3.glsl",),
@@ -40,6 +44,14 @@ def levels(nodes: int) -> list[int]:
     return counts
 
 
+def spread(limits: Limits, whole: Dispatch) -> Iterator[Dispatch]:
+    """The dispatch in as many parts as the limit of workgroups asks for."""
+    groups = whole.groups[0]
+    for first in range(0, groups, limits.groups):
+        part = min(limits.groups, groups - first)
+        yield replace(whole, push={**whole.push, "first_group": first}, groups=(part, 1, 1))
+
+
 def plan(call: Call) -> Plan:
     size = call.bytes("x")
     chunks = max(1, -(-size // CHUNK))
@@ -48,11 +60,11 @@ def plan(call: Call) -> Plan:
     counts = levels(chunks)
     names = [*(f"level{i}" for i in range(len(counts))), "result"]
     push = {"words": size // 4, "chunks": chunks, "tail": tail, "blocks": blocks}
-    dispatches = [Dispatch("chunks", ("x", names[0]), push, (-(-chunks // LOCAL), 1, 1), blocks)]
+    dispatches = [*spread(call.limits, Dispatch("chunks", ("x", names[0]), push, (-(-chunks // LOCAL), 1, 1), blocks))]
     for count, below, above in zip(counts, names, names[1:], strict=False):
-        groups = -(-count // FAN)
         # Sixteen trips to load the nodes, then at most eight levels.
-        dispatches.append(Dispatch("parents", (below, above), {"nodes": count}, (groups, 1, 1), 16 + 8))
+        whole = Dispatch("parents", (below, above), {"nodes": count}, (-(-count // FAN), 1, 1), 16 + 8)
+        dispatches += spread(call.limits, whole)
     scratch = {name: ("u32", 8 * count) for name, count in zip(names, counts, strict=False)}
     return Plan(tuple(dispatches), scratch)
 
@@ -62,7 +74,7 @@ def cost(call: Call) -> Cost:
     chunks = max(1, -(-size // CHUNK))
     counts = levels(chunks)
     compressions = max(1, -(-size // BLOCK)) + chunks - 1
-    return Cost(OPERATIONS * compressions, size + sum(2 * 32 * n for n in counts) + 16, 1 + len(counts))
+    return Cost(OPERATIONS * compressions, size + sum(2 * 32 * n for n in counts) + 16, len(plan(call).dispatches))
 
 
 def reference(x: Array) -> Array:

@@ -5,7 +5,8 @@ shared uint stage[2u * LOCAL * ROW];
 
 void main() {
     uint lane = gl_LocalInvocationID.x;
-    uint first = gl_WorkGroupID.x * 2u * LOCAL;
+    uint group = first_group + gl_WorkGroupID.x;
+    uint first = group * 2u * LOCAL;
     uint count = min(nodes - first, 2u * LOCAL);
     for (uint i = lane; i < count * 8u; i += LOCAL) {
         stage[(i / 8u) * ROW + i % 8u] = children[first * 8u + i];
@@ -34,6 +35,6 @@ void main() {
     }
     // Of a root, which is the digest, four words are kept.
     if (lane < (nodes <= 2u * LOCAL ? 4u : 8u)) {
-        parents[gl_WorkGroupID.x * 8u + lane] = stage[lane];
+        parents[group * 8u + lane] = stage[lane];
     }
 }
