@@ -33,16 +33,28 @@ class DType:
     def is_float(self) -> bool:
         return self.numpy.kind == "f"
 
+    @property
+    def vector(self) -> str:
+        """The GLSL type of 16 bytes of it, which devices load at once. Halves have none as long: words are used."""
+        return _VECTORS[self.name]
+
+
+_VECTORS: Final = {
+    "f32": "vec4", "f64": "dvec2", "f16": "uvec4", "u32": "uvec4", "i32": "ivec4", "u64": "u64vec2", "i64": "i64vec2",
+}  # fmt: skip
 
 # `word` is the integer type of the same size: kernels that only move data use it, so that no driver touches the bits.
 # fp64 needs int64 because the portable maths works on the bits of doubles.
 _ALL: Final = (
     DType("f32", np.dtype(np.float32), "float", "uint"),
     DType("f64", np.dtype(np.float64), "double", "uvec2", frozenset({"fp64", "int64"})),
+    DType("f16", np.dtype(np.float16), "float16_t", "uint16_t", frozenset({"fp16"})),
     DType("u32", np.dtype(np.uint32), "uint", "uint"),
     DType("i32", np.dtype(np.int32), "int", "uint"),
     DType("u64", np.dtype(np.uint64), "uint64_t", "uvec2", frozenset({"int64"})),
     DType("i64", np.dtype(np.int64), "int64_t", "uvec2", frozenset({"int64"})),
+    DType("i8", np.dtype(np.int8), "int8_t", "uint8_t", frozenset({"int8"})),
+    DType("u8", np.dtype(np.uint8), "uint8_t", "uint8_t", frozenset({"int8"})),
 )
 DTYPES: Final[dict[str, DType]] = {d.name: d for d in _ALL}
 _BY_NUMPY: Final[dict[np.dtype[np.generic], DType]] = {d.numpy: d for d in _ALL}

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from dashi import kernels
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```(\w*)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -104,3 +106,12 @@ def test_the_accuracy_table_is_what_is_measured() -> None:
     page = (ROOT / "docs" / "portability.md").read_text()
     table = page.split("<!-- accuracy -->\n")[1].split("<!-- end -->")[0]
     assert table == accuracy.markdown(accuracy.rows())
+
+
+def test_the_printed_page_of_kernels_has_a_row_for_each(tmp_path: Path) -> None:
+    printed = run(sys.executable, "-m", "dashi", "kernels", "list", "--markdown", folder=tmp_path)
+    assert re.findall(r"^\| `(\w+)\(", printed, re.MULTILINE) == sorted(kernels.names(), key=by_family)
+
+
+def by_family(name: str) -> tuple[str, str]:
+    return kernels.get(name).family, name

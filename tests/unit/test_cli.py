@@ -57,8 +57,8 @@ def program(*words: str, env: dict[str, str] | None = None) -> subprocess.Comple
 
 def test_there_are_commands_for_every_noun() -> None:
     assert set(COMMANDS) >= {
-        ("devices", "list"), ("doctor",), ("demo",), ("bench", "host"),
-        ("kernels", "list"), ("kernels", "build"), ("kernels", "check"), ("kernels", "new"),
+        ("devices", "list"), ("doctor",), ("demo",), ("bench", "host"), ("bench", "kernels"),
+        ("kernels", "list"), ("kernels", "build"), ("kernels", "check"), ("kernels", "tune"), ("kernels", "new"),
     }  # fmt: skip
 
 

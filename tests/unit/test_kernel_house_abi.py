@@ -15,6 +15,7 @@ from dashi.kernels import registry, scaffold
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.calls import resolve_call
 from dashi.kernels.validate import check_plan, validate
+from dashi.types import DTYPES
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +39,9 @@ BUFFERS = (Binding("x"), Binding("result", access="write"))
         (
             {"dtypes": ("f32", "f31")},
             "has the dtypes ('f32', 'f31')",
-            "name each once, out of f32, f64, u32, i32, u64, i64.",
+            f"name each once, out of {', '.join(DTYPES)}.",
         ),
-        ({"inputs": (Operand("x", "W"),)}, "gives x the dtype 'W'", "use one of T, f32, f64, i32, i64, u32, u64."),
+        ({"inputs": (Operand("x", "W"),)}, "gives x the dtype 'W'", f"use one of {', '.join(sorted({'T', *DTYPES}))}."),
         (
             {"inputs": (Operand("x", "f32"),)},
             "has the variants f32, f64, but no input of type T to tell them apart",
@@ -71,6 +72,21 @@ BUFFERS = (Binding("x"), Binding("result", access="write"))
             "use a dimension of an input, or an integer scalar of that name.",
         ),
         (
+            {"inputs": (Operand("x", shape=("n/0",)),)},
+            "gives x the dimension 'n/0'",
+            "use a name or a positive number.",
+        ),
+        (
+            {"inputs": (Operand("x", shape=("n/32",)), Operand("y", shape=("n",)))},
+            "gives x the dimension n/32, but no operand before it has n",
+            "name a dimension of an earlier input, or an integer scalar.",
+        ),
+        (
+            {"inputs": (Operand("x", shape=("n",)),), "outputs": (Operand("result", shape=("k/2",)),)},
+            "gives the output result the dimension k/2, which no input has",
+            "use a dimension of an input, or an integer scalar of that name.",
+        ),
+        (
             {"bound": 1e-6},
             "is portable, yet has an error bound or a tier above 0",
             "drop them, or set portable=False.",
@@ -98,9 +114,9 @@ BUFFERS = (Binding("x"), Binding("result", access="write"))
             "give one: only float inputs are filled by themselves.",
         ),
         (
-            shader(buffers=(Binding("x", "f16"), BUFFERS[1])),
-            "has in shader main the buffer x of dtype 'f16', access 'read'",
-            "use T, W, f32, f64, u32, i32, u64, i64, and read, write or readwrite.",
+            shader(buffers=(Binding("x", "f15"), BUFFERS[1])),
+            "has in shader main the buffer x of dtype 'f15', access 'read'",
+            f"use T, W, V, u32x4, {', '.join(DTYPES)}, and read, write or readwrite.",
         ),
         (
             shader(buffers=(Binding("x"),)),
@@ -168,7 +184,7 @@ def call(kernel: Kernel) -> Call:
     return resolve_call(kernel, "f32", [(10,)], {"a": 2})
 
 
-GOOD = Dispatch("main", ("x", "result"), {"n": 10, "stride": 256, "a": 2.0}, (1, 1, 1))
+GOOD = Dispatch("main", ("x", "result"), {"n": 10, "stride": 1024, "a": 2.0}, (1, 1, 1), 9, {"LOCAL": 256, "EACH": 4})
 
 
 def test_the_plan_of_the_pattern_is_sound(kernel: Kernel, call: Call) -> None:
@@ -223,8 +239,8 @@ def test_the_pattern_never_loops_longer_than_its_limits_allow(kernel: Kernel) ->
     big = resolve_call(kernel, "f32", [(1 << 31,)], {}, Limits())
     (dispatch,) = check_plan(kernel, big, kernel.plan(big)).dispatches
     assert dispatch.groups == (65535, 1, 1)
-    assert dispatch.trips == 129
-    assert dispatch.trips * dispatch.push["stride"] >= 1 << 31
+    assert dispatch.trips == 33 * 9
+    assert 33 * dispatch.push["stride"] >= 1 << 31
 
 
 def test_an_empty_array_needs_no_dispatch(kernel: Kernel) -> None:

@@ -37,6 +37,23 @@ def test_dimensions_are_unified_and_outputs_follow(matrix: Kernel) -> None:
     assert call.bytes("w", "x") == (35 + 7) * 8
 
 
+def test_parts_of_a_dimension_are_rounded_up(matrix: Kernel) -> None:
+    parts = replace(
+        matrix,
+        inputs=(Operand("x", shape=("n",)), Operand("plane", "u32", ("n/32",)), Operand("table", "u32", ("k/2",))),
+        outputs=(Operand("result", shape=("n/5", "k/3")),),
+    )
+    for n, words in ((0, 0), (1, 1), (32, 1), (33, 2)):
+        call = resolve_call(parts, "f32", [(n,), (words,), (2,)], {"k": 4})
+        assert call.shapes["result"] == (-(-n // 5), 2)
+        assert call.dims == {"n": n, "k": 4}
+    with pytest.raises(ShapeError) as error:
+        resolve_call(parts, "f32", [(33,), (1,), (2,)])
+    assert str(error.value) == (
+        "kernel 'matrix': plane has shape (1,) for (n/32), but n/32 is 2. Fix: give plane the length 2 there."
+    )
+
+
 def test_free_shapes_are_shared() -> None:
     call = resolve_call(dashi.kernels.get("axpy"), np.float32, [(2, 3), (2, 3)], {"a": 1})  # pyright: ignore[reportArgumentType]
     assert call.shapes["result"] == (2, 3)

@@ -239,7 +239,7 @@ def test_undeclared_capabilities_are_refused(kernel: Kernel, tmp_path: Path) -> 
             "layout(set = 0, binding = 0) buffer B { float n; float x[]; }; void main() {}",
             "not one array of open length",
         ),
-        ("layout(set = 0, binding = 0) buffer B { vec4 x[]; }; void main() {}", "not a dense array of OpTypeVector"),
+        ("layout(set = 0, binding = 0) buffer B { vec3 x[]; }; void main() {}", "not a dense array of OpTypeVector"),
         ("layout(constant_id = 0) const bool b = true; void main() { if (b) return; }", "is no u32"),
     ],
 )

@@ -85,6 +85,38 @@ def test_scatter_add_sums_each_target_in_canonical_order(device: Device, kind: A
     assert got.tobytes() == expected.tobytes()
 
 
+def test_scatter_add_atomic_adds_what_belongs_to_each_place_and_ignores_the_rest(device: Device) -> None:
+    # Whole numbers add up exactly in any order.
+    rng = np.random.default_rng(3)
+    index = np.concatenate([rng.integers(0, 40, 5000), [40, 0xFFFFFFFF]]).astype(np.uint32)
+    values = rng.integers(-9, 10, index.size).astype(np.float32)
+    base = rng.integers(-9, 10, 40).astype(np.float32)
+    expected = [base[j] + values[index == j].sum() for j in range(40)]
+    assert device.run("scatter_add_atomic", base, index, values).numpy().tolist() == expected
+
+
+def test_scatter_add_atomic_says_that_its_order_is_not_fixed() -> None:
+    kernel = kernels.get("scatter_add_atomic")
+    assert (kernel.tier, kernel.portable) == (2, False)
+
+
+@FLOATS
+def test_tile_repeats_bits_like_numpy_and_cuts_the_last_copies(device: Device, kind: Any) -> None:
+    words = np.stack([WORDS[kind], WORDS[kind][::-1], np.roll(WORDS[kind], 2)])
+    got = device.run("tile", words.view(kind), rows=6, columns=15).numpy().view(words.dtype)
+    assert got.tobytes() == np.tile(words, (2, 3)).tobytes()
+    row = device.run("tile", words[:1].view(kind), rows=1, columns=13).numpy().view(words.dtype)
+    assert row.tobytes() == np.tile(words[0], 3)[:13].tobytes()
+
+
+def test_tile_refuses_to_fill_something_with_nothing(device: Device) -> None:
+    with pytest.raises(ShapeError) as caught:
+        device.run("tile", np.zeros((0, 4), np.float32), rows=2, columns=3)
+    assert str(caught.value) == (
+        "kernel 'tile': x of shape (0, 4) has nothing to fill 2 x 3 with. Fix: pass an array with at least one element."
+    )
+
+
 @pytest.mark.parametrize("longest", [2, 64, 65, 4096])
 def test_a_segment_longer_than_declared_gives_nan_and_harms_no_other(device: Device, longest: int) -> None:
     index = np.repeat([0, 1, 2], [1, longest + 1, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,8 @@ def f32(*shape: int) -> np.ndarray:
 def test_wrong_dtype(device: Device) -> None:
     with raises(
         errors.DTypeError,
-        "dashi has no element type dtype('complex64'). Fix: convert to one of float32, float64, uint32, int32, uint64, "
-        "int64, for instance with .astype(np.float32).",
+        "dashi has no element type dtype('complex64'). Fix: convert to one of float32, float64, float16, uint32, "
+        "int32, uint64, int64, int8, uint8, for instance with .astype(np.float32).",
     ):
         device.array(np.ones(3, np.complex64))
     with raises(
@@ -178,7 +179,7 @@ def test_loops_that_the_device_would_cut_short() -> None:
         NullDevice(Limits(invocations=256, groups=1, loop_trips=10)) as device,
         raises(
             errors.LimitError,
-            "kernel 'add' would loop 40 times in one invocation; this device is only right up to 10. Fix: split the "
+            "kernel 'add' would loop 25 times in one invocation; this device is only right up to 10. Fix: split the "
             "work into smaller calls.",
         ),
     ):
@@ -280,3 +281,12 @@ def test_every_error_ends_with_a_fix() -> None:
         if isinstance(kind, type) and issubclass(kind, errors.DashiError):
             assert str(kind("something happened.", "do this.")) == "something happened. Fix: do this."
     assert kernels.names()
+
+
+@pytest.mark.usefixtures("vulkan_session")
+def test_empty_driver_variables_mean_the_same_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
+        monkeypatch.setenv(variable, "")
+    with open_device("vulkan:0") as device:
+        assert device.info.spec == "vulkan:0"
+    assert os.environ["VK_DRIVER_FILES"] == ""

@@ -245,3 +245,12 @@ def test_any_layout_of_a_numpy_array_goes_in(device: Device) -> None:
         assert np.array_equal(device.array(view).numpy(), view)
     empty = np.zeros((0, 3), np.float32)
     assert device.run("add", empty, empty).numpy().shape == (0, 3)
+
+
+def test_blocks_of_memory_start_small_and_grow(fresh_vulkan: VulkanDevice) -> None:
+    arrays = [fresh_vulkan.empty(1000)]
+    assert fresh_vulkan.memory().reserved == 1 << 20
+    arrays += [fresh_vulkan.empty(1 << 18) for _ in range(64)]
+    stats = fresh_vulkan.memory()
+    assert stats.blocks <= 7
+    assert stats.used <= stats.reserved <= 2 * stats.used

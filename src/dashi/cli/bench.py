@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
+from dashi.cli import bench_report
+from dashi.cli.kernels import Folder, Names, chosen
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import new_table, print_json, print_table, remark
-from dashi.errors import DeviceNotFoundError
+from dashi.cli.progress import progress
+from dashi.errors import DeviceNotFoundError, DTypeError, NoResultError
+
+if TYPE_CHECKING:
+    from dashi.kernels.abi import Kernel
+    from dashi.runtime.device import Device
+    from dashi.runtime.peers import TorchPeer
+    from dashi.runtime.workloads import Workload
 
 app = typer.Typer(name="bench", help="What things cost, measured in one run.", no_args_is_help=True)
-
-
-@app.callback()
-def _bench() -> None:
-    """Keeps `host` a word of its own, also while it is the only one."""
 
 
 @app.command("host", epilog=example("dashi bench host"))
@@ -52,3 +64,138 @@ def host(device: OneDevice = "auto", json: Json = False) -> None:
         wrappers = "not installed" if c.wrappers is None else f"{c.wrappers:.1f} us"
         table.add_row(what, f"{c.ours:.2f} us", f"{c.bare:.2f} us", f"{c.ratio:.2f}", wrappers)
     print_table(table)
+
+
+class Size(Enum):
+    """Which cases to measure."""
+
+    small = "small"
+    full = "full"
+
+
+Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dtype",
+        metavar="TYPE",
+        help="f32, f64, f16, ...: may be given several times; default: the first of each kernel.",
+    ),
+]
+
+
+@app.command("kernels", epilog=example("dashi bench kernels axpy --size small"))
+def kernels(
+    names: Names = None,
+    device: OneDevice = "auto",
+    dtype: Types = None,
+    case: Annotated[int | None, typer.Option("--case", help="Only the benchmark case of this number, from 0.")] = None,
+    size: Annotated[
+        Size, typer.Option("--size", help="full: each kernel's benchmark cases; small: its largest test case.")
+    ] = Size.full,
+    tuning: Annotated[
+        str | None,
+        typer.Option("--tuning", metavar="NAME", help="A tuning by name, or `all`; default: the device's choice."),
+    ] = None,
+    peer: Annotated[
+        str | None, typer.Option("--peer", metavar="torch", help="Measure the same work by torch on CUDA as well.")
+    ] = None,
+    tflops: Annotated[
+        float | None,
+        typer.Option("--tflops", min=1e-9, help="The device's arithmetic rate, if known: part of the floor."),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="DIR", help="Keep the results there, as JSON and Markdown.")
+    ] = None,
+    folder: Folder = None,
+    json: Json = False,
+) -> None:
+    """What kernels take, beside the device's copy bandwidth, the counted floor, and a peer.
+
+    Times are medians of several batches on the device's own clock. The floor is the fewest bytes that must move, at
+    the copy bandwidth measured in the same run. Results are compared with NumPy first; wrong ones are not timed, and
+    give exit code 1. On software devices benchmark cases are scaled down, and the table says so.
+    """
+    import dashi
+    from dashi.runtime import bandwidth, kernelbench, peers
+
+    found = chosen(names, folder)
+    with dashi.open(device, validation=False) as opened:
+        if opened.info.type == "null":
+            raise NoResultError("the null device computes nothing.", "name another: --device auto, cpu or vulkan:0.")
+        work = list(_work(opened, found, dtype, size.value, case, tuning, named=bool(names or folder)))
+        beside = peers.load(peer) if peer is not None else None
+        width = bandwidth.measure(opened)
+        date = datetime.now(UTC).isoformat(timespec="seconds")
+        command = shlex.join(["dashi", *sys.argv[1:]])
+        document = bench_report.heading(opened.info, date, command, dashi.__version__)
+        document["bandwidth"] = bench_report.bandwidth_document(width)
+        document["peer"] = None if beside is None else _peer_document(beside, width.nbytes)
+        document["rows"] = rows = list[dict[str, Any]]()
+        stopped = False
+        try:
+            with progress("measuring", len(work), "cases") as advance:
+                for one, tunings in work:
+                    measured = kernelbench.measure(opened, one, tunings, beside)
+                    rows += [bench_report.row(m, width.best, tflops and tflops * 1e12) for m in measured]
+                    if save is not None:
+                        # After each case, so that an interrupted run keeps what it has.
+                        bench_report.save(document, save)
+                    advance(1)
+        except KeyboardInterrupt:
+            stopped = True
+    _tell(document, save, json)
+    if stopped:
+        raise KeyboardInterrupt
+    if any(r["failed"] for r in rows):
+        raise typer.Exit(1)
+
+
+def _work(
+    device: Device,
+    found: Sequence[Kernel],
+    dtypes: Sequence[str] | None,
+    size: Any,
+    case: int | None,
+    tuning: str | None,
+    *,
+    named: bool,
+) -> Iterator[tuple[Workload, tuple[str | None, ...]]]:
+    """What to measure, and with which tunings. Kernels that were not named are left out where they have no such
+    variant or tuning; for those that were it is an error."""
+    from dashi.runtime.workloads import workloads
+
+    for kernel in found:
+        for variant in dtypes or kernel.dtypes[:1]:
+            if variant not in kernel.dtypes:
+                if named:
+                    raise DTypeError(
+                        f"kernel {kernel.name!r} has no variant {variant}.", f"use {', '.join(kernel.dtypes)}."
+                    )
+                continue
+            if tuning is None or (tuning == "all" and not kernel.tunings):
+                tunings: tuple[str | None, ...] = (None,)
+            elif tuning == "all":
+                tunings = tuple(kernel.tunings)
+            elif not named and tuning not in kernel.tunings:
+                continue
+            else:
+                tunings = (device.tuning_for(kernel, variant, tuning),)
+            for workload in workloads(kernel, variant, device, size, case):
+                yield workload, tunings
+
+
+def _peer_document(peer: TorchPeer, nbytes: int) -> dict[str, Any]:
+    width = peer.copy_bandwidth(nbytes)
+    peer.close()
+    return {"name": peer.name, "version": peer.version, "device": peer.device, "copy_gb_per_s": round(width * 1e-9, 3)}
+
+
+def _tell(document: dict[str, Any], save: Path | None, json: bool) -> None:
+    if json:
+        print_json(document)
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in bench_report.summary(document))
+        print_table(bench_report.table(document["rows"], document["peer"] and document["peer"]["name"]))
+    if save is not None:
+        for path in bench_report.save(document, save):
+            remark(f"wrote {path}")

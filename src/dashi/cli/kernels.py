@@ -1,4 +1,4 @@
-"""`dashi kernels`: list, build, check, new."""
+"""`dashi kernels`: list, build, check, tune, new."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dashi.cli.options import Devices, Json, example
+from dashi.cli.options import Devices, Json, OneDevice, example
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import Advance, progress
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from dashi.kernels.abi import Kernel
     from dashi.runtime.conformance import Result
     from dashi.runtime.device import Device
+    from dashi.runtime.kernelbench import Tuned
 
-app = typer.Typer(name="kernels", help="The kernels: list, build, check, new.", no_args_is_help=True)
+app = typer.Typer(name="kernels", help="The kernels: list, build, check, tune, new.", no_args_is_help=True)
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Kernels by name; none means all.")]
 Folder = Annotated[Path | None, typer.Option("--folder", help="A kernel folder outside the project, instead of names.")]
@@ -39,11 +40,18 @@ def chosen(names: Sequence[str] | None, folder: Path | None) -> list[Kernel]:
 
 
 @app.command("list", epilog=example("dashi kernels list"))
-def list_kernels(json: Json = False) -> None:
+def list_kernels(
+    markdown: Annotated[bool, typer.Option("--markdown", help="The tables of docs/kernels.md.")] = False,
+    json: Json = False,
+) -> None:
     """List every kernel: name, family, what it computes, types, whether portable, features, aliases."""
+    from dashi.kernels import catalogue
     from dashi.kernels.abi import features
 
     found = chosen(None, None)
+    if markdown:
+        sys.stdout.write(catalogue.markdown(found))
+        return
     rows: list[dict[str, Any]] = [
         {
             "name": k.name,
@@ -57,6 +65,7 @@ def list_kernels(json: Json = False) -> None:
             "inputs": [o.name for o in k.inputs],
             "outputs": [o.name for o in k.outputs],
             "scalars": [s.name for s in k.scalars],
+            "tunings": {name: dict(numbers) for name, numbers in k.tunings.items()},
         }
         for k in found
     ]
@@ -212,6 +221,7 @@ def _print_check(rows: list[dict[str, Any]], failures: list[dict[str, Any]]) -> 
     print_table(table)
     for f in failures[:20]:
         where = f"{f['kernel']}.{f['variant']} on {f['device']}, case {f['case']} ({f['shapes']}), {f['distribution']}"
+        where += f", tuning {f['tuning']}" if f["tuning"] else ""
         bits = f" (bits {f['got']}, expected {f['expected']})" if f["got"] else ""
         sys.stdout.write(f"FAILED {where}: {f['message']}{bits}\n")
     if len(failures) > 20:
@@ -220,6 +230,59 @@ def _print_check(rows: list[dict[str, Any]], failures: list[dict[str, Any]]) -> 
     end = f"{len(failures)} trials failed" if failures else "all passed"
     passed = sum(row["passed"] for row in rows)
     sys.stdout.write(f"{kernels} kernels on {devices} device{'s' * (devices > 1)}, {passed} trials passed: {end}\n")
+
+
+@app.command("tune", epilog=example("dashi kernels tune prefix_scan"))
+def tune_kernels(
+    names: Names = None,
+    device: OneDevice = "auto",
+    dtype: Annotated[
+        str | None, typer.Option("--dtype", metavar="TYPE", help="Only this variant (f32, f64, ...).")
+    ] = None,
+    folder: Folder = None,
+    json: Json = False,
+) -> None:
+    """Measure every tuning of the kernels on this device, and remember the fastest for it and its driver.
+
+    What is remembered lies in the cache folder (DASHI_CACHE_DIR) and is used from then on, unless a call names its
+    tuning or the environment does: DASHI_TUNINGS="gemm_tiled=NAME,prefix_scan=NAME". Results do not depend on it.
+    """
+    import dashi
+    from dashi.runtime.kernelbench import tune
+
+    found = [k for k in chosen(names, folder) if len(k.tunings) > 1]
+    work = [(k, v) for k in found for v in k.dtypes if dtype in (None, v)]
+    with dashi.open(device, validation=False) as opened:
+        if not opened.info.spec.startswith("vulkan:"):
+            remark(f"{opened.info.name} has nothing to tune: only Vulkan devices run shaders")
+            work = []
+        elif not work:
+            remark("none of these kernels has several tunings")
+        with progress("tuning", len(work), "variants") as advance:
+            tuned: list[Tuned] = []
+            for kernel, variant in work:
+                tuned.append(tune(opened, kernel, variant))
+                advance(1)
+        spec, name = opened.info.spec, opened.info.name
+    if json:
+        rows = [
+            {"kernel": t.kernel.name, "dtype": t.variant, "best": t.best, "seconds": t.seconds, "notes": t.notes}
+            for t in tuned
+        ]
+        print_json({"device": spec, "device_name": name, "tuned": rows})
+    elif tuned:
+        _print_tuned(tuned)
+
+
+def _print_tuned(tuned: Sequence[Tuned]) -> None:
+    from statistics import geometric_mean
+
+    table = new_table("kernel", "type", "fastest", "times by tuning (geometric mean of the cases)", "note")
+    for t in tuned:
+        means = {name: geometric_mean(times) * 1e6 for name, times in t.seconds.items()}
+        times = ", ".join(f"{name} {means[name]:,.1f} us" for name in sorted(means, key=lambda name: means[name]))
+        add_row(table, t.kernel.name, t.variant, t.best or "", times, "; ".join(t.notes))
+    print_table(table)
 
 
 @app.command("new", epilog=example("dashi kernels new wave --folder my_kernels"))

@@ -41,7 +41,8 @@ class Operand:
 
     `dtype` is a short name ("f32", "u32"), or "T": the type of the variant. `shape` names its dimensions
     (("k", "n")); the same name means the same length everywhere in the call. `shape=None` means: any shape, the same
-    for all such operands; its number of elements is the dimension "size".
+    for all such operands; its number of elements is the dimension "size". "n/32" is the number of parts of 32 that n
+    is cut into, the last perhaps short; n is a dimension of an earlier operand, or an integer scalar.
     """
 
     name: str
@@ -62,7 +63,10 @@ class Scalar:
 @dataclass(frozen=True)
 class Binding:
     """One storage buffer of a shader; its index in `Shader.buffers` is its binding. `dtype` may also be "W", the
-    integer word as wide as T, for kernels that move bits without looking at them."""
+    integer word as wide as T, for kernels that move bits without looking at them; or "V": 16 bytes of T
+    as one vector, for buffers whose size is a multiple of that; or "u32x4": the buffer as vectors of words. "u32" and
+    "u32x4" read any buffer, and write those of single bytes: the last word or vector may reach past the end of the
+    array, into bytes that exist, but mean nothing."""
 
     name: str
     dtype: str = "T"
@@ -82,7 +86,9 @@ class Shader:
     """One compute shader of the kernel: GLSL `file` plus the interface that its declarations are generated from.
 
     `local` is the workgroup size; an entry may name a specialisation constant. `features` are needed on top of those
-    that the dtype implies. `includes` are files of `_include/` placed before the shader's own text.
+    that the dtype implies. `includes` are files of `_include/` placed before the shader's own text. `extensions` are
+    GLSL extensions that ask nothing of a device. A shader that needs more shared memory than every device has says so
+    in `shared_bytes`; its plan must ask the limits first.
     """
 
     buffers: tuple[Binding, ...]
@@ -92,6 +98,10 @@ class Shader:
     file: str = "kernel.comp"
     includes: tuple[str, ...] = ()
     features: frozenset[str] = frozenset()
+    extensions: tuple[str, ...] = ()
+    prelude: str = ""
+    """GLSL that a pattern generates, placed between the declarations and the includes."""
+    shared_bytes: int = 32768
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,7 @@ class Limits:
     """What a plan must respect. The defaults are what Vulkan guarantees, so they fit any device."""
 
     groups: int = 65535
+    """Workgroups along x, the axis that plans use for size; along y and z every device has 65,535."""
     invocations: int = 128
     shared_bytes: int = 16384
     storage_range: int = 1 << 27
@@ -187,7 +198,8 @@ class Kernel:
     - `tier`: 0 fixed order; 2 float atomics.
     - `cases` are tested and benchmarked; `bench` holds the large ones that are benchmarked only.
     - `tunings`: named sets of numbers (tile sizes and the like) that `plan` finds in `call.tuning`. They may change
-      speed, never bits. The first is the default; `prefer(limits)` may name another for a device.
+      speed, never bits. The first is the default; `prefer(limits, variant)` may name another for a device. A plan
+      raises a `LimitError` for one that the limits do not allow.
     - `in_place`: outputs may be the same buffer as an input (element i depends on element i alone).
     """
 
@@ -216,10 +228,16 @@ class Kernel:
     folder: Path = Path()
 
 
+def part_of(dimension: str) -> tuple[str, int]:
+    """What a dimension is made of: ("n", 32) for "n/32", ("n", 1) for "n"."""
+    name, _, parts = dimension.partition("/")
+    return name, int(parts or 1)
+
+
 def features(kernel: Kernel, shader: Shader, variant: str) -> frozenset[str]:
     """Device features that a shader variant needs: those of the types it computes with. Words are moved, not used."""
     named = {b.dtype for b in shader.buffers} | {p.dtype for p in shader.push}
-    used = (named - {"T", "W"}) | ({variant} if "T" in named else set[str]())
+    used = (named - {"T", "W", "V", "u32x4"}) | ({variant} if named & {"T", "V"} else set[str]())
     return shader.features.union(*(DTYPES[name].features for name in used))
 
 

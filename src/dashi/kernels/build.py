@@ -62,9 +62,11 @@ def source_digest(kernel: Kernel, shader: str, variant: str) -> str:
 
 
 def compile_variant(kernel: Kernel, shader: str, variant: str, compiler: Compiler) -> Built:
-    """Compile one variant, forbid contraction, and hold the result against the ABI and the rules."""
+    """Compile one variant, forbid contraction if it is portable, and hold the result against the ABI and the rules."""
     name = f"{kernel.name}/{shader}.{variant}"
-    module = forbid_contraction(parse(compiler.compile(glsl.source(kernel, shader, variant), name)))
+    module = parse(compiler.compile(glsl.source(kernel, shader, variant), name))
+    if kernel.portable:
+        module = forbid_contraction(module)
     words = module.to_bytes()
     validate(words, kernel, shader, variant)
     spirv_val(words, name)

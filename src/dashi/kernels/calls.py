@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dashi.errors import DTypeError, InputError, ShapeError
-from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar
+from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar, part_of
 from dashi.types import DTYPES, DType, Shape
 from dashi.types import dtype as dtype_of
 
@@ -22,8 +22,10 @@ def resolve_call(
     shapes: Sequence[Shape],
     scalars: Mapping[str, Number] | None = None,
     limits: Limits | None = None,
+    tuning: Mapping[str, int] | None = None,
 ) -> Call:
-    """Check a call against the ABI; the result names every operand's shape, the outputs' too."""
+    """Check a call against the ABI; the result names every operand's shape, the outputs' too. Without numbers of a
+    `tuning` it has those of the kernel's first."""
     variant = dtype if isinstance(dtype, DType) else dtype_of(dtype)
     if variant.name not in kernel.dtypes:
         raise DTypeError(
@@ -41,7 +43,9 @@ def resolve_call(
                 f"shaders index at most {MAX_ELEMENTS}.",
                 "split the array into smaller calls.",
             )
-    return Call(variant, bound, dims, values, limits if limits is not None else Limits())
+    if tuning is None:
+        tuning = next(iter(kernel.tunings.values()), dict[str, int]())
+    return Call(variant, bound, dims, values, limits if limits is not None else Limits(), tuning)
 
 
 def _bind(
@@ -58,7 +62,7 @@ def _bind(
     for name, length in dims.items():
         if length < 0:
             raise ShapeError(f"kernel {kernel.name!r}: {name} is {length}, but it is a length.", f"pass {name} >= 0.")
-    owner: dict[str, str] = {name: f"the scalar {name}" for name in dims}
+    owner: dict[str | int, str] = {name: f"the scalar {name}" for name in dims}
     free: Shape | None = None
     for operand, given in zip(kernel.inputs, shapes, strict=True):
         shape = tuple(int(d) for d in given)
@@ -73,7 +77,8 @@ def _bind(
 
 def _named(kernel: Kernel) -> set[str | int]:
     """Dimension names used anywhere in the operands."""
-    return {d for o in (*kernel.inputs, *kernel.outputs) if o.shape is not None for d in o.shape}
+    shapes = (o.shape or () for o in (*kernel.inputs, *kernel.outputs))
+    return {part_of(d)[0] if isinstance(d, str) else d for shape in shapes for d in shape}
 
 
 def _same(kernel: Kernel, operand: Operand, shape: Shape, free: Shape | None) -> Shape:
@@ -86,7 +91,7 @@ def _same(kernel: Kernel, operand: Operand, shape: Shape, free: Shape | None) ->
     return shape
 
 
-def _unify(kernel: Kernel, operand: Operand, shape: Shape, dims: dict[str, int], owner: dict[str, str]) -> None:
+def _unify(kernel: Kernel, operand: Operand, shape: Shape, dims: dict[str, int], owner: dict[str | int, str]) -> None:
     declared = operand.shape or ()
     text = "(" + ", ".join(str(d) for d in declared) + ")"
     if len(shape) != len(declared):
@@ -95,21 +100,29 @@ def _unify(kernel: Kernel, operand: Operand, shape: Shape, dims: dict[str, int],
             f"reshape {operand.name} to {text}.",
         )
     for length, name in zip(shape, declared, strict=True):
-        expected = name if isinstance(name, int) else dims.setdefault(name, length)
+        expected = _length(name, dims) if isinstance(name, int) or "/" in name else dims.setdefault(name, length)
         if length != expected:
-            known = f"is fixed at {name}" if isinstance(name, int) else f"is {expected} in {owner[name]}"
+            known = f"is fixed at {name}" if isinstance(name, int) else f"is {expected}"
+            known += f" in {owner[name]}" if name in owner else ""
             raise ShapeError(
                 f"kernel {kernel.name!r}: {operand.name} has shape {shape} for {text}, but {name} {known}.",
                 f"give {operand.name} the length {expected} there.",
             )
-        if isinstance(name, str):
+        if isinstance(name, str) and "/" not in name:
             owner.setdefault(name, operand.name)
 
 
 def _output(operand: Operand, dims: Mapping[str, int], free: Shape) -> Shape:
     if operand.shape is None:
         return free
-    return tuple(d if isinstance(d, int) else dims[d] for d in operand.shape)
+    return tuple(_length(d, dims) for d in operand.shape)
+
+
+def _length(dimension: str | int, dims: Mapping[str, int]) -> int:
+    if isinstance(dimension, int):
+        return dimension
+    name, parts = part_of(dimension)
+    return -(-dims[name] // parts)
 
 
 def _scalars(kernel: Kernel, variant: DType, given: Mapping[str, Number]) -> dict[str, Number]:

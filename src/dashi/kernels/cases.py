@@ -120,11 +120,12 @@ class _Form:
         self.top = (1 << (bits - 1 - fraction)) - 1
         self.bias = self.top // 2
         self.tiny = self.bias + tiny_power
-        self.word = np.dtype(np.uint32 if bits == 32 else np.uint64)
+        self.word = np.dtype(f"u{bits // 8}")
 
 
 def _form(kind: DType) -> _Form:
-    return _Form(32, 23, -102) if kind.name == "f32" else _Form(64, 52, -969)
+    # Halves have no canonical form: subnormals are numbers like others there, and the threshold is theirs.
+    return {2: _Form(16, 10, -14), 4: _Form(32, 23, -102), 8: _Form(64, 52, -969)}[kind.size]
 
 
 def _floats(rng: np.random.Generator, n: int, kind: DType, low: int, high: int) -> Array:

@@ -71,7 +71,7 @@ def source(kernel: Kernel, shader_name: str, variant: str) -> str:
     """The text that is compiled for a shader and a dtype. The same sources always give the same text."""
     shader = kernel.shaders[shader_name]
     seen: set[str] = set()
-    parts = [declarations(kernel, shader, variant)]
+    parts = [declarations(kernel, shader, variant), shader.prelude]
     for name in (*shader.includes, shader.file):
         parts.extend(_expand(kernel.folder, name, seen))
     return "".join(parts)
@@ -81,7 +81,7 @@ def declarations(kernel: Kernel, shader: Shader, variant: str) -> str:
     """Everything that comes before the author's text."""
     kind = DTYPES[variant]
     needed = features(kernel, shader, variant)
-    extensions = sorted({e for f in needed for e in FEATURES[f].extensions})
+    extensions = sorted({e for f in needed for e in FEATURES[f].extensions} | set(shader.extensions))
     lines = [
         "#version 460",
         "#extension GL_GOOGLE_cpp_style_line_directive : require",
@@ -90,6 +90,7 @@ def declarations(kernel: Kernel, shader: Shader, variant: str) -> str:
         f"#define W {kind.word}",
         f"#define T_IS_F64 {int(kind.name == 'f64')}",
         f"#define USE_F64 {int({'fp64', 'int64'} <= needed)}",
+        *_vector(shader, kind),
         *_local_size(shader),
         *_spec(shader),
         *(_buffer(i, b) for i, b in enumerate(shader.buffers)),
@@ -104,6 +105,10 @@ def glsl_type(dtype: str, variant: DType) -> str:
         return variant.glsl
     if dtype == "W":
         return variant.word
+    if dtype == "V":
+        return variant.vector
+    if dtype == "u32x4":
+        return "uvec4"
     return DTYPES[dtype].glsl
 
 
@@ -123,6 +128,12 @@ def local_default(shader: Shader) -> tuple[int, int, int]:
     defaults = {s.name: s.default for s in shader.spec}
     x, y, z = (defaults[entry] if isinstance(entry, str) else entry for entry in shader.local)
     return x, y, z
+
+
+def _vector(shader: Shader, kind: DType) -> Iterator[str]:
+    if any(b.dtype == "V" for b in shader.buffers):
+        yield f"#define V {kind.vector}"
+        yield f"#define V_LANES {16 // kind.size}"
 
 
 def _local_size(shader: Shader) -> Iterator[str]:
@@ -149,7 +160,7 @@ def _spec_line(index: int, spec: Spec, axis: str | None) -> str:
 
 
 def _buffer(index: int, binding: Binding) -> str:
-    kind = binding.dtype if binding.dtype in ("T", "W") else DTYPES[binding.dtype].glsl
+    kind = binding.dtype if binding.dtype in ("T", "W", "V") else glsl_type(binding.dtype, DTYPES["u32"])
     access = _ACCESS[binding.access]
     return f"layout(set = 0, binding = {index}, std430) {access}buffer Buffer{index} {{ {kind} {binding.name}[]; }};"
 

@@ -22,22 +22,44 @@ from dashi.kernels.abi import (
     Case,
     Dispatch,
     Kernel,
+    Limits,
     Number,
     Operand,
     Plan,
     Scalar,
     Shader,
+    Spec,
     StreamDefaults,
     groups_for,
 )
 from dashi.types import Array, Cost, Shape
 
 LOCAL: Final = 256
+TUNINGS: Final = {
+    "each4": {"each": 4, "local": LOCAL, "wide": 0},
+    "each2": {"each": 2, "local": LOCAL, "wide": 0},
+    "each1": {"each": 1, "local": LOCAL, "wide": 0},
+}
+"""Elements per invocation, and invocations per workgroup."""
+VECTOR: Final = 16
+"""Bytes that devices read and write at once."""
+WIDE_TUNINGS: Final = {
+    "wide2": {"each": 4, "local": LOCAL, "wide": 2},
+    "wide1": {"each": 4, "local": LOCAL, "wide": 1},
+    "wide4": {"each": 4, "local": LOCAL, "wide": 4},
+    "each4": {"each": 4, "local": LOCAL, "wide": 0},
+    "each8": {"each": 8, "local": LOCAL, "wide": 0},
+}
+"""The same, and vectors of 16 bytes per invocation, if not 0, where an array is a whole number of them."""
+HEAVY: Final = 16
+"""Operations per element from which memory no longer sets the pace: then few registers matter more."""
 RESULT: Final = "result"
 SHAPES: Final[tuple[Shape, ...]] = (
     (1,), (63,), (64,), (65,), (257,), (1000,), (4099,), (5, 7), (3, 4, 11), (1 << 17,),
 )  # fmt: skip
 """Around the sizes of runs, workgroups and vectors; two shapes of several dimensions; one that fills a device."""
+LARGE: Final[tuple[Shape, ...]] = ((1 << 28,), (1 << 27,))
+"""For benchmarks: a GiB of fp32, and of fp64."""
 
 
 def elementwise(
@@ -53,53 +75,101 @@ def elementwise(
     bound: float | None = None,
     aliases: tuple[str, ...] = (),
     features: frozenset[str] = frozenset(),
+    in_place: bool = True,
+    wide: bool = False,
+    bench: Sequence[Shape] = (),
+    shapes: Sequence[Shape] = SHAPES,
     version: int = 1,
     stream: StreamDefaults = StreamDefaults(),
 ) -> Kernel:
     """The kernel result[i] = apply(i), for arrays of one shape; `flops` counts per element (by dtype where variants
-    differ), `examples` are scalars for the cases, used in turn."""
-    buffers = (*(Binding(name) for name in inputs), Binding(RESULT, access="write"))
-    push = (Scalar("n", "u32"), Scalar("stride", "u32"), *scalars)
-    shader = Shader(
-        buffers, push, local=(LOCAL, 1, 1), includes=("portable.glsl", "elementwise.glsl"), features=features
-    )
-    names = tuple(b.name for b in buffers)
+    differ), `examples` are scalars for the cases of these `shapes`, used in turn. `in_place=False` is for an apply
+    that looks at other elements than i. `wide` adds tunings that read and write 16 bytes at once: for an apply of few
+    operations that uses i for nothing but to name elements of the inputs; it then sees them 16 bytes at a time."""
+    names = (*inputs, RESULT)
+    shaders = {"main": _shader(inputs, scalars, features, wide=False)}
+    if wide:
+        shaders["wide"] = _shader(inputs, scalars, features, wide=True)
 
     def plan(call: Call) -> Plan:
         n = call.size(RESULT)
         if n == 0:
             return Plan(())
-        groups, trips = groups_for(n, LOCAL, call.limits)
-        numbers = {"n": n, "stride": groups * LOCAL, **call.scalars}
-        return Plan((Dispatch("main", names, numbers, (groups, 1, 1), trips),))
+        vectors = call.tuning["wide"] if call.bytes(RESULT) % VECTOR == 0 else 0
+        items = call.bytes(RESULT) // VECTOR if vectors else n
+        each, local = vectors or call.tuning["each"], call.tuning["local"]
+        groups, rounds = groups_for(items, each * local, call.limits)
+        numbers = {"n": items, "stride": groups * each * local, **call.scalars}
+        spec = {"LOCAL": local, "EACH": each}
+        trips = rounds * (1 + 2 * each)
+        return Plan((Dispatch("wide" if vectors else "main", names, numbers, (groups, 1, 1), trips, spec),))
+
+    def operations(variant: str) -> int:
+        return flops if isinstance(flops, int) else flops[variant]
 
     def cost(call: Call) -> Cost:
         n = call.size(RESULT)
-        each = flops if isinstance(flops, int) else flops[call.dtype.name]
-        return Cost(flops=each * n, bytes=call.bytes(*names), dispatches=int(n > 0))
+        return Cost(flops=operations(call.dtype.name) * n, bytes=call.bytes(*names), dispatches=int(n > 0))
+
+    tunings = WIDE_TUNINGS if wide else TUNINGS
+
+    def prefer(limits: Limits, variant: str) -> str:
+        return "each2" if operations(variant) >= HEAVY and not wide else next(iter(tunings))
 
     return Kernel(
         summary=summary,
         inputs=tuple(Operand(name) for name in inputs),
         outputs=(Operand(RESULT),),
-        shaders={"main": shader},
+        shaders=shaders,
         plan=plan,
         reference=reference,
         cost=cost,
-        cases=cases(inputs, examples),
+        cases=cases(inputs, examples, shapes),
+        bench=cases(inputs, examples, bench),
         scalars=tuple(scalars),
         dtypes=dtypes,
         portable=portable,
         bound=bound,
-        in_place=True,
+        in_place=in_place,
+        tunings=tunings,
+        prefer=prefer,
         aliases=aliases,
         version=version,
         stream=stream,
     )
 
 
-def cases(inputs: Sequence[str], examples: Sequence[Mapping[str, Number]] = ({},)) -> tuple[Case, ...]:
-    """One case per shape of `SHAPES`, with the examples of scalars in turn."""
+def _shader(inputs: Sequence[str], scalars: Sequence[Scalar], features: frozenset[str], *, wide: bool) -> Shader:
+    kind = "V" if wide else "T"
+    read = tuple(Binding(f"{name}_wide" if wide else name, kind) for name in inputs)
+    return Shader(
+        (*read, Binding(RESULT, kind, "write")),
+        (Scalar("n", "u32"), Scalar("stride", "u32"), *scalars),
+        (Spec("LOCAL", LOCAL), Spec("EACH", 1)),
+        local=("LOCAL", 1, 1),
+        includes=("portable.glsl", "elementwise_wide.glsl" if wide else "elementwise.glsl"),
+        features=features,
+        extensions=("GL_EXT_control_flow_attributes",),
+        prelude=_wide_inputs(inputs) if wide else "",
+    )
+
+
+def _wide_inputs(inputs: Sequence[str]) -> str:
+    """One vector of every input under the input's own name, so that `x[i]` in apply is a part of it."""
+    here = " ".join(f"V {name};" for name in inputs)
+    read = ", ".join(f"{name}_wide[j]" for name in inputs)
+    place = " ".join(f"{name} = given.{name};" for name in inputs)
+    return (
+        f"{here}\nstruct Vectors {{ {here} }};\n"
+        f"Vectors read_vectors(uint j) {{ return Vectors({read}); }}\n"
+        f"void place(Vectors given) {{ {place} }}\n"
+    )
+
+
+def cases(
+    inputs: Sequence[str], examples: Sequence[Mapping[str, Number]] = ({},), shapes: Sequence[Shape] = SHAPES
+) -> tuple[Case, ...]:
+    """One case per shape, with the examples of scalars in turn."""
     return tuple(
-        Case(dict.fromkeys(inputs, shape), dict(examples[i % len(examples)])) for i, shape in enumerate(SHAPES)
+        Case(dict.fromkeys(inputs, shape), dict(examples[i % len(examples)])) for i, shape in enumerate(shapes)
     )

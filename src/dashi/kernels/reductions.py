@@ -1,28 +1,48 @@
-"""Reductions in the canonical order: the passes of `_include/reduce64.glsl`, and whole kernels made of them.
+"""Reductions in the canonical order: the passes of `_include/reduce64.glsl` and `rest64.glsl`, and whole kernels made
+of them.
 
-A pass makes one value of every 64 x 64 elements, which are two levels of tree64, so a list of n needs
-ceil(log4096 n) passes. What is loaded, joined and stored is the kernel's own text.
+A pass makes one value of every tile of 64 x 64 elements, which are two levels of tree64, so a list of n needs
+ceil(log4096 n) passes. What is brought, joined and stored is the kernel's own text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from dashi.errors import ShapeError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader
-from dashi.types import Array, Cost, Shape
+from dashi.kernels.abi import (
+    Binding,
+    Call,
+    Case,
+    Dispatch,
+    Kernel,
+    Limits,
+    Number,
+    Operand,
+    Plan,
+    Scalar,
+    Shader,
+    Spec,
+    StreamDefaults,
+)
+from dashi.kernels.patterns import LARGE, VECTOR
+from dashi.types import Array, Cost, DType, Shape
 
-LOCAL: Final = 128
 RUN: Final = 64
 TILE: Final = RUN * RUN
-BLOCK_TILES: Final = LOCAL // RUN
-"""Every invocation of a workgroup has a run to itself: 128 runs, two tiles."""
 
-PUSH: Final = (Scalar("n", "u32"), Scalar("tiles", "u32"), Scalar("stride", "u32"))
-FLAGS: Final = (Scalar("first", "u32"), Scalar("last", "u32"))
-"""For shaders that serve every pass: 1 in the pass that reads the input, and in the one that writes the result."""
+PUSH: Final = (Scalar("n", "u32"), Scalar("tiles", "u32"), Scalar("stride", "u32"), Scalar("last", "u32"))
+"""`last` is 1 in the pass that makes the result."""
+SPEC: Final = (Spec("LANES", 256), Spec("STAGED", 1))
+
+TUNINGS: Final = {
+    "lanes256": {"lanes": 256, "staged": 1},
+    "lanes512": {"lanes": 512, "staged": 1},
+    "direct": {"lanes": RUN, "staged": 0},
+}
+"""Invocations per tile, and whether the tile goes through shared memory or each invocation reads its own run."""
 
 SHAPES: Final[tuple[Shape, ...]] = (
     (1,), (2,), (63,), (64,), (65,), (255,), (256,), (257,), (4095,), (4096,), (4097,), (5000,), (70000,), (3, 0, 4),
@@ -31,28 +51,27 @@ SHAPES: Final[tuple[Shape, ...]] = (
 """Around runs, workgroups and tiles; several dimensions, also none; the first length with four levels."""
 
 
+def prefer(limits: Limits, variant: str) -> str:
+    """Where caches do the work of shared memory, staging only costs; small devices cannot hold large workgroups."""
+    return "direct" if limits.software or limits.invocations < 256 else "lanes256"
+
+
 @dataclass(frozen=True)
 class Pass:
     """One dispatch of a reduction: n addends to one value per tile; each workgroup makes `rounds` rounds of its loop,
-    with one block of two tiles in each."""
+    with one tile in each."""
 
     index: int
     n: int
     tiles: int
     groups: int
     rounds: int
-    trips: int
     last: bool
 
     @property
     def push(self) -> dict[str, Number]:
         """Values of `PUSH`."""
-        return {"n": self.n, "tiles": self.tiles, "stride": self.groups}
-
-    @property
-    def flags(self) -> dict[str, Number]:
-        """Values of `FLAGS`."""
-        return {"first": int(self.index == 0), "last": int(self.last)}
+        return {"n": self.n, "tiles": self.tiles, "stride": self.groups, "last": int(self.last)}
 
     def source(self, name: str) -> str:
         """The scratch buffer `name` as the pass before left it."""
@@ -62,16 +81,38 @@ class Pass:
         """The scratch buffer `name` that this pass fills."""
         return f"{name}{self.index}"
 
+    def first_dispatch(self, shader: str, buffers: tuple[str, ...], call: Call) -> Dispatch:
+        """The dispatch of `reduce64.glsl` for this pass; it reads the list in vectors."""
+        trips = self.rounds * (tile_trips(call.dtype, call.tuning["lanes"]) + RUN)
+        return Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips, spec_of(call.tuning))
 
-def passes(n: int, acc_bytes: int, limits: Limits) -> tuple[Pass, ...]:
-    """The passes that bring n addends of `acc_bytes` each (ACC_BYTES of the shader) down to one value."""
+    def rest_dispatch(self, shader: str, buffers: tuple[str, ...]) -> Dispatch:
+        """The dispatch of `rest64.glsl` for this pass."""
+        trips = self.rounds * (1 + RUN // 8 + 3 * RUN)
+        return Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips)
+
+
+def spec_of(tuning: Mapping[str, int]) -> dict[str, int]:
+    """Values of `SPEC`."""
+    return {"LANES": tuning["lanes"], "STAGED": tuning["staged"]}
+
+
+def passes(n: int, limits: Limits) -> tuple[Pass, ...]:
+    """The passes that bring n addends down to one value."""
     made: list[Pass] = []
     while not made or not made[-1].last:
         tiles = max(1, -(-n // TILE))
-        groups, rounds = even_groups(-(-tiles // BLOCK_TILES), limits)
-        made.append(Pass(len(made), n, tiles, groups, rounds, rounds * block_trips(acc_bytes), tiles == 1))
+        groups, rounds = even_groups(tiles, limits)
+        made.append(Pass(len(made), n, tiles, groups, rounds, tiles == 1))
         n = tiles
     return tuple(made)
+
+
+def tile_trips(kind: DType, lanes: int) -> int:
+    """Loop iterations that the busiest invocation makes to bring a tile through shared memory and work through a run:
+    its vectors are brought and put, then each vector of a run and, at the list's end, each element has a turn."""
+    vectors = RUN * kind.size // VECTOR
+    return 1 + 2 * (RUN * vectors // lanes) + kind.size + vectors + RUN
 
 
 def even_groups(blocks: int, limits: Limits) -> tuple[int, int]:
@@ -99,15 +140,28 @@ def shares(blocks: int, trips: int, limits: Limits) -> Iterator[Share]:
         yield Share(first, beyond, groups, rounds * trips)
 
 
-def block_trips(acc_bytes: int) -> int:
-    """Loop iterations that the busiest invocation makes for one block, all loops of reduce64.glsl together."""
-    return 1 + join_trips(acc_bytes) + RUN
+def first_shader(*made: Binding, inputs: tuple[str, ...] = ("x",)) -> Shader:
+    """A shader around `reduce64.glsl`."""
+    return Shader(
+        (*(Binding(name, "u32x4") for name in inputs), *made),
+        PUSH,
+        SPEC,
+        local=("LANES", 1, 1),
+        includes=("portable.glsl", "vectors.glsl"),
+        extensions=("GL_EXT_control_flow_attributes",),
+    )
 
 
-def join_trips(acc_bytes: int) -> int:
-    """Loop iterations of `join_run` in stage64.glsl: each element is fetched, put and joined."""
-    slices = acc_bytes
-    return slices + 3 * RUN
+def rest_shader(*buffers: Binding) -> Shader:
+    """A shader around `rest64.glsl`."""
+    return Shader(
+        buffers,
+        PUSH,
+        local=(RUN, 1, 1),
+        file="rest.comp",
+        includes=("portable.glsl",),
+        extensions=("GL_EXT_control_flow_attributes",),
+    )
 
 
 def reduction(
@@ -115,67 +169,103 @@ def reduction(
     summary: str,
     reference: Callable[..., Array],
     flops: int,
-    flags: bool = True,
+    inputs: tuple[str, ...] = ("x",),
+    parts: int = 1,
     aliases: tuple[str, ...] = (),
     empty: bool = True,
     version: int = 1,
+    stream: StreamDefaults = StreamDefaults(),
 ) -> Kernel:
-    """A kernel that reduces x, of any shape, to `result` of shape (1,): one shader for every pass, which sees the
-    addends as x (in later passes: the values of the tiles before). `flags` gives it `FLAGS`; `flops` counts per
-    element; `empty` says whether no elements at all have a result. ACC must be as large as T."""
-    shader = Shader(
-        (Binding("x"), Binding("result", access="write")),
-        PUSH + (FLAGS if flags else ()),
-        local=(LOCAL, 1, 1),
-        includes=("portable.glsl",),
-    )
+    """A kernel that reduces its inputs, of any one shape, to `result` of shape (parts,): kernel.comp makes values of
+    the elements, rest.comp (with the buffers `partial` and `result`) makes one of 64 x 64 of them. A value is `parts`
+    numbers, one after another. `flops` counts per element; `empty` says whether no elements at all have a result."""
 
     def plan(call: Call) -> Plan:
-        n = call.size("x")
+        n = call.size(inputs[0])
         if not empty:
             require_elements(n)
-        steps = passes(n, call.dtype.size, call.limits)
-        dispatches = tuple(
-            Dispatch(
-                "main",
-                ("x" if p.index == 0 else p.source("partial"), "result" if p.last else p.target("partial")),
-                {**p.push, **(p.flags if flags else {})},
-                (p.groups, 1, 1),
-                p.trips,
-            )
-            for p in steps
-        )
-        return Plan(dispatches, {p.target("partial"): ("T", p.tiles) for p in steps if not p.last})
+        steps = passes(n, call.limits)
+        made = ["result" if p.last else p.target("partial") for p in steps]
+        first = steps[0].first_dispatch("main", (*inputs, made[0]), call)
+        rest = (p.rest_dispatch("rest", (p.source("partial"), made[p.index])) for p in steps[1:])
+        scratch = {p.target("partial"): ("T", parts * p.tiles) for p in steps if not p.last}
+        return Plan((first, *rest), scratch)
 
     def cost(call: Call) -> Cost:
-        steps = passes(call.size("x"), call.dtype.size, call.limits)
-        return Cost(flops * call.size("x"), traffic(steps, call.dtype.size), len(steps))
+        n = call.size(inputs[0])
+        steps = passes(n, call.limits)
+        moved = call.bytes(*inputs) + parts * values_moved(steps) * call.dtype.size
+        return Cost(flops * n, moved, len(steps))
+
+    shapes = tuple(shape for shape in SHAPES if empty or 0 not in shape)
+    return Kernel(
+        summary=summary,
+        inputs=tuple(Operand(name) for name in inputs),
+        outputs=(Operand("result", shape=(parts,)),),
+        shaders={
+            "main": first_shader(Binding("result", access="write"), inputs=inputs),
+            "rest": rest_shader(Binding("partial"), Binding("result", access="write")),
+        },
+        plan=plan,
+        reference=reference,
+        cost=cost,
+        cases=tuple(Case(dict.fromkeys(inputs, shape)) for shape in shapes),
+        bench=tuple(Case(dict.fromkeys(inputs, shape)) for shape in LARGE),
+        tunings=TUNINGS,
+        prefer=prefer,
+        aliases=aliases,
+        version=version,
+        stream=stream,
+    )
+
+
+def arg_reduction(*, summary: str, reference: Callable[..., Array], aliases: tuple[str, ...]) -> Kernel:
+    """A kernel that finds where, in the flattened x, the best element is: kernel.comp makes `values` and `places` of
+    the elements, rest.comp (with `partial`, `origin`, `values` and `places`) of 64 x 64 of those."""
+    made = (Binding("values", access="write"), Binding("places", "u32", "write"))
+
+    def plan(call: Call) -> Plan:
+        require_elements(call.size("x"))
+        steps = passes(call.size("x"), call.limits)
+        outputs = [(p.target("values"), "result" if p.last else p.target("places")) for p in steps]
+        first = steps[0].first_dispatch("main", ("x", *outputs[0]), call)
+        rest = (p.rest_dispatch("rest", (p.source("values"), p.source("places"), *outputs[p.index])) for p in steps[1:])
+        scratch = {p.target("values"): ("T", p.tiles) for p in steps}
+        places = {p.target("places"): ("u32", p.tiles) for p in steps if not p.last}
+        return Plan((first, *rest), scratch | places)
+
+    def cost(call: Call) -> Cost:
+        steps = passes(call.size("x"), call.limits)
+        moved = call.bytes("x") + values_moved(steps) * (call.dtype.size + 4)
+        return Cost(call.size("x"), moved, len(steps))
 
     return Kernel(
         summary=summary,
         inputs=(Operand("x"),),
-        outputs=(Operand("result", shape=(1,)),),
-        shaders={"main": shader},
+        outputs=(Operand("result", "u32", (1,)),),
+        shaders={
+            "main": first_shader(*made),
+            "rest": rest_shader(Binding("partial"), Binding("origin", "u32"), *made),
+        },
         plan=plan,
         reference=reference,
         cost=cost,
-        cases=cases(empty),
+        cases=tuple(Case({"x": shape}) for shape in SHAPES if 0 not in shape),
+        bench=tuple(Case({"x": shape}) for shape in LARGE),
+        tunings=TUNINGS,
+        prefer=prefer,
         aliases=aliases,
-        version=version,
     )
 
 
-def traffic(steps: tuple[Pass, ...], element: int) -> int:
-    """Bytes that the passes read and write, for elements of that size."""
-    return sum(p.n + p.tiles for p in steps) * element
-
-
-def cases(empty: bool) -> tuple[Case, ...]:
-    """One case per shape of `SHAPES`; those without elements only if that is allowed."""
-    return tuple(Case({"x": shape}) for shape in SHAPES if empty or 0 not in shape)
+def values_moved(steps: tuple[Pass, ...]) -> int:
+    """Values of tiles that the passes write, and read again."""
+    return sum(p.tiles for p in steps) + sum(p.n for p in steps[1:])
 
 
 def require_elements(n: int) -> None:
     """An error if there is nothing to choose from."""
     if n == 0:
-        raise ShapeError("the maximum of no elements is not defined.", "pass an array with at least one element.")
+        raise ShapeError(
+            "no elements have no largest or smallest among them.", "pass an array with at least one element."
+        )

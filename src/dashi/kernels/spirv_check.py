@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from dashi.errors import SpirvError
 from dashi.kernels import glsl
 from dashi.kernels.abi import Kernel, features
 from dashi.kernels.spirv_reflect import Buffer, Reflection
 from dashi.types import DTYPES
-
-SHARED_BYTES: Final = 32768
 
 
 def check_against(found: Reflection, kernel: Kernel, shader_name: str, variant: str) -> None:
@@ -39,8 +36,8 @@ def _differences(
     sizes = tuple(ids[entry] if isinstance(entry, str) else None for entry in shader.local)
     if found.local != glsl.local_default(shader) or found.local_ids != sizes:
         yield "the workgroup size", (found.local, found.local_ids), (glsl.local_default(shader), sizes)
-    if found.shared_bytes is not None and found.shared_bytes > SHARED_BYTES:
-        yield "the shared memory", f"{found.shared_bytes} bytes", f"at most {SHARED_BYTES}, which every device has"
+    if found.shared_bytes is not None and found.shared_bytes > shader.shared_bytes:
+        yield "the shared memory", f"{found.shared_bytes} bytes", f"at most {shader.shared_bytes}"
     # Buffers and constants that the shader never uses may be absent: a compiler may drop them.
     for number, default in found.spec.items():
         if number >= len(shader.spec) or shader.spec[number].default != default:

@@ -17,7 +17,14 @@ _INTERNAL: Final = frozenset({_SHARED, 6, 7})  # shared memory, private and func
 _SPEC_ID, _BLOCK, _ARRAY_STRIDE, _BUILTIN, _NON_WRITABLE, _NON_READABLE = 1, 2, 6, 11, 24, 25
 _BINDING, _SET, _OFFSET = 33, 34, 35
 _SIZES: Final = {
-    "float": 4, "double": 8, "uint": 4, "int": 4, "uint64_t": 8, "int64_t": 8, "uvec2": 8,
+    "float": 4, "double": 8, "uint": 4, "int": 4, "uint64_t": 8, "int64_t": 8, "uvec2": 8, "float16_t": 2, "vec4": 16,
+    "uvec4": 16, "ivec4": 16, "dvec2": 16, "u64vec2": 16, "i64vec2": 16,
+}  # fmt: skip
+
+
+_VECTORS: Final = {
+    ("uint", 2): "uvec2", ("uint", 4): "uvec4", ("int", 4): "ivec4", ("float", 4): "vec4", ("double", 2): "dvec2",
+    ("uint64_t", 2): "u64vec2", ("int64_t", 2): "i64vec2",
 }  # fmt: skip
 
 
@@ -237,15 +244,15 @@ class _Reader:
         return words[0]
 
     def _type(self, number: int) -> str:
-        """The GLSL name of a scalar or uvec2 type; anything else by its instruction."""
+        """The GLSL name of a scalar or of a vector that buffers hold; anything else by its instruction."""
         made = self.module.defined[number]
         match made.info.name, made.operands:
-            case "TypeFloat", (32 | 64 as bits, *_):
-                return "float" if bits == 32 else "double"
+            case "TypeFloat", (16 | 32 | 64 as bits, *_):
+                return {16: "float16_t", 32: "float", 64: "double"}[bits]
             case "TypeInt", (32 | 64 as bits, sign):
                 return ("int" if sign else "uint") + ("" if bits == 32 else "64_t")
-            case "TypeVector", (part, 2) if self._type(part) == "uint":
-                return "uvec2"
+            case "TypeVector", (part, count) if (self._type(part), count) in _VECTORS:
+                return _VECTORS[self._type(part), count]
             case _:
                 return made.name
 

@@ -10,16 +10,20 @@ from collections.abc import Iterable
 from typing import Final
 
 from dashi.errors import AbiError
-from dashi.kernels.abi import Call, Case, Dispatch, Kernel, Operand, Plan, Shader, within_trips
+from dashi.kernels.abi import Call, Case, Dispatch, Kernel, Operand, Plan, Shader, part_of, within_trips
 from dashi.kernels.glsl import FEATURES, local_default, push_layout
 from dashi.types import DTYPES, DType
 
 PUSH_BYTES: Final = 128
 INVOCATIONS: Final = 1024
+AXIS_GROUPS: Final = 65535
+_VECTORS: Final = frozenset({"V", "u32x4"})
+_VECTOR_BYTES: Final = 16
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")
+_DIMENSION: Final = re.compile(_IDENTIFIER.pattern + r"(/[1-9][0-9]*)?")
 _FILE: Final = re.compile(r"[A-Za-z0-9_]+\.(glsl|comp)")
-_GENERATED: Final = frozenset("T W T_IS_F64 USE_F64 main canon mul".split())
+_GENERATED: Final = frozenset("T W V V_LANES T_IS_F64 USE_F64 main canon mul".split())
 """Names that the text round the author's uses; a kernel may be called so, an operand may not."""
 _RESERVED: Final = frozenset(
     """
@@ -83,6 +87,7 @@ def _check_operands(kernel: Kernel) -> None:
     _check_words(kernel, "the interface", (item.name for item in named))
     for operand in (*kernel.inputs, *kernel.outputs):
         _check_shape(kernel, operand)
+    _check_parts(kernel)
     # An output's length must follow from what the caller passes: a dimension of an input or an integer scalar.
     known = {d for o in kernel.inputs for d in o.shape or ()}
     known |= {s.name for s in kernel.scalars if s.dtype in ("u32", "i32")}
@@ -93,7 +98,7 @@ def _check_operands(kernel: Kernel) -> None:
             raise _broken(
                 kernel, f"gives the output {operand.name} any shape, but no input has one", "name its dimensions."
             )
-        missing = [d for d in operand.shape or () if isinstance(d, str) and d not in known]
+        missing = [d for d in operand.shape or () if isinstance(d, str) and part_of(d)[0] not in known]
         if missing:
             raise _broken(
                 kernel,
@@ -104,9 +109,23 @@ def _check_operands(kernel: Kernel) -> None:
 
 def _check_shape(kernel: Kernel, operand: Operand) -> None:
     for d in operand.shape or ():
-        good = d > 0 if isinstance(d, int) else _IDENTIFIER.fullmatch(d) is not None
+        good = d > 0 if isinstance(d, int) else _DIMENSION.fullmatch(d) is not None
         if not good:
             raise _broken(kernel, f"gives {operand.name} the dimension {d!r}", "use a name or a positive number.")
+
+
+def _check_parts(kernel: Kernel) -> None:
+    """What an input is a part of must be known before: the arrays of a call are read in order."""
+    known = {s.name for s in kernel.scalars}
+    for operand in kernel.inputs:
+        for d in operand.shape or ("size",):
+            if isinstance(d, str) and "/" in d and part_of(d)[0] not in known:
+                raise _broken(
+                    kernel,
+                    f"gives {operand.name} the dimension {d}, but no operand before it has {part_of(d)[0]}",
+                    "name a dimension of an earlier input, or an integer scalar.",
+                )
+            known.add(str(d))
 
 
 def _check_promises(kernel: Kernel) -> None:
@@ -126,11 +145,11 @@ def _check_shader(kernel: Kernel, name: str, shader: Shader) -> None:
     where = f"shader {name}"
     _check_words(kernel, where, (x.name for x in (*shader.buffers, *shader.push, *shader.spec)))
     for binding in shader.buffers:
-        if binding.dtype not in {"T", "W", *DTYPES} or binding.access not in ("read", "write", "readwrite"):
+        if binding.dtype not in {"T", "W", *_VECTORS, *DTYPES} or binding.access not in ("read", "write", "readwrite"):
             raise _broken(
                 kernel,
                 f"has in {where} the buffer {binding.name} of dtype {binding.dtype!r}, access {binding.access!r}",
-                f"use T, W, {', '.join(DTYPES)}, and read, write or readwrite.",
+                f"use T, W, V, u32x4, {', '.join(DTYPES)}, and read, write or readwrite.",
             )
     if all(b.access == "read" for b in shader.buffers):
         raise _broken(kernel, f"writes no buffer in {where}", 'give its output access="write".')
@@ -230,15 +249,23 @@ def _check_dispatch(kernel: Kernel, call: Call, plan: Plan, dispatch: Dispatch) 
         )
     if not set(dispatch.spec) <= {s.name for s in shader.spec}:
         raise _broken(kernel, f"sets {sorted(dispatch.spec)} in a {where}", "set declared constants only.")
-    if min(dispatch.groups) < 1 or max(dispatch.groups) >= 1 << 32:
+    if min(dispatch.groups) < 1:
         raise _broken(kernel, f"asks for {dispatch.groups} groups in a {where}", "leave empty dispatches out.")
+    if dispatch.groups[0] > call.limits.groups or max(dispatch.groups[1:]) > AXIS_GROUPS:
+        most = (call.limits.groups, AXIS_GROUPS, AXIS_GROUPS)
+        raise _broken(
+            kernel, f"asks for {dispatch.groups} groups in a {where}", f"ask for at most {most}: loop with a stride."
+        )
     inputs = {o.name for o in kernel.inputs}
     for name, binding in zip(dispatch.buffers, shader.buffers, strict=True):
         if name in inputs and binding.access != "read":
             raise _broken(kernel, f"writes its input {name} in a {where}", "write to an output or to scratch.")
-        # Any buffer may be read as its 32-bit words, which is how bits are hashed and moved.
-        words = binding.dtype == "u32" and binding.access == "read"
-        if _width(kernel, call, plan, name) != _size(binding.dtype, call.dtype) and not words:
+        width = _width(kernel, call, plan, name)
+        # Any buffer may be read as its 32-bit words, which is how bits are hashed and moved; bytes are written so too.
+        words = binding.dtype in ("u32", "u32x4") and (binding.access == "read" or width == 1)
+        if binding.dtype in _VECTORS and not words:
+            words = _bytes(kernel, call, plan, name) % _VECTOR_BYTES == 0
+        if width != _size(binding.dtype, call.dtype) and not words:
             raise _broken(
                 kernel, f"binds {name} to {binding.name} of another element size in a {where}", "make the dtypes agree."
             )
@@ -254,7 +281,15 @@ def _width(kernel: Kernel, call: Call, plan: Plan, name: str) -> int:
     raise _broken(kernel, f"binds {name!r}, which is neither operand nor scratch", "declare it in `Plan.scratch`.")
 
 
+def _bytes(kernel: Kernel, call: Call, plan: Plan, name: str) -> int:
+    """Size of an operand or scratch buffer."""
+    elements = plan.scratch[name][1] if name in plan.scratch else call.size(name)
+    return elements * _width(kernel, call, plan, name)
+
+
 def _size(dtype: str, variant: DType) -> int:
+    if dtype in _VECTORS:
+        return _VECTOR_BYTES
     return variant.size if dtype in ("T", "W") else DTYPES[dtype].size
 
 

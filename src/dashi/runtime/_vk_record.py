@@ -100,6 +100,10 @@ class RawCommands:
         """Starts recording; the first barrier orders everything after all earlier submissions of the queue."""
         info = s.CommandBufferBeginInfo(flags=_SIMULTANEOUS_USE)
         vk.check(self._device.fns.BeginCommandBuffer(self.handle, ctypes.byref(info)), "vkBeginCommandBuffer")
+        self.in_order()
+
+    def in_order(self) -> None:
+        """What follows waits for everything before."""
         self.barrier(_STAGE_ALL, _MEMORY_WRITE, _STAGE_ALL, _MEMORY_READ | _MEMORY_WRITE)
 
     def end(self) -> None:

@@ -17,6 +17,11 @@ from dashi.runtime.sync import Queue
 _MINIMUM: Final = 16  # Vulkan has no empty buffers, and descriptors want at least one word
 
 
+def _whole(nbytes: int) -> int:
+    """Rounded up to vectors of 16 bytes, in which shaders may read a buffer to its end."""
+    return -(-nbytes // 16) * 16
+
+
 class Graveyard:
     """Destroys what hangs off a device: never before the work submitted until then is done, always before the device.
 
@@ -72,7 +77,7 @@ class Buffer:
 
     def __init__(self, raw: RawDevice, allocator: Allocator, graveyard: Graveyard, nbytes: int, use: Use) -> None:
         size = max(nbytes, _MINIMUM)
-        handle, needed, alignment, allowed = raw.create_buffer(-(-size // 4) * 4)
+        handle, needed, alignment, allowed = raw.create_buffer(_whole(size))
         try:
             allocation = allocator.allocate(needed, alignment, allowed, use)
         except BaseException:
@@ -93,7 +98,7 @@ class Buffer:
     @property
     def range(self) -> tuple[int, int, int]:
         """(buffer, offset, bytes) for a descriptor."""
-        return (self.handle, 0, -(-max(self.nbytes, _MINIMUM) // 4) * 4)
+        return (self.handle, 0, _whole(max(self.nbytes, _MINIMUM)))
 
     @property
     def view(self) -> memoryview | None:

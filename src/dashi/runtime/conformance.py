@@ -2,24 +2,27 @@
 
 Portable kernels must give the references' bits; others must stay within their stated bound of the reference in higher
 precision. Outputs are poisoned before the run, so that an element which was never written shows; inputs must come back
-as they went in; and kernels that may work in place must give the same bits when they do.
+as they went in; and kernels that may work in place must give the same bits when they do. Every tuning of a kernel is
+held to the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import ClosedError, DashiError, DeviceLostError
+from dashi.errors import ClosedError, DashiError, DeviceLostError, LimitError
 from dashi.kernels import cases
-from dashi.kernels.abi import Kernel, Operand, features
+from dashi.kernels.abi import Case, Kernel, Number, Operand, features
+from dashi.kernels.calls import resolve_call
 from dashi.runtime.device import Device
 from dashi.types import DTYPES, Array, DType
 
-_POISON: Final = {4: 0xFFF5A5A5, 8: 0xFFF5A5A5FFF5A5A5}
+_POISON: Final = {1: 0xA5, 2: 0xFEA5, 4: 0xFFF5A5A5, 8: 0xFFF5A5A5FFF5A5A5}
 """As a float, a NaN that no kernel makes; as an integer, an unlikely number."""
 
 QUICK: Final = ("normal", "adversarial")
@@ -29,17 +32,18 @@ _QUICK_SIZE: Final = 5000
 
 @dataclass(frozen=True)
 class Trial:
-    """One kernel variant on one case with one distribution of inputs."""
+    """One kernel variant on one case with one distribution of inputs; `tuning` None leaves that to the device."""
 
     variant: str
     case: int
     distribution: str
+    tuning: str | None = None
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a trial. `skipped` names the features that the device lacks; `index` is the first element (in
-    C order) that differs, `got` and `expected` its bits."""
+    """What came of a trial. `skipped` names the features that the device lacks, or the limit that a tuning breaks;
+    `index` is the first element (in C order) that differs, `got` and `expected` its bits."""
 
     kernel: str
     variant: str
@@ -52,19 +56,29 @@ class Result:
     index: int | None = None
     got: str = ""
     expected: str = ""
+    tuning: str = ""
 
 
 def trials(kernel: Kernel, *, quick: bool = False) -> Iterator[Trial]:
-    """Every trial of a kernel; `quick` keeps the smaller cases and two distributions."""
+    """Every trial of a kernel; `quick` keeps the smaller cases and two distributions. Tunings but the first get all
+    cases, but two distributions only: they take other paths through the same arithmetic."""
     for variant in kernel.dtypes:
         for number, case in enumerate(kernel.cases):
             biggest = max((int(np.prod(s, dtype=np.int64)) for s in case.shapes.values()), default=0)
             if quick and biggest > _QUICK_SIZE:
                 continue
             free = any(_kind(o, variant).is_float and o.name not in case.fill for o in kernel.inputs)
-            yield from (
-                Trial(variant, number, name) for name in (_distributions(kernel, quick) if free else ("given",))
-            )
+            for name in _distributions(kernel, quick) if free else ("given",):
+                few = name in QUICK or not free
+                yield from (Trial(variant, number, name, t) for t in _tunings(kernel) if t == _first(kernel) or few)
+
+
+def _tunings(kernel: Kernel) -> tuple[str | None, ...]:
+    return tuple(kernel.tunings) or (None,)
+
+
+def _first(kernel: Kernel) -> str | None:
+    return _tunings(kernel)[0]
 
 
 def _distributions(kernel: Kernel, quick: bool) -> tuple[str, ...]:
@@ -73,30 +87,82 @@ def _distributions(kernel: Kernel, quick: bool) -> tuple[str, ...]:
     return usual if kernel.portable else tuple(name for name in usual if name in _TAME)
 
 
+class Sample:
+    """The inputs of one case under one distribution, and what the reference makes of them, computed once."""
+
+    def __init__(self, kernel: Kernel, variant: str, scalars: Mapping[str, Number], inputs: Sequence[Array]) -> None:
+        self.kernel, self.variant = kernel, variant
+        self.scalars = dict(scalars)
+        self.inputs = tuple(inputs)
+
+    @cached_property
+    def expected(self) -> tuple[Array, ...]:
+        """What the reference makes, in higher precision for kernels that are not portable."""
+        given = [values.copy() for values in self.inputs]
+        if not self.kernel.portable:
+            given = [values.astype(_WIDER.get(values.dtype.name, values.dtype)) for values in given]
+        # The scalars as a device sees them: checked, completed and rounded.
+        call = resolve_call(self.kernel, self.variant, [values.shape for values in given], self.scalars)
+        made = self.kernel.reference(*given, **call.scalars)
+        return tuple(np.asarray(m) for m in (made if isinstance(made, tuple) else (made,)))
+
+
+Samples = Callable[[str, int, str], Sample]
+
+
+def samples(kernel: Kernel, seed: int = 0) -> Samples:
+    """Samples by variant, case and distribution. The last is kept: the tunings of a kernel are tried on it in turn."""
+
+    @lru_cache(maxsize=1)
+    def make(variant: str, number: int, distribution: str) -> Sample:
+        case = kernel.cases[number]
+        # A case whose inputs are all its own is the same under every distribution.
+        drawn = next(iter(cases.DISTRIBUTIONS)) if distribution == "given" else distribution
+        made = cases.inputs(kernel, case, variant, drawn, seed)
+        return Sample(kernel, variant, case.scalars, list(made.values()))
+
+    return make
+
+
 def check(device: Device, kernel: Kernel, *, quick: bool = False, seed: int = 0) -> Iterator[Result]:
     """Runs every trial of a kernel on a device."""
-    return (check_one(device, kernel, trial, seed=seed) for trial in trials(kernel, quick=quick))
+    made = samples(kernel, seed)
+    return (check_one(device, kernel, trial, made=made) for trial in trials(kernel, quick=quick))
 
 
-def check_one(device: Device, kernel: Kernel, trial: Trial, *, seed: int = 0) -> Result:
+def check_one(device: Device, kernel: Kernel, trial: Trial, *, seed: int = 0, made: Samples | None = None) -> Result:
     """Runs one trial. What the kernel or device gets wrong is a result; only a lost or closed device is an error."""
     case = kernel.cases[trial.case]
-    shapes = " ".join(f"{name}{list(shape)}" for name, shape in case.shapes.items())
-    result = Result(kernel.name, trial.variant, trial.case, shapes, trial.distribution, ok=True)
+    result = Result(
+        kernel.name,
+        trial.variant,
+        trial.case,
+        shape_text(case),
+        trial.distribution,
+        ok=True,
+        tuning=trial.tuning or "",
+    )
     missing = missing_features(device, kernel, trial.variant)
     if missing:
         return replace(result, skipped=", ".join(missing))
-    # A case whose inputs are all its own is the same under every distribution.
-    distribution = next(iter(cases.DISTRIBUTIONS)) if trial.distribution == "given" else trial.distribution
     try:
-        made = cases.inputs(kernel, case, trial.variant, distribution, seed)
+        sample = (made or samples(kernel, seed))(trial.variant, trial.case, trial.distribution)
         # Overflow and signalling NaNs are among the inputs on purpose.
         with np.errstate(all="ignore"):
-            return _Run(device, kernel, trial, list(made.values()), dict(case.scalars)).judge(result)
+            return _Run(device, sample, trial.tuning).judge(result)
     except (DeviceLostError, ClosedError):
         raise
     except DashiError as error:
+        # A tuning made for larger devices need not fit this one, as long as the device does not choose it itself.
+        foreign = trial.tuning is not None and trial.tuning != device.tuning_for(kernel, trial.variant)
+        if foreign and isinstance(error, LimitError):
+            return replace(result, skipped=f"limits for tuning {trial.tuning}")
         return replace(result, ok=False, message=str(error))
+
+
+def shape_text(case: Case) -> str:
+    """The shapes of a case for people: x[65] y[65]."""
+    return " ".join(f"{name}{list(shape)}" for name, shape in case.shapes.items())
 
 
 def missing_features(device: Device, kernel: Kernel, variant: str) -> list[str]:
@@ -108,60 +174,48 @@ def missing_features(device: Device, kernel: Kernel, variant: str) -> list[str]:
 @dataclass(frozen=True)
 class _Run:
     device: Device
-    kernel: Kernel
-    trial: Trial
-    inputs: Sequence[Array]
-    scalars: dict[str, Any]
+    sample: Sample
+    tuning: str | None
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.sample.kernel
 
     def judge(self, result: Result) -> Result:
         if self.device.info.type == "null":
             self._compute(None)
             return replace(result, message="recorded, not computed")
-        expected = self._expected()
-        wrong = self._declared_otherwise(expected)
+        wrong = self._declared_otherwise(self.sample.expected)
         if wrong:
             return replace(result, ok=False, message=wrong)
-        found = self._compare(result, self._compute(None), expected, "")
+        found = self._compare(result, self._compute(None), "")
         places = self._in_place() if self.kernel.in_place else ()
         for output, position in places:
             if not found.ok:
                 break
             how = f" with {self.kernel.outputs[output].name} in place of {self.kernel.inputs[position].name}"
-            found = self._compare(result, self._compute((output, position)), expected, how)
+            found = self._compare(result, self._compute((output, position)), how)
         return found
-
-    def _expected(self) -> tuple[Array, ...]:
-        given = [values.copy() for values in self.inputs]
-        if not self.kernel.portable:
-            given = [values.astype(_WIDER.get(values.dtype.name, values.dtype)) for values in given]
-        made = self.kernel.reference(*given, **self._all_scalars())
-        return tuple(np.asarray(m) for m in (made if isinstance(made, tuple) else (made,)))
-
-    def _all_scalars(self) -> dict[str, Any]:
-        """The scalars as a device sees them: checked, completed and rounded."""
-        from dashi.kernels.calls import resolve_call
-
-        shapes = [values.shape for values in self.inputs]
-        return dict(resolve_call(self.kernel, self.trial.variant, shapes, self.scalars).scalars)
 
     def _declared_otherwise(self, expected: tuple[Array, ...]) -> str:
         """What the reference makes must be what the kernel declares: a device would convert it silently."""
         if len(expected) != len(self.kernel.outputs):
             return f"the reference makes {len(expected)} outputs, {len(self.kernel.outputs)} are declared"
         for operand, made in zip(self.kernel.outputs, expected, strict=True):
-            kind = _kind(operand, self.trial.variant)
+            kind = _kind(operand, self.sample.variant)
             if self.kernel.portable and made.dtype != kind.numpy:
                 return f"the reference makes {operand.name} as {made.dtype}, declared is {kind.numpy}"
         return ""
 
     def _compute(self, in_place: tuple[int, int] | None) -> tuple[list[Array], str]:
         """The outputs, and what happened to the inputs that should not have happened."""
-        arrays = [self.device.array(values) for values in self.inputs]
-        step = self.device.bind(self.kernel, *arrays, **self.scalars)
+        arrays = [self.device.array(values) for values in self.sample.inputs]
+        scalars = self.sample.scalars
+        step = self.device.bind(self.kernel, *arrays, out=None, tuning=self.tuning, **scalars)
         outputs = list(step.outputs)
         if in_place is not None:
             outputs[in_place[0]] = arrays[in_place[1]]
-            step = self.device.bind(self.kernel, *arrays, out=outputs, **self.scalars)
+            step = self.device.bind(self.kernel, *arrays, out=outputs, tuning=self.tuning, **scalars)
         for position, array in enumerate(outputs):
             if in_place is None or position != in_place[0]:
                 array.write(_poison(array.shape, array.dtype))
@@ -171,7 +225,7 @@ class _Run:
             return [], ""
         for position, (operand, array) in enumerate(zip(self.kernel.inputs, arrays, strict=True)):
             overwritten = in_place is not None and position == in_place[1]
-            if not overwritten and array.numpy().tobytes() != self.inputs[position].tobytes():
+            if not overwritten and array.numpy().tobytes() != self.sample.inputs[position].tobytes():
                 return [], f"the input {operand.name} was modified"
         return [array.numpy() for array in outputs], ""
 
@@ -182,26 +236,32 @@ class _Run:
                 if operand.dtype == made.dtype and operand.shape == made.shape:
                     yield output, position
 
-    def _compare(
-        self, result: Result, computed: tuple[list[Array], str], expected: tuple[Array, ...], how: str
-    ) -> Result:
+    def _compare(self, result: Result, computed: tuple[list[Array], str], how: str) -> Result:
         values, problem = computed
         if problem:
             return replace(result, ok=False, message=problem + how)
-        for operand, got, wanted in zip(self.kernel.outputs, values, expected, strict=True):
-            if got.size != wanted.size:
-                text = f"the reference makes {wanted.size} elements of {operand.name}, the device {got.size}{how}"
-                return replace(result, ok=False, message=text)
-            if self.kernel.portable or got.dtype.kind != "f":
-                result = _same_bits(result, operand, got, wanted, how)
-            else:
-                result = _within(result, operand, got, wanted, self.kernel.bound or 0.0, how)
-            if not result.ok:
-                break
-        return result
+        return compare(self.kernel, result, values, self.sample.expected, how)
 
 
-_WIDER: Final[dict[str, Any]] = {"float32": np.float64, "float64": np.longdouble}
+def compare(
+    kernel: Kernel, result: Result, values: Sequence[Array], expected: Sequence[Array], how: str = ""
+) -> Result:
+    """The result, with the first difference between what a device made and what the reference says, if there is one:
+    of bits for portable kernels and integers, past the bound for others."""
+    for operand, got, wanted in zip(kernel.outputs, values, expected, strict=True):
+        if got.size != wanted.size:
+            text = f"the reference makes {wanted.size} elements of {operand.name}, the device {got.size}{how}"
+            return replace(result, ok=False, message=text)
+        if kernel.portable or got.dtype.kind != "f":
+            result = _same_bits(result, operand, got, wanted, how)
+        else:
+            result = _within(result, operand, got, wanted, kernel.bound or 0.0, how)
+        if not result.ok:
+            break
+    return result
+
+
+_WIDER: Final[dict[str, Any]] = {"float16": np.float64, "float32": np.float64, "float64": np.longdouble}
 
 
 def _kind(operand: Operand, variant: str) -> DType:

@@ -15,7 +15,10 @@ from dashi.runtime.info import Barriers, DeviceInfo
 from dashi.types import Array as HostArray
 
 EVERY_FEATURE = frozenset(
-    {"fp16", "fp64", "int8", "int16", "int64", "atomics_float", "atomics_int64", "subgroup", "timeline"}
+    """
+    fp16 fp64 int8 int16 int64 atomics_float atomics_int64 subgroup subgroup_size_control timeline memory_model
+    coop_matrix
+    """.split()
 )
 UNLIMITED = Limits(
     groups=1 << 31,

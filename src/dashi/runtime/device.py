@@ -24,6 +24,7 @@ from dashi.kernels.calls import resolve_call
 from dashi.kernels.validate import check_plan
 from dashi.runtime.array import Array, host_array
 from dashi.runtime.info import Barriers, DeviceInfo
+from dashi.runtime.tuning import Memory, choose
 from dashi.types import DTYPES, Cost, DType, Shape, dtype
 from dashi.types import Array as HostArray
 
@@ -56,6 +57,8 @@ class Step:
     inputs: tuple[Array, ...]
     outputs: tuple[Array, ...]
     lowered: Any
+    tuning: str | None = None
+    """The name of the tuning among `Kernel.tunings` that it was planned with."""
 
     @property
     def cost(self) -> Cost:
@@ -110,6 +113,7 @@ class Device(ABC):
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         self._closed = False
+        self._tunings: Memory | None = None
 
     # What backends implement
 
@@ -214,37 +218,63 @@ class Device(ABC):
             )
         return self._copy(source, target, after)
 
+    @property
+    def tunings(self) -> Memory:
+        """The tunings that were measured fastest on this device (`dashi kernels tune`)."""
+        if self._tunings is None:
+            self._tunings = Memory(self.info)
+        return self._tunings
+
+    def tuning_for(self, kernel: Kernel, variant: str, asked: str | None = None) -> str | None:
+        """The name of the tuning that a kernel runs with here: the one asked for, else the environment's
+        (DASHI_TUNINGS), else the fastest measured, else the kernel's own choice. None where it has no tunings."""
+        remembered = self.tunings.get(kernel, variant) if kernel.tunings else None
+        return choose(kernel, variant, self.limits, remembered, asked)
+
     def bind(
-        self, kernel: str | Kernel, *inputs: Array, out: Array | Sequence[Array] | None = None, **scalars: Number
+        self,
+        kernel: str | Kernel,
+        *inputs: Array,
+        out: Array | Sequence[Array] | None = None,
+        tuning: str | None = None,
+        **scalars: Number,
     ) -> Step:
-        """A kernel bound to arrays of this device; outputs are made unless given."""
+        """A kernel bound to arrays of this device; outputs are made unless given, and the tuning is the device's
+        choice unless named."""
         self.require_open()
         found = kernels.get(kernel) if isinstance(kernel, str) else kernel
         for operand, array in zip(found.inputs, inputs, strict=False):
             self._require_mine(f"kernel {found.name!r}", operand.name, array)
         variant = _variant(found, inputs)
-        call = resolve_call(found, variant, [a.shape for a in inputs], scalars, self.limits)
+        chosen = self.tuning_for(found, variant.name, tuning)
+        numbers = None if chosen is None else found.tunings[chosen]
+        call = resolve_call(found, variant, [a.shape for a in inputs], scalars, self.limits, numbers)
         self._require_features(found, variant)
         outputs = self._outputs(found, call, out)
         _require_apart(found, inputs, outputs)
         names = [o.name for o in (*found.inputs, *found.outputs)]
         plan = check_plan(found, call, found.plan(call))
         lowered = self._lower(found, call, plan, dict(zip(names, (*inputs, *outputs), strict=True)))
-        return Step(found, call, inputs, outputs, lowered)
+        return Step(found, call, inputs, outputs, lowered, chosen)
 
     def run(
-        self, kernel: str | Kernel, *inputs: Any, out: Array | Sequence[Array] | None = None, **scalars: Number
+        self,
+        kernel: str | Kernel,
+        *inputs: Any,
+        out: Array | Sequence[Array] | None = None,
+        tuning: str | None = None,
+        **scalars: Number,
     ) -> Any:
         """Runs a kernel once: host arrays are copied in, the output array (or a tuple of them) is returned."""
         arrays = [a if isinstance(a, Array) else self.array(a) for a in inputs]
-        step = self.bind(kernel, *arrays, out=out, **scalars)
+        step = self.bind(kernel, *arrays, out=out, tuning=tuning, **scalars)
         with self.program([step], label=step.kernel.name) as program:
             program.run()
         return step.outputs[0] if len(step.outputs) == 1 else step.outputs
 
     def require_steps(self, steps: Sequence[Step]) -> None:
         """Steps can be recorded only where they were bound."""
-        for step in steps:
+        for step in set(steps):
             if any(array.device is not self for array in (*step.inputs, *step.outputs)):
                 raise InputError(
                     f"a step of kernel {step.kernel.name!r} is bound to arrays of another device.",

@@ -102,27 +102,31 @@ def nvidia_without_file() -> str | None:
 def driver_environment(only: Sequence[str] | None = None) -> Generator[None]:
     """While it lasts, the loader sees these drivers alone: driver files, or libraries that come without one. By
     default: what it finds by itself, and an NVIDIA driver that ships without a driver file."""
-    if only is None:
-        library = nvidia_without_file()
-        if library is None:
-            yield
-            return
+    if only is None and (library := nvidia_without_file()) is not None:
         only = [*(f.path for f in driver_files() if not f.problem), library]
+    before = {variable: os.environ.get(variable) for variable in _VARIABLES}
     with tempfile.TemporaryDirectory(prefix="dashi-driver-") as folder:
-        files = [p if p.endswith(".json") else _made_file(Path(folder) / f"{i}.json", p) for i, p in enumerate(only)]
-        # An empty list would mean: as if unset. A file that is not there means: none.
-        chosen = os.pathsep.join(files or [str(Path(folder) / "none.json")])
-        before = {variable: os.environ.get(variable) for variable in _VARIABLES}
         # The loader reads the environment when the instance is made; older loaders know only the second name.
-        os.environ.update(dict.fromkeys(_VARIABLES, chosen))
+        if only is not None:
+            os.environ.update(dict.fromkeys(_VARIABLES, _listed(only, Path(folder))))
+        elif not any(before.values()):
+            # Set but empty, it would mean "no drivers" to some loaders and "as if unset" to others.
+            for variable in _VARIABLES:
+                os.environ.pop(variable, None)
         try:
             yield
         finally:
             for variable, value in before.items():
-                if value is None:
-                    del os.environ[variable]
-                else:
+                os.environ.pop(variable, None)
+                if value is not None:
                     os.environ[variable] = value
+
+
+def _listed(drivers: Sequence[str], folder: Path) -> str:
+    """Driver files as the loader wants them; for bare libraries files are made. No driver is a file that is not there:
+    an empty list would mean all of them."""
+    files = [p if p.endswith(".json") else _made_file(folder / f"{i}.json", p) for i, p in enumerate(drivers)]
+    return os.pathsep.join(files or [str(folder / "none.json")])
 
 
 def _made_file(path: Path, library: str) -> str:

@@ -12,6 +12,8 @@ from dashi.runtime._vk_device import RawDevice
 from dashi.runtime.info import DeviceInfo, MemoryType
 
 Use = Literal["device", "upload", "readback"]
+# Blocks grow from the first to the second size: some drivers touch every byte of what they allocate.
+_FIRST_BLOCK: Final = 1 << 20
 _BLOCK: Final = 64 << 20
 
 
@@ -124,15 +126,16 @@ class Allocator:
         return Allocation(block, offset, size, kind.host_coherent)
 
     def _place(self, size: int, alignment: int, index: int) -> tuple[Block, int]:
-        block_size = min(_BLOCK, self._info.heaps[self._info.memory_types[index].heap].size // 8)
-        if size > block_size // 2:
+        largest = min(_BLOCK, self._info.heaps[self._info.memory_types[index].heap].size // 8)
+        if size > largest // 2:
             return self._new_block(size, index, dedicated=True), 0
-        for block in self._blocks:
-            if block.kind == index and not block.dedicated:
-                offset = block.take(size, alignment)
-                if offset is not None:
-                    return block, offset
-        block = self._new_block(block_size, index, dedicated=False)
+        shared = [block for block in self._blocks if block.kind == index and not block.dedicated]
+        for block in shared:
+            offset = block.take(size, alignment)
+            if offset is not None:
+                return block, offset
+        wanted = max(_FIRST_BLOCK, 2 * size, 2 * max((block.size for block in shared), default=0))
+        block = self._new_block(min(largest, wanted), index, dedicated=False)
         offset = block.take(size, alignment)
         assert offset is not None  # an empty block holds at least twice the size
         return block, offset

@@ -121,15 +121,21 @@ class Pipelines:
     def clear(self) -> None:
         """Destroys all pipelines; nothing may be using them."""
         with self._lock:
-            for made in self._made.values():
-                self._raw.destroy("Pipeline", made.pipeline)
-                self._raw.destroy("PipelineLayout", made.layout)
-                self._raw.destroy("DescriptorSetLayout", made.set_layout)
-            self._made.clear()
+            self._destroy_made()
+            # SwiftShader keeps the code of every pipeline ever made as long as the cache it was made with lives.
+            old, self._cache = self._cache, self._raw.create_pipeline_cache(self._raw.pipeline_cache_data(self._cache))
+            self._raw.destroy("PipelineCache", old)
+
+    def _destroy_made(self) -> None:
+        for made in self._made.values():
+            self._raw.destroy("Pipeline", made.pipeline)
+            self._raw.destroy("PipelineLayout", made.layout)
+            self._raw.destroy("DescriptorSetLayout", made.set_layout)
+        self._made.clear()
 
     def close(self) -> None:
         """Destroys the pipelines and saves the driver's cache if it grew."""
-        self.clear()
+        self._destroy_made()
         data = self._raw.pipeline_cache_data(self._cache)
         if data and data != self._start:
             write_cache(self._file, data)

@@ -16,6 +16,7 @@ KERNEL = elementwise(
     summary="|b - a|",
     inputs=("a", "b"),
     flops=2,
+    wide=True,
     stream=StreamDefaults(io_class="OBSERVER"),
     reference=reference,
 )

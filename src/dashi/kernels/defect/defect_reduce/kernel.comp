@@ -1,8 +1,15 @@
 #include "pair.glsl"
 
-ACC load(uint i) {
-    T defect = canon(abs(canon(b[i]) - canon(a[i])));
-    return Pair(order_key(defect), defect);
+TV bring(uint j) {
+    TV before = OVER(TV, canon, values_of(a[j]));
+    TV after = OVER(TV, canon, values_of(b[j]));
+    TV change = abs(after - before);
+    return OVER(TV, canon, change);
 }
 
+ACC take(T defect, uint i) {
+    return Pair(key_of(defect), defect);
+}
+
+#define EV TV
 #include "reduce64.glsl"

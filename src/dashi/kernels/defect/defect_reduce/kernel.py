@@ -5,10 +5,10 @@ A NaN anywhere makes both NaN. The addends are exactly those of defect_local.
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Shader, StreamDefaults
+from dashi.kernels.abi import StreamDefaults
 from dashi.kernels.portable import canon, order_key, order_value, sum64
-from dashi.kernels.reductions import LOCAL, PUSH, SHAPES, passes, traffic
-from dashi.types import Array, Cost
+from dashi.kernels.reductions import reduction
+from dashi.types import Array
 
 
 def reference(a: Array, b: Array) -> Array:
@@ -17,49 +17,11 @@ def reference(a: Array, b: Array) -> Array:
     return canon(np.stack([most, sum64(defect)]))
 
 
-def plan(call: Call) -> Plan:
-    steps = passes(call.size("a"), 2 * call.dtype.size, call.limits)
-    dispatches = tuple(
-        Dispatch(
-            "rest" if p.index else "main",
-            (*((p.source("pairs"),) if p.index else ("a", "b")), "result" if p.last else p.target("pairs")),
-            p.push,
-            (p.groups, 1, 1),
-            p.trips,
-        )
-        for p in steps
-    )
-    return Plan(dispatches, {p.target("pairs"): ("T", 2 * p.tiles) for p in steps if not p.last})
-
-
-def cost(call: Call) -> Cost:
-    """Two numbers per element in every pass: a and b, then the largest and the sum."""
-    steps = passes(call.size("a"), 2 * call.dtype.size, call.limits)
-    return Cost(3 * call.size("a"), traffic(steps, 2 * call.dtype.size), len(steps))
-
-
-KERNEL = Kernel(
+KERNEL = reduction(
     summary="[max |b - a|, sum of |b - a|], as shape (2,); none give 0",
-    inputs=(Operand("a"), Operand("b")),
-    outputs=(Operand("result", shape=(2,)),),
-    shaders={
-        "main": Shader(
-            (Binding("a"), Binding("b"), Binding("result", access="write")),
-            PUSH,
-            local=(LOCAL, 1, 1),
-            includes=("portable.glsl",),
-        ),
-        "rest": Shader(
-            (Binding("pairs"), Binding("result", access="write")),
-            PUSH,
-            local=(LOCAL, 1, 1),
-            file="rest.comp",
-            includes=("portable.glsl",),
-        ),
-    },
-    plan=plan,
     reference=reference,
-    cost=cost,
-    cases=tuple(Case({"a": shape, "b": shape}) for shape in SHAPES),
+    flops=3,
+    inputs=("a", "b"),
+    parts=2,
     stream=StreamDefaults(io_class="OBSERVER"),
 )

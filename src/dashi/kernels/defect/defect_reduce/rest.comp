@@ -2,7 +2,7 @@
 #include "pair.glsl"
 
 ACC load(uint i) {
-    return Pair(order_key(pairs[2u * i]), pairs[2u * i + 1u]);
+    return Pair(key_of(partial[2u * i]), partial[2u * i + 1u]);
 }
 
-#include "reduce64.glsl"
+#include "rest64.glsl"

@@ -17,6 +17,7 @@ KERNEL = elementwise(
     summary="a x + b",
     scalars=(Scalar("a", doc="factor of x"), Scalar("b", doc="added to the product")),
     flops=2,
+    wide=True,
     examples=({"a": 2.0, "b": -1.0}, {"a": -0.3, "b": 1.0e-33}, {"a": 1.0e-30, "b": 0.0}, {"a": np.inf, "b": -np.inf}),
     reference=reference,
 )

@@ -28,6 +28,7 @@ _BASE = elementwise(
     summary="x limited to the range lo to hi; NaN stays NaN",
     scalars=(Scalar("lo", doc="lowest result"), Scalar("hi", doc="highest result")),
     flops=2,
+    wide=True,
     examples=(
         {"lo": -1.0, "hi": 1.0}, {"lo": 0.0, "hi": 0.0}, {"lo": -np.inf, "hi": 0.5}, {"lo": -1.0e-32, "hi": np.inf},
     ),

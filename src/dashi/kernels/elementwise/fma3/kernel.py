@@ -14,5 +14,6 @@ KERNEL = elementwise(
     summary="x y + z, rounded twice (after the product and after the sum)",
     inputs=("x", "y", "z"),
     flops=2,
+    wide=True,
     reference=reference,
 )

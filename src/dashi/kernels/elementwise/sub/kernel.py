@@ -9,4 +9,4 @@ def reference(x: Array, y: Array) -> Array:
     return canon(canon(x) - canon(y))
 
 
-KERNEL = elementwise(summary="x - y", inputs=("x", "y"), flops=1, reference=reference)
+KERNEL = elementwise(summary="x - y", inputs=("x", "y"), flops=1, wide=True, reference=reference)

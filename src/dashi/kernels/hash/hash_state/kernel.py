@@ -96,5 +96,6 @@ KERNEL = Kernel(
     reference=reference,
     cost=cost,
     cases=(*(Case({"x": (n,)}) for n in SIZES), Case({"x": (3, 5, 7)}), Case({"x": ()})),
+    bench=(Case({"x": (1 << 28,)}),),
     dtypes=("f32", "f64", "u32", "i32", "u64", "i64"),
 )

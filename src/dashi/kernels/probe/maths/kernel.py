@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dashi.kernels import portable
 from dashi.kernels.abi import Case, Scalar
-from dashi.kernels.patterns import elementwise
+from dashi.kernels.patterns import TUNINGS, elementwise
 from dashi.types import Array
 
 FUNCTIONS = ("divide", "reciprocal", "sqrt", "rsqrt", "exp", "log", "sin", "cos", "tanh", "softplus", "mul")
@@ -27,5 +27,8 @@ KERNEL = replace(
         flops=20,
         reference=reference,
     ),
+    # Every function in one shader: one copy of it is enough for a compiler.
+    tunings={"each1": TUNINGS["each1"]},
+    prefer=None,
     cases=tuple(Case({"x": (1 << 14,), "y": (1 << 14,)}, {"function": i}) for i in range(len(FUNCTIONS))),
 )

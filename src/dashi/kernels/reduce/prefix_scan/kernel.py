@@ -5,11 +5,22 @@ way up each tile of 64 x 64 is summed; on the way down it is read again and fini
 """
 
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
+from dashi.kernels.patterns import LARGE, VECTOR
 from dashi.kernels.portable import canon, prefix64
-from dashi.kernels.reductions import LOCAL, PUSH, RUN, SHAPES, Pass, join_trips, passes
+from dashi.kernels.reductions import (
+    RUN,
+    SHAPES,
+    SPEC,
+    TUNINGS,
+    Pass,
+    passes,
+    prefer,
+    spec_of,
+    tile_trips,
+)
 from dashi.types import Array, Cost
 
-NUMBERS = (*PUSH, Scalar("first", "u32"))
+NUMBERS = (Scalar("n", "u32"), Scalar("tiles", "u32"), Scalar("stride", "u32"), Scalar("first", "u32"))
 
 
 def reference(x: Array) -> Array:
@@ -19,10 +30,11 @@ def reference(x: Array) -> Array:
 def plan(call: Call) -> Plan:
     if call.size("x") == 0:
         return Plan(())
-    levels = passes(call.size("x"), call.dtype.size, call.limits)
-    up = tuple(_dispatch("up", (_list(p), p.target("totals")), p, p.trips) for p in levels if not p.last)
+    levels = passes(call.size("x"), call.limits)
+    up = tuple(_dispatch("up", (_list(p), p.target("totals")), p, call) for p in levels if not p.last)
     down = tuple(_down(p, call) for p in reversed(levels))
-    scratch = {f"{name}{p.index}": ("T", p.tiles) for p in levels if not p.last for name in ("totals", "scanned")}
+    # Whole vectors, so that they can be written as such.
+    scratch = {f"{name}{p.index}": ("T", p.tiles + -p.tiles % 4) for p in levels[:-1] for name in ("totals", "scanned")}
     return Plan(up + down, scratch)
 
 
@@ -35,47 +47,57 @@ def _down(p: Pass, call: Call) -> Dispatch:
     # A list of one tile has no carries: the two buffers are bound to something, but not read.
     carries = (_list(p), _list(p)) if p.last else (p.target("totals"), p.target("scanned"))
     made = "result" if p.index == 0 else p.source("scanned")
-    # Each run's total, the carries of a tile's runs, then each element fetched, put, added and written.
-    per_block = 1 + join_trips(call.dtype.size) + RUN + call.dtype.size + 4 * RUN
-    return _dispatch("main", (_list(p), *carries, made), p, p.rounds * per_block)
+    odd = p.index == 0 and p.n * call.dtype.size % VECTOR != 0
+    return _dispatch("odd" if odd else "main", (_list(p), *carries, made), p, call)
 
 
-def _dispatch(shader: str, buffers: tuple[str, ...], p: Pass, trips: int) -> Dispatch:
-    return Dispatch(shader, buffers, {**p.push, "first": int(p.index == 0)}, (p.groups, 1, 1), trips)
+def _dispatch(shader: str, buffers: tuple[str, ...], p: Pass, call: Call) -> Dispatch:
+    numbers = {"n": p.n, "tiles": p.tiles, "stride": p.groups, "first": int(p.index == 0)}
+    lanes = call.tuning["lanes"]
+    vectors = RUN * call.dtype.size // VECTOR
+    # A tile brought through shared memory, the totals of its runs; on the way down also back, and out by elements.
+    trips = tile_trips(call.dtype, lanes) + RUN
+    if shader != "up":
+        trips += 2 * vectors + RUN * vectors // lanes * (2 + VECTOR // call.dtype.size)
+    return Dispatch(shader, buffers, numbers, (p.groups, 1, 1), p.rounds * trips, spec_of(call.tuning))
 
 
 def cost(call: Call) -> Cost:
+    """The floor: every element read once and written once. The dispatches read each of them a second time."""
     if call.size("x") == 0:
         return Cost()
-    levels = passes(call.size("x"), call.dtype.size, call.limits)
-    # Every level is read once and written once; all but the last are read once more for their tiles' totals, which
-    # are then written, and read again as carries (one of each, and one of their scan, per tile).
-    elements = sum(2 * p.n if p.last else 3 * p.n + 3 * p.tiles for p in levels)
-    return Cost(flops=2 * call.size("x"), bytes=elements * call.dtype.size, dispatches=2 * len(levels) - 1)
+    levels = passes(call.size("x"), call.limits)
+    return Cost(flops=2 * call.size("x"), bytes=call.bytes("x", "result"), dispatches=2 * len(levels) - 1)
 
 
+def shader(*buffers: Binding, file: str = "kernel.comp") -> Shader:
+    return Shader(
+        (Binding("x", "u32x4"), *buffers),
+        NUMBERS,
+        SPEC,
+        local=("LANES", 1, 1),
+        file=file,
+        includes=("portable.glsl", "vectors.glsl"),
+        extensions=("GL_EXT_control_flow_attributes",),
+    )
+
+
+CARRIES = (Binding("totals"), Binding("scanned"))
 KERNEL = Kernel(
     summary="inclusive prefix sums of the flattened array, in its shape",
     inputs=(Operand("x"),),
     outputs=(Operand("result"),),
     shaders={
-        "main": Shader(
-            (Binding("x"), Binding("totals"), Binding("scanned"), Binding("result", access="write")),
-            NUMBERS,
-            local=(LOCAL, 1, 1),
-            includes=("portable.glsl",),
-        ),
-        "up": Shader(
-            (Binding("x"), Binding("totals", access="write")),
-            NUMBERS,
-            local=(LOCAL, 1, 1),
-            file="up.comp",
-            includes=("portable.glsl",),
-        ),
+        "main": shader(*CARRIES, Binding("result", "V", "write")),
+        "odd": shader(*CARRIES, Binding("result", "T", "write")),
+        "up": shader(Binding("totals", access="write"), file="up.comp"),
     },
     plan=plan,
     reference=reference,
     cost=cost,
     cases=(*(Case({"x": shape}) for shape in SHAPES), Case({"x": (300001,)})),
+    bench=tuple(Case({"x": shape}) for shape in LARGE),
+    tunings=TUNINGS,
+    prefer=prefer,
     aliases=("scan", "cumsum"),
 )

@@ -1,7 +1,9 @@
-#include "best.glsl"
+#define SIGNED(v) (v)
+#include "best64.glsl"
 
-ACC load(uint i) {
-    return Best(order_key(x[i]), i);
+KEYS bring(uint j) {
+    return OVER(KEYS, signed_key, values_of(x[j]));
 }
 
+#define EV KEYS
 #include "reduce64.glsl"

@@ -1,22 +1,14 @@
-#define ACC T
-#define ACC_BYTES (T_IS_F64 == 1 ? 8u : 4u)
+#define FINISH p_sqrt
+#include "sum64.glsl"
 
-ACC none() {
-    return T(0);
+T squared(T value) {
+    T size = flushed(value);
+    return mul(size, size);
 }
 
-ACC load(uint i) {
-    T value = x[i];
-    T size = canon(value);
-    return first != 0u ? mul(size, size) : value;
+TV bring(uint j) {
+    return OVER(TV, squared, values_of(x[j]));
 }
 
-ACC join(ACC a, ACC b) {
-    return a + b;
-}
-
-void store(uint i, ACC v) {
-    result[i] = last != 0u ? p_sqrt(v) : v;
-}
-
+#define EV TV
 #include "reduce64.glsl"

@@ -14,5 +14,8 @@ def reference(x: Array) -> Array:
 
 
 KERNEL = reduction(
-    summary="Euclidean norm of all elements, as shape (1,)", reference=reference, flops=2, aliases=("l2", "norm")
+    summary="Euclidean norm of all elements, as shape (1,)",
+    reference=reference,
+    flops=2,
+    aliases=("l2", "norm"),
 )

@@ -14,7 +14,6 @@ KERNEL = reduction(
     summary="largest element, as shape (1,); NaN if there is one",
     reference=reference,
     flops=1,
-    flags=False,
     empty=False,
     aliases=("max",),
 )

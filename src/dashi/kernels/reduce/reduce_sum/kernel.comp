@@ -1,22 +1,9 @@
-#define ACC T
-#define ACC_BYTES (T_IS_F64 == 1 ? 8u : 4u)
+#include "sum64.glsl"
 
-ACC none() {
-    return T(0);
+// Runs are summed as they are: only what comes in and what goes out is made canonical.
+TV bring(uint j) {
+    return OVER(TV, flushed, values_of(x[j]));
 }
 
-// The sums of runs go on as they are: only what comes in and what goes out is made canonical.
-ACC load(uint i) {
-    T value = x[i];
-    return first != 0u ? canon(value) : value;
-}
-
-ACC join(ACC a, ACC b) {
-    return a + b;
-}
-
-void store(uint i, ACC v) {
-    result[i] = last != 0u ? canon(v) : v;
-}
-
+#define EV TV
 #include "reduce64.glsl"

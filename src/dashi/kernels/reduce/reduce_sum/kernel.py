@@ -10,5 +10,8 @@ def reference(x: Array) -> Array:
 
 
 KERNEL = reduction(
-    summary="sum of all elements, as shape (1,); none sum to 0", reference=reference, flops=1, aliases=("sum",)
+    summary="sum of all elements, as shape (1,); none sum to 0",
+    reference=reference,
+    flops=1,
+    aliases=("sum",),
 )

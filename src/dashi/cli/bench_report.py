@@ -1,0 +1,200 @@
+"""The results of `dashi bench kernels`: as a document, as a table for people, as files to keep."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dashi.runtime.bandwidth import Bandwidth
+    from dashi.runtime.info import DeviceInfo
+    from dashi.runtime.kernelbench import Measurement
+
+HEADINGS = ("kernel", "type", "case", "tuning", "time", "GB/s", "GFLOP/s", "of copy", "over floor", "checked", "note")
+
+
+def heading(info: DeviceInfo, date: str, command: str, version: str) -> dict[str, Any]:
+    """Where, when and how the numbers were taken."""
+    device = {
+        "spec": info.spec,
+        "name": info.name,
+        "type": info.type,
+        "driver": info.driver,
+        "driver_info": info.driver_info,
+        "driver_version": info.driver_version,
+        "api_version": info.api_version,
+    }
+    return {"schema": 1, "device": device, "date": date, "command": command, "dashi": version}
+
+
+def bandwidth_document(found: Bandwidth) -> dict[str, Any]:
+    """The measured copy bandwidth, in GB/s."""
+    return {
+        "copy_gb_per_s": round(found.copy * 1e-9, 3),
+        "scale_gb_per_s": round(found.scale * 1e-9, 3),
+        "best_gb_per_s": round(found.best * 1e-9, 3),
+        "array_bytes": found.nbytes,
+    }
+
+
+def row(m: Measurement, bandwidth: float, flops: float | None) -> dict[str, Any]:
+    """One measurement as plain data; rates in 10^9 per second, times in microseconds."""
+    w = m.workload
+    made: dict[str, Any] = {
+        "kernel": w.kernel.name,
+        "family": w.kernel.family,
+        "portable": w.kernel.portable,
+        "dtype": w.variant,
+        "case": w.number,
+        "shapes": {name: list(shape) for name, shape in w.case.shapes.items()},
+        "scalars": dict(w.case.scalars),
+        "tuning": m.tuning,
+        "note": w.note,
+        "skipped": m.skipped,
+        "failed": m.failed,
+    }
+    if m.times is None:
+        return made
+    seconds, floor = m.times.median, m.floor(bandwidth, flops)
+    made |= {
+        "us": seconds * 1e6,
+        "least_us": m.times.least * 1e6,
+        "calls": m.times.calls,
+        "runs": m.times.runs,
+        "input_sets": m.sets,
+        "bytes": m.cost.bytes,
+        "flops": m.cost.flops,
+        "dispatches": m.cost.dispatches,
+        "gb_per_s": m.cost.bytes / seconds * 1e-9,
+        "gflop_per_s": m.cost.flops / seconds * 1e-9,
+        "of_copy": m.cost.bytes / seconds / bandwidth,
+        "floor_us": floor * 1e6,
+        "over_floor": seconds / floor if floor else None,
+        "checked": m.checked,
+    }
+    if m.peer is not None:
+        made["peer"] = {
+            "name": m.peer.name,
+            "us": None if m.peer.seconds is None else m.peer.seconds * 1e6,
+            "speed_of_peer": None if m.peer.seconds is None else m.peer.seconds / seconds,
+            "how": m.peer.how,
+            "difference": m.peer.difference,
+            "failed": m.peer.failed,
+        }
+    return made
+
+
+def cells(r: Mapping[str, Any], peer: str | None) -> list[str]:
+    """A row for people."""
+    case = " ".join(f"{name}{shape}" for name, shape in r["shapes"].items())
+    start = [r["kernel"], r["dtype"], case, r["tuning"] or ""]
+    if "us" not in r:
+        state = f"FAILED: {r['failed']}" if r["failed"] else f"skipped: {r['skipped']}"
+        return [*start, *[""] * (6 + 2 * (peer is not None)), state]
+    rates = [rate(r["gb_per_s"]), rate(r["gflop_per_s"]), f"{r['of_copy']:.1%}"]
+    over = "" if r["over_floor"] is None else f"{r['over_floor']:.2f} x"
+    numbers = [duration(r["us"]), *rates, over, r["checked"]]
+    beside = r.get("peer")
+    if peer is not None:
+        numbers += _peer_cells(beside)
+    return [*start, *numbers, r["note"]]
+
+
+def _peer_cells(beside: Mapping[str, Any] | None) -> list[str]:
+    if beside is None:
+        return ["no peer", ""]
+    if beside["failed"]:
+        return ["failed", beside["failed"][:60]]
+    return [duration(beside["us"]), f"{beside['speed_of_peer']:.1%}"]
+
+
+def headings(peer: str | None) -> list[str]:
+    """The columns; a peer adds its time, and our speed as a part of its."""
+    return [*HEADINGS[:-1], *((peer, f"of {peer}") if peer else ()), HEADINGS[-1]]
+
+
+def duration(microseconds: float) -> str:
+    """A time with three or four digits."""
+    if microseconds >= 1e5:
+        return f"{microseconds * 1e-3:,.0f} ms"
+    return f"{microseconds:,.2f} us" if microseconds < 1000 else f"{microseconds * 1e-3:,.3f} ms"
+
+
+def rate(billions: float) -> str:
+    """A rate with three digits or more."""
+    return f"{billions:,.{max(0, 2 - len(str(int(billions))) + 1)}f}"
+
+
+def table(rows: Sequence[Mapping[str, Any]], peer: str | None) -> Table:
+    """All rows, for a terminal."""
+    from dashi.cli.output import add_row, new_table
+
+    made = new_table(*headings(peer))
+    for r in rows:
+        add_row(made, *cells(r, peer))
+    return made
+
+
+def summary(document: Mapping[str, Any]) -> list[str]:
+    """The lines above the table."""
+    device, width = document["device"], document["bandwidth"]
+    driver = f"{device['driver']} {device['driver_info'] or device['driver_version']}"
+    ways = f"vkCmdCopyBuffer {rate(width['copy_gb_per_s'])}, kernel scale {rate(width['scale_gb_per_s'])}"
+    lines = [
+        f"{device['name']} ({driver}), {document['date']}",
+        f"copy bandwidth {rate(width['best_gb_per_s'])} GB/s ({ways}; {width['array_bytes'] >> 20} MiB)",
+    ]
+    peer = document.get("peer")
+    if peer:
+        lines.append(
+            f"{peer['name']} {peer['version']} on {peer['device']}, copies at {rate(peer['copy_gb_per_s'])} GB/s"
+        )
+    return lines
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """The document as a page."""
+    peer = document["peer"]["name"] if document.get("peer") else None
+    names = headings(peer)
+    lines = [f"# {document['device']['name']}, {document['date'][:10]}", ""]
+    lines += [f"- {line}" for line in summary(document)]
+    lines += [f"- dashi {document['dashi']}: `{document['command']}`", ""]
+    lines += [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    lines += ["| " + " | ".join(c.replace("|", "\\|") for c in cells(r, peer)) + " |" for r in document["rows"]]
+    return "\n".join(lines) + "\n"
+
+
+def save(document: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
+    """Writes `<device>-<date>.json` and `.md`; each file is whole or not there."""
+    from dashi.errors import InputError
+
+    device = re.sub(r"[^a-z0-9.]+", "-", document["device"]["name"].lower()).strip("-")
+    stem = f"{device}-{re.sub('[^0-9]+', '-', document['date'][:19])}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (
+            _write(folder / f"{stem}.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n"),
+            _write(folder / f"{stem}.md", markdown(document)),
+        )
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror}.", "name another folder with --save.") from error
+
+
+def _write(path: Path, text: str) -> Path:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+    return path

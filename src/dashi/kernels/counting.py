@@ -1,0 +1,48 @@
+"""Plans of kernels that count exactly over a list of words: `_include/counts.glsl`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dashi.kernels.abi import Call, Dispatch, Number, Plan, Scalar
+
+LOCAL: Final = 256
+GROUPS: Final = 2048
+"""Workgroups of the first pass at most: enough to fill a device, few enough to add in a second pass."""
+FEW: Final = 16
+"""The same on a processor, where every workgroup costs more than it helps."""
+
+FIRST: Final = (Scalar("items", "u32"), Scalar("stride", "u32"))
+SECOND: Final = (Scalar("partials", "u32"),)
+
+
+def counting(
+    call: Call,
+    items: int,
+    inputs: tuple[str, ...],
+    columns: int,
+    *,
+    first: Mapping[str, Number] | None = None,
+    second: Mapping[str, Number] | None = None,
+) -> Plan:
+    """The pass "main" over the items, which leaves `columns` sums for every workgroup, then the pass "total"."""
+    most = FEW if call.limits.software else GROUPS
+    groups = max(1, min(-(-items // LOCAL), most, call.limits.groups))
+    rounds = -(-items // (groups * LOCAL))
+    share = -(-groups // LOCAL)
+    return Plan(
+        (
+            Dispatch(
+                "main",
+                (*inputs, "sums"),
+                {"items": items, "stride": groups * LOCAL, **(first or {})},
+                (groups, 1, 1),
+                rounds + 8 * columns,
+            ),
+            Dispatch(
+                "total", ("sums", "result"), {"partials": groups, **(second or {})}, (1, 1, 1), columns * (share + 8)
+            ),
+        ),
+        {"sums": ("u32", columns * groups)},
+    )

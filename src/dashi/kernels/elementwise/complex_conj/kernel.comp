@@ -1,0 +1,4 @@
+T apply(uint i) {
+    T v = canon(x[i]);
+    return (i & 1u) != 0u ? -v : v;
+}

@@ -1,0 +1,3 @@
+T apply(uint i) {
+    return canon(b[i]) - canon(a[i]);
+}

@@ -1,0 +1,15 @@
+"""diff: result = b - a, what changed from a to b. (`sub` has the operands the other way round; `defect_local` is the
+size of the change.)"""
+
+from dashi.kernels.patterns import elementwise
+from dashi.kernels.portable import canon
+from dashi.types import Array
+
+
+def reference(a: Array, b: Array) -> Array:
+    return canon(canon(b) - canon(a))
+
+
+KERNEL = elementwise(
+    summary="b - a, the change from a to b", inputs=("a", "b"), flops=1, wide=True, reference=reference
+)

@@ -1,0 +1,15 @@
+"""relu: result = x where it is positive, else 0. NaN stays NaN."""
+
+import numpy as np
+
+from dashi.kernels.patterns import elementwise
+from dashi.kernels.portable import canon
+from dashi.types import Array
+
+
+def reference(x: Array) -> Array:
+    v = canon(x)
+    return np.where(v < 0, v.dtype.type(0), v)
+
+
+KERNEL = elementwise(summary="x where it is positive, else 0; NaN stays NaN", flops=1, wide=True, reference=reference)

@@ -1,0 +1,86 @@
+"""tile: an array repeated until it fills rows x columns, bit for bit: result[i, j] = x[i mod h, j mod w].
+
+`rows` and `columns` are the size of the result, which need not be a multiple: the last copies are then cut. A list is
+an array of one row: x.reshape(1, -1) with rows=1.
+"""
+
+import numpy as np
+
+from dashi.errors import ShapeError
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec, groups_for
+from dashi.types import Array, Cost
+
+LOCAL = 256
+ROWS = 65535
+"""Workgroups along the second axis that every device has."""
+
+
+def require_source(x: tuple[int, ...], rows: int, columns: int) -> None:
+    """Nothing, repeated, fills nothing."""
+    if 0 in x and rows and columns:
+        raise ShapeError(
+            f"kernel 'tile': x of shape {x} has nothing to fill {rows} x {columns} with.",
+            "pass an array with at least one element.",
+        )
+
+
+def reference(x: Array, rows: int, columns: int) -> Array:
+    require_source(x.shape, rows, columns)
+    if rows == 0 or columns == 0:
+        return np.empty((rows, columns), x.dtype)
+    return x[np.arange(rows) % x.shape[0]][:, np.arange(columns) % x.shape[1]]
+
+
+def plan(call: Call) -> Plan:
+    rows, columns, h, w = (call.dims[name] for name in ("rows", "columns", "h", "w"))
+    require_source((h, w), rows, columns)
+    if rows == 0 or columns == 0:
+        return Plan(())
+    # A workgroup is as wide as the rows, and as deep as that leaves room.
+    wide = min(LOCAL, 1 << (columns - 1).bit_length())
+    deep = LOCAL // wide
+    across, along = groups_for(columns, wide, call.limits)
+    down = min(-(-rows // deep), ROWS)
+    numbers = {
+        "rows": rows, "columns": columns, "h": h, "w": w, "stride": across * wide, "step": across * wide % w,
+        "stride_rows": down * deep,
+    }  # fmt: skip
+    trips = -(-rows // (down * deep)) * (1 + along)
+    spec = {"WIDE": wide, "DEEP": deep}
+    return Plan((Dispatch("main", ("x", "result"), numbers, (across, down, 1), trips, spec),))
+
+
+def cost(call: Call) -> Cost:
+    made = call.bytes("result")
+    return Cost(bytes=made + min(made, call.bytes("x")), dispatches=int(made > 0))
+
+
+def case(h: int, w: int, rows: int, columns: int) -> Case:
+    return Case({"x": (h, w)}, {"rows": rows, "columns": columns})
+
+
+KERNEL = Kernel(
+    summary="x repeated to fill rows x columns, bit for bit",
+    inputs=(Operand("x", shape=("h", "w")),),
+    outputs=(Operand("result", shape=("rows", "columns")),),
+    scalars=(Scalar("rows", "u32", doc="rows of the result"), Scalar("columns", "u32", doc="columns of the result")),
+    shaders={
+        "main": Shader(
+            (Binding("x", "W"), Binding("result", "W", "write")),
+            tuple(
+                Scalar(name, "u32") for name in ("rows", "columns", "h", "w", "stride", "step", "stride_rows")
+            ),
+            (Spec("WIDE", LOCAL), Spec("DEEP", 1)),
+            local=("WIDE", "DEEP", 1),
+        )
+    },
+    plan=plan,
+    reference=reference,
+    cost=cost,
+    cases=(
+        case(1, 1, 1, 1), case(1, 7, 1, 7), case(1, 7, 1, 65), case(3, 5, 6, 10), case(3, 5, 7, 257), case(65, 3, 2, 2),
+        case(2, 300, 5, 4097), case(0, 4, 0, 8), case(4, 4, 0, 3), case(1, 1, 300, 300), case(70000, 1, 70001, 1),
+    ),
+    bench=(case(1, 1 << 14, 1 << 14, 1 << 14), case(1, 1 << 14, 1, 1 << 28)),
+    dtypes=("f32", "f64", "u32", "i32", "u64", "i64"),
+)  # fmt: skip

@@ -1,0 +1,8 @@
+#define FINISH p_sqrt
+#include "sum64.glsl"
+
+ACC load(uint i) {
+    return partial[i];
+}
+
+#include "rest64.glsl"

@@ -1,0 +1,19 @@
+"""reduce_min: the smallest element; a NaN is below everything, as in NumPy."""
+
+from dashi.kernels.portable import canon, order_key, order_value
+from dashi.kernels.reductions import reduction, require_elements
+from dashi.types import Array
+
+
+def reference(x: Array) -> Array:
+    require_elements(x.size)
+    return canon(-order_value(order_key(-canon(x)).max(keepdims=True).reshape(1)))
+
+
+KERNEL = reduction(
+    summary="smallest element, as shape (1,); NaN if there is one",
+    reference=reference,
+    flops=1,
+    empty=False,
+    aliases=("min",),
+)

@@ -1,0 +1,77 @@
+"""ternary_annihilate_pairs: 0 where both signs are present in the periodic box round a site, else the site as it is.
+
+The cheap form of annihilation, which needs no coherence. A projector: no sign changes, no support appears, and a second
+application changes nothing.
+"""
+
+import numpy as np
+
+from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
+from dashi.kernels.torus import (
+    GRID,
+    RADIUS,
+    SHAPES,
+    TUNINGS,
+    box_trips,
+    fits_rows,
+    grid,
+    moved,
+    rows_plan,
+    rows_shader,
+    shifts,
+    trits,
+)
+from dashi.kernels.trits import EACH, FIELDS, LOCAL, each, random_trits
+from dashi.types import Array, Cost, Shape
+
+NAME = "ternary_annihilate_pairs"
+
+
+def reference(s: Array, *, radius: int) -> Array:
+    grid(NAME, s.shape)
+    field = trits(s)
+    seen = [moved(field, shift) for shift in shifts(s.shape, radius)]
+    both = np.logical_or.reduce([x > 0 for x in seen]) & np.logical_or.reduce([x < 0 for x in seen])
+    return np.where(both, 0, field).astype(np.int8)
+
+
+def plan(call: Call) -> Plan:
+    shape = call.shapes["s"]
+    h, w = grid(NAME, shape)
+    radius = int(call.scalars["radius"])
+    if fits_rows(shape, radius):
+        return rows_plan(call, {})
+    push = {"h": h, "w": w, "radius": radius, "rise": 0 if len(shape) == 1 else radius}
+    return each(call, -(-h * w // 4), ("s", "result"), push, trips=box_trips(shape, radius))
+
+
+def cost(call: Call) -> Cost:
+    n = call.size("s")
+    return Cost(bytes=2 * n, dispatches=int(n > 0))
+
+
+def case(number: int, shape: Shape) -> Case:
+    return Case({"s": shape}, {"radius": (1, 2, 0)[number % 3]}, {"s": FIELDS[number % len(FIELDS)]})
+
+
+KERNEL = Kernel(
+    summary="a ternary field without the sites that have both signs in their periodic neighbourhood",
+    inputs=(Operand("s", "i8"),),
+    outputs=(Operand("result", "i8"),),
+    scalars=(RADIUS,),
+    shaders={
+        "main": Shader(
+            (Binding("s", "u32"), Binding("result", "u32", "write")),
+            (*EACH, *GRID, RADIUS, Scalar("rise", "u32")),
+            local=(LOCAL, 1, 1),
+        ),
+        "rows": rows_shader(),
+    },
+    plan=plan,
+    reference=reference,
+    cost=cost,
+    cases=(*(case(i, shape) for i, shape in enumerate(SHAPES)), *(case(3 * i, (37, 48)) for i in range(5))),
+    bench=(Case({"s": (1 << 13, 1 << 13)}, fill={"s": random_trits}),),
+    dtypes=("u32",),
+    tunings=TUNINGS,
+)

@@ -1,0 +1,51 @@
+"""ternary_dot: the sum of a[i] * b[i] over two fields in two bits per site (pack_trits2); exact.
+
+Both fields must be zero past their last site, as pack_trits2 leaves them.
+"""
+
+import numpy as np
+
+from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Shader
+from dashi.kernels.counting import FIRST, LOCAL, SECOND, counting
+from dashi.kernels.trits import random_words, words_to_trits
+from dashi.types import Array, Cost, Shape
+
+
+def reference(a: Array, b: Array) -> Array:
+    return np.array([np.sum(words_to_trits(a) * words_to_trits(b), dtype=np.int64)], np.int64)
+
+
+def plan(call: Call) -> Plan:
+    return counting(call, call.dims["words"], ("a", "b"), 1)
+
+
+def cost(call: Call) -> Cost:
+    return Cost(bytes=8 * call.dims["words"] + 8, dispatches=2)
+
+
+def case(words: int, value: int | None = None) -> Case:
+    def fill(rng: np.random.Generator, shape: Shape) -> Array:
+        return random_words(rng, shape) if value is None else np.full(shape, value, np.uint32)
+
+    return Case({"a": (words,), "b": (words,)}, fill={"a": fill, "b": fill})
+
+
+KERNEL = Kernel(
+    summary="the integer dot product of two fields in two bits per site, as i64 of shape (1,)",
+    inputs=(Operand("a", "u32", ("words",)), Operand("b", "u32", ("words",))),
+    outputs=(Operand("result", "i64", (1,)),),
+    shaders={
+        "main": Shader(
+            (Binding("a", "u32"), Binding("b", "u32"), Binding("sums", "u32", "write")), FIRST, local=(LOCAL, 1, 1)
+        ),
+        "total": Shader(
+            (Binding("sums", "u32"), Binding("result", "W", "write")), SECOND, local=(LOCAL, 1, 1), file="total.comp"
+        ),
+    },
+    plan=plan,
+    reference=reference,
+    cost=cost,
+    cases=(*map(case, (0, 1, 2, 63, 255, 256, 257, 5000, 70000)), case(300, 0xFFFFFFFF), case(300, 0x55555555)),
+    bench=(case(1 << 22),),
+    dtypes=("i64",),
+)

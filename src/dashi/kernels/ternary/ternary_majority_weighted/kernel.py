@@ -1,0 +1,94 @@
+"""ternary_majority_weighted: ternary_majority with any integer weights: their middle one belongs to the site itself.
+
+weights[i, j] belongs to the neighbour i - p // 2 rows down and j - q // 2 columns on; a ring takes one row of weights.
+Sums are taken modulo 2^32.
+"""
+
+import numpy as np
+
+from dashi.errors import ShapeError
+from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
+from dashi.kernels.torus import GRID, SHAPES, grid, moved, trits
+from dashi.kernels.trits import EACH, FIELDS, LOCAL, each, random_trits
+from dashi.types import Array, Cost, Shape
+
+NAME = "ternary_majority_weighted"
+ETA = Scalar("eta", "i32", 1, "the least magnitude of a sum that decides; below 1 it is 1")
+GROW = Scalar("grow", "u32", 0, "1: sites without support may gain it")
+
+
+def reference(s: Array, weights: Array, *, eta: int, grow: int) -> Array:
+    require_weights(s.shape, weights.shape)
+    field = trits(s)
+    sums = np.zeros(s.shape, np.int32)
+    numbers = weights.astype(np.int32)
+    p, q = numbers.shape
+    for i, j in np.ndindex(p, q):
+        shift = (i - p // 2, j - q // 2)
+        sums += numbers[i, j] * moved(field, shift[-s.ndim :])
+    least = max(eta, 1)
+    chosen = np.where(sums >= least, 1, np.where(sums <= -least, -1, 0))
+    return np.where((field != 0) | bool(grow), chosen, 0).astype(np.int8)
+
+
+def require_weights(shape: Shape, weights: Shape) -> None:
+    """An error unless the weights have a middle, and one row for a ring."""
+    grid(NAME, shape)
+    if not (weights[0] % 2 and weights[1] % 2) or (len(shape) == 1 and weights[0] != 1):
+        raise ShapeError(
+            f"kernel {NAME!r}: weights of shape {weights} have no middle for a field of shape {shape}.",
+            "pass an odd number of rows and columns; one row for a field of one dimension.",
+        )
+
+
+def plan(call: Call) -> Plan:
+    shape, (p, q) = call.shapes["s"], call.shapes["weights"]
+    require_weights(shape, (p, q))
+    h, w = grid(NAME, shape)
+    push = {"h": h, "w": w, "tall": p, "wide": q, "eta": max(int(call.scalars["eta"]), 1), "grow": call.scalars["grow"]}
+    return each(call, -(-h * w // 4), ("s", "weights", "result"), push, trips=4 * (1 + p * (1 + q)))
+
+
+def cost(call: Call) -> Cost:
+    n = call.size("s")
+    return Cost(bytes=2 * n + 4 * call.size("weights"), dispatches=int(n > 0))
+
+
+def random_weights(rng: np.random.Generator, shape: Shape) -> Array:
+    return rng.integers(-3, 6, shape).astype(np.int32)
+
+
+def any_weights(rng: np.random.Generator, shape: Shape) -> Array:
+    """So large that sums wrap round."""
+    return rng.integers(-(1 << 31), 1 << 31, shape).astype(np.int32)
+
+
+def case(number: int, shape: Shape) -> Case:
+    sizes = ((1, 3), (1, 5), (1, 1)) if len(shape) == 1 else ((3, 3), (5, 3), (1, 1), (3, 7))
+    weights = any_weights if number % 5 == 4 else random_weights
+    return Case(
+        {"s": shape, "weights": sizes[number % len(sizes)]},
+        ({}, {"eta": 3}, {"grow": 1})[number % 3],
+        {"s": FIELDS[number % len(FIELDS)], "weights": weights},
+    )
+
+
+KERNEL = Kernel(
+    summary="on the support, the sign of a weighted sum over a periodic neighbourhood where it reaches eta, else 0",
+    inputs=(Operand("s", "i8"), Operand("weights", "i32", ("p", "q"))),
+    outputs=(Operand("result", "i8"),),
+    scalars=(ETA, GROW),
+    shaders={
+        "main": Shader(
+            (Binding("s", "u32"), Binding("weights", "i32"), Binding("result", "u32", "write")),
+            (*EACH, *GRID, Scalar("tall", "u32"), Scalar("wide", "u32"), ETA, GROW),
+            local=(LOCAL, 1, 1),
+        )
+    },
+    plan=plan,
+    reference=reference,
+    cost=cost,
+    cases=tuple(case(i, shape) for i, shape in enumerate(SHAPES)),
+    bench=(Case({"s": (1 << 13, 1 << 13), "weights": (3, 3)}, fill={"s": random_trits, "weights": random_weights}),),
+    dtypes=("u32",),
+)

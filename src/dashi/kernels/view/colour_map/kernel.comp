@@ -1,0 +1,5 @@
+#include "colour.glsl"
+
+uint pixel(uint i) {
+    return shown(field[i]);
+}

@@ -1,0 +1,2 @@
+#include "colour.glsl"
+#include "field_quads.glsl"

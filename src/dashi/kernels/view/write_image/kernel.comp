@@ -1,0 +1,5 @@
+#include "grey.glsl"
+
+uint pixel(uint i) {
+    return shown(field[i]);
+}

@@ -1,0 +1,2 @@
+#include "grey.glsl"
+#include "field_quads.glsl"
