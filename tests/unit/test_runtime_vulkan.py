@@ -138,7 +138,7 @@ def test_dispatches_are_split_without_changing_the_result(fresh_vulkan: VulkanDe
     fresh_vulkan.work_per_dispatch = 1000
     array = fresh_vulkan.array(x)
     step = fresh_vulkan.bind("axpy", array, array, a=2)
-    assert len(step.lowered.dispatches[0].pieces) > 50
+    assert len(step.lowered.dispatches[0].pieces) > 20
     with fresh_vulkan.program([step]) as program:
         program.run()
     assert np.array_equal(step.outputs[0].numpy(), whole)
