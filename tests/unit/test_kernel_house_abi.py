@@ -14,6 +14,7 @@ from dashi.errors import AbiError, LimitError
 from dashi.kernels import registry, scaffold
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.calls import resolve_call
+from dashi.kernels.glsl import FEATURES
 from dashi.kernels.validate import check_plan, validate
 from dashi.types import DTYPES
 
@@ -161,7 +162,7 @@ BUFFERS = (Binding("x"), Binding("result", access="write"))
         (
             shader(features=frozenset({"magic"})),
             "asks for the feature 'magic' in shader main",
-            "use atomics_float, atomics_int64, coop_matrix, fp16, fp64, int16, int64, int8, memory_model, subgroup.",
+            f"use {', '.join(sorted(FEATURES))}.",
         ),
     ],
 )

@@ -189,6 +189,16 @@ def test_a_field_of_a_million_sites_has_the_same_planes_everywhere(vulkan: Vulka
     assert [a.numpy().tobytes() for a in vulkan.run("pq_pack_bits", field)] == expected
 
 
+def test_more_superblocks_than_a_workgroup_adds_at_once_keep_their_ranks(vulkan: VulkanDevice) -> None:
+    many = 1100
+    field = np.resize(np.random.default_rng(12).integers(-1, 2, 100_003, dtype=np.int8), many * SUPER)
+    *planes, count = vulkan.run("pq_pack_bits", field)
+    held = np.count_nonzero(field.reshape(many, SUPER), axis=1)
+    assert planes[3].numpy().tolist() == [0, *np.cumsum(held)[:-1].tolist()]
+    assert count.numpy().tolist() == [held.sum()]
+    assert np.array_equal(vulkan.run("pq_unpack_bits", *planes, n=field.size).numpy(), field)
+
+
 def planned(name: str, **changes: Any) -> Kernel:
     """The kernel as it is planned within other limits."""
     kernel = kernels.get(name)

@@ -119,6 +119,8 @@ class Limits:
     """Loop iterations that one invocation may make in a dispatch, all its loops together."""
     software: bool = False
     """The device is the host's own processor: few wide cores, and caches instead of fast shared memory."""
+    features: frozenset[str] = frozenset()
+    """What the device offers, so that `Kernel.prefer` can choose a tuning whose shaders need more than others."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,8 @@ class Kernel:
     - `cases` are tested and benchmarked; `bench` holds the large ones that are benchmarked only.
     - `tunings`: named sets of numbers (tile sizes and the like) that `plan` finds in `call.tuning`. They may change
       speed, never bits. The first is the default; `prefer(limits, variant)` may name another for a device. A plan
-      raises a `LimitError` for one that the limits do not allow.
+      raises a `LimitError` for one that the limits do not allow; a device needs the features of the shaders that a
+      plan dispatches, not those of all.
     - `in_place`: outputs may be the same buffer as an input (element i depends on element i alone).
     """
 
@@ -239,6 +242,12 @@ def features(kernel: Kernel, shader: Shader, variant: str) -> frozenset[str]:
     named = {b.dtype for b in shader.buffers} | {p.dtype for p in shader.push}
     used = (named - {"T", "W", "V", "u32x4"}) | ({variant} if named & {"T", "V"} else set[str]())
     return shader.features.union(*(DTYPES[name].features for name in used))
+
+
+def plan_features(kernel: Kernel, plan: Plan, variant: str) -> frozenset[str]:
+    """Device features that a plan needs: those of the shaders that it dispatches."""
+    used = {dispatch.shader for dispatch in plan.dispatches}
+    return frozenset[str]().union(*(features(kernel, kernel.shaders[name], variant) for name in used))
 
 
 def groups_for(threads: int, local: int, limits: Limits) -> tuple[int, int]:

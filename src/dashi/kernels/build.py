@@ -28,6 +28,7 @@ from dashi.kernels.spirv_check import check_against
 from dashi.kernels.spirv_portable import forbid_contraction, lint_portable
 from dashi.kernels.spirv_reflect import reflect
 from dashi.kernels.spirv_structure import check_structure
+from dashi.kernels.spirv_tensor import sizes_as_constants
 
 FOLDER: Final = "spirv"
 INDEX: Final = "index.json"
@@ -64,7 +65,7 @@ def source_digest(kernel: Kernel, shader: str, variant: str) -> str:
 def compile_variant(kernel: Kernel, shader: str, variant: str, compiler: Compiler) -> Built:
     """Compile one variant, forbid contraction if it is portable, and hold the result against the ABI and the rules."""
     name = f"{kernel.name}/{shader}.{variant}"
-    module = parse(compiler.compile(glsl.source(kernel, shader, variant), name))
+    module = parse(sizes_as_constants(compiler.compile(glsl.source(kernel, shader, variant), name)))
     if kernel.portable:
         module = forbid_contraction(module)
     words = module.to_bytes()

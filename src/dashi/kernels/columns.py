@@ -26,9 +26,6 @@ FEW_ROWS: Final = 1024
 TUNINGS: Final[dict[str, dict[str, int]]] = {
     "narrow": {"lanes": 8, "depth": 32, "fill": 256, "batch": 16},
     "narrow_8": {"lanes": 8, "depth": 32, "fill": 256, "batch": 8},
-    "narrow_two_passes": {"lanes": 8, "depth": 32, "fill": 512, "batch": 16},
-    "middle_two_passes": {"lanes": 16, "depth": 16, "fill": 256, "batch": 16},
-    "runs": {"lanes": 32, "depth": 8, "fill": 1 << 30, "batch": 16},
     "direct": {"lanes": 16, "depth": 1, "fill": 8, "batch": 8},
 }
 """Vectors of a row and runs that a workgroup reads side by side, how many workgroups fill a device, and how many rows
@@ -36,8 +33,8 @@ an invocation loads at once. With depth 1 there is no shared memory."""
 
 
 def prefer(limits: Limits, variant: str) -> str:
-    """Processors have few cores, and wait at barriers for long."""
-    return "direct" if limits.software else next(iter(TUNINGS))
+    """Processors have few cores, and wait at barriers for long. Sixteen doubles at once take too many registers."""
+    return "direct" if limits.software else "narrow_8" if variant == "f64" else "narrow"
 
 
 def shaders() -> dict[str, Shader]:

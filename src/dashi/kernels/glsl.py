@@ -47,6 +47,10 @@ FEATURES: Final[dict[str, Feature]] = {
     "atomics_float": Feature(("GL_EXT_shader_atomic_float",), ("AtomicFloat32AddEXT",)),
     "memory_model": Feature(("GL_KHR_memory_scope_semantics",), ("VulkanMemoryModel", "VulkanMemoryModelDeviceScope")),
     "coop_matrix": Feature(("GL_KHR_cooperative_matrix",), ("CooperativeMatrixKHR",)),
+    # Matrices of a whole workgroup, of any size, and tensor layouts, which the compiler knows no other words for.
+    "coop_matrix2": Feature(
+        ("GL_EXT_spirv_intrinsics",), ("CooperativeMatrixTensorAddressingNV", "TensorAddressingNV")
+    ),
     "subgroup": Feature(
         (
             "GL_KHR_shader_subgroup_basic",
@@ -62,6 +66,9 @@ FEATURES: Final[dict[str, Feature]] = {
             "GroupNonUniformShuffle",
             "GroupNonUniformArithmetic",
         ),
+    ),
+    "subgroup_quad": Feature(
+        ("GL_KHR_shader_subgroup_basic", "GL_KHR_shader_subgroup_quad"), ("GroupNonUniform", "GroupNonUniformQuad")
     ),
 }
 """What a shader may ask of a device on top of Vulkan 1.2 compute."""

@@ -25,8 +25,8 @@ NAN_PIXEL: Final = 0xFFFF00FF
 OPAQUE: Final = 0xFF000000
 LOCAL: Final = 256
 LEVELS: Final = 256
-TUNINGS: Final = {"batch1": {"batch": 1}, "batch2": {"batch": 2}, "batch4": {"batch": 4}}
-"""Quads of pixels per invocation, where the pixels come in quads."""
+TUNINGS: Final = {"batch1": {"batch": 1}}
+"""Quads of pixels per invocation, where the pixels come in quads. More are faster only where a pixel is much work."""
 RANGE: Final = (Scalar("lo", doc="value of the lowest level"), Scalar("hi", doc="value of the highest level"))
 _SPAN: Final = 2.0**100
 

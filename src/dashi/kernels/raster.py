@@ -12,7 +12,7 @@ from dashi.kernels.abi import Call, Dispatch, Limits, Number, Scalar, Spec
 LOCAL: Final = (32, 8, 1)
 PUSH: Final = tuple(Scalar(name, "u32") for name in ("w", "h", "across", "blocks", "stride"))
 SPEC: Final = Spec("ROWS", 4)
-TUNINGS: Final = {"rows4": {"rows": 4}, "rows2": {"rows": 2}, "rows1": {"rows": 1}}
+TUNINGS: Final = {"rows4": {"rows": 4}}
 """Pixels per invocation, one below the other: more of them share what depends on the column."""
 MAX_SIDE: Final = 1 << 24
 """Column and row numbers must be exact as fp32 values."""

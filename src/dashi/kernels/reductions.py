@@ -1,14 +1,15 @@
-"""Reductions in the canonical order: the passes of `_include/reduce64.glsl` and `rest64.glsl`, and whole kernels made
-of them.
+"""Reductions: the passes of `_include/reduce64.glsl`, `stream64.glsl` and `rest64.glsl`, and whole kernels made of
+them.
 
-A pass makes one value of every tile of 64 x 64 elements, which are two levels of tree64, so a list of n needs
-ceil(log4096 n) passes. What is brought, joined and stored is the kernel's own text.
+In the canonical order a pass makes one value of every tile of 64 x 64 elements, which are two levels of tree64, so a
+list of n needs ceil(log4096 n) passes. Where order does not matter the first pass makes one value per workgroup, of
+any elements. What is brought, joined and stored is the kernel's own text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dashi.errors import ShapeError
@@ -37,12 +38,23 @@ PUSH: Final = (Scalar("n", "u32"), Scalar("tiles", "u32"), Scalar("stride", "u32
 """`last` is 1 in the pass that makes the result."""
 SPEC: Final = (Spec("LANES", 256), Spec("STAGED", 1))
 
+LANES: Final = 256
+"""Invocations of a workgroup that works by quads, or on a stream."""
+
 TUNINGS: Final = {
-    "lanes256": {"lanes": 256, "staged": 1},
-    "lanes512": {"lanes": 512, "staged": 1},
-    "direct": {"lanes": RUN, "staged": 0},
+    "quads1": {"quads": 1, "lanes": LANES, "staged": 0},
+    "quads2": {"quads": 2, "lanes": LANES, "staged": 0},
+    "quads4": {"quads": 4, "lanes": LANES, "staged": 0},
+    "lanes256": {"quads": 0, "lanes": 256, "staged": 1},
+    "direct": {"quads": 0, "lanes": RUN, "staged": 0},
 }
-"""Invocations per tile, and whether the tile goes through shared memory or each invocation reads its own run."""
+"""Tiles per round of a workgroup whose quads work through runs; or, if 0, invocations per tile, and whether the tile
+goes through shared memory or each invocation reads its own run."""
+
+STREAM_TUNINGS: Final = {
+    name: {"groups": groups} for name, groups in (("stream2048", 2048), ("stream1024", 1024), ("stream4096", 4096))
+}
+"""Workgroups, and values that they make, of a first pass without order."""
 
 SHAPES: Final[tuple[Shape, ...]] = (
     (1,), (2,), (63,), (64,), (65,), (255,), (256,), (257,), (4095,), (4096,), (4097,), (5000,), (70000,), (3, 0, 4),
@@ -53,7 +65,9 @@ SHAPES: Final[tuple[Shape, ...]] = (
 
 def prefer(limits: Limits, variant: str) -> str:
     """Where caches do the work of shared memory, staging only costs; small devices cannot hold large workgroups."""
-    return "direct" if limits.software or limits.invocations < 256 else "lanes256"
+    if limits.software or limits.invocations < LANES:
+        return "direct"
+    return "quads1" if "subgroup_quad" in limits.features else "lanes256"
 
 
 @dataclass(frozen=True)
@@ -83,8 +97,19 @@ class Pass:
 
     def first_dispatch(self, shader: str, buffers: tuple[str, ...], call: Call) -> Dispatch:
         """The dispatch of `reduce64.glsl` for this pass; it reads the list in vectors."""
-        trips = self.rounds * (tile_trips(call.dtype, call.tuning["lanes"]) + RUN)
-        return Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips, spec_of(call.tuning))
+        per_round = call.tuning["quads"]
+        if not per_round:
+            trips = self.rounds * (tile_trips(call.dtype, call.tuning["lanes"]) + RUN)
+            return Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips, spec_of(call.tuning))
+        groups, rounds = even_groups(-(-self.tiles // per_round), call.limits)
+        trips = rounds * (1 + per_round * quad_trips(call.dtype) + 2 * RUN)
+        push = {**self.push, "stride": groups}
+        return Dispatch(f"{shader}_quads", buffers, push, (groups, 1, 1), trips, {"TILES": per_round})
+
+    def stream_dispatch(self, shader: str, buffers: tuple[str, ...], call: Call) -> Dispatch:
+        """The dispatch of `stream64.glsl` for this pass."""
+        trips = 1 + 2 * -(-vectors(self.n, call.dtype) // (LANES * self.groups)) + 2 * VECTOR
+        return Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips)
 
     def rest_dispatch(self, shader: str, buffers: tuple[str, ...]) -> Dispatch:
         """The dispatch of `rest64.glsl` for this pass."""
@@ -98,21 +123,41 @@ def spec_of(tuning: Mapping[str, int]) -> dict[str, int]:
 
 
 def passes(n: int, limits: Limits) -> tuple[Pass, ...]:
-    """The passes that bring n addends down to one value."""
-    made: list[Pass] = []
+    """The passes that bring n addends down to one value, in the canonical order."""
+    return tuple(_passes([], n, limits))
+
+
+def stream_passes(n: int, call: Call) -> tuple[Pass, ...]:
+    """The passes that bring n elements down to one value, the first in any order; each workgroup has an element."""
+    groups = min(call.tuning["groups"], call.limits.groups, max(1, -(-vectors(n, call.dtype) // LANES)))
+    return tuple(_passes([Pass(0, n, groups, groups, 1, groups == 1)], groups, call.limits))
+
+
+def vectors(n: int, kind: DType) -> int:
+    """Vectors of 16 bytes that hold n elements."""
+    return -(-n * kind.size // VECTOR)
+
+
+def _passes(made: list[Pass], n: int, limits: Limits) -> list[Pass]:
     while not made or not made[-1].last:
         tiles = max(1, -(-n // TILE))
         groups, rounds = even_groups(tiles, limits)
         made.append(Pass(len(made), n, tiles, groups, rounds, tiles == 1))
         n = tiles
-    return tuple(made)
+    return made
+
+
+def quad_trips(kind: DType) -> int:
+    """Loop iterations of one invocation to bring and work through its part of a tile by quads."""
+    each = vectors(RUN, kind) // 4
+    return 1 + 2 * each + 4 * each * VECTOR // kind.size
 
 
 def tile_trips(kind: DType, lanes: int) -> int:
     """Loop iterations that the busiest invocation makes to bring a tile through shared memory and work through a run:
     its vectors are brought and put, then each vector of a run and, at the list's end, each element has a turn."""
-    vectors = RUN * kind.size // VECTOR
-    return 1 + 2 * (RUN * vectors // lanes) + kind.size + vectors + RUN
+    each = vectors(RUN, kind)
+    return 1 + 2 * (RUN * each // lanes) + kind.size + each + RUN
 
 
 def even_groups(blocks: int, limits: Limits) -> tuple[int, int]:
@@ -140,13 +185,33 @@ def shares(blocks: int, trips: int, limits: Limits) -> Iterator[Share]:
         yield Share(first, beyond, groups, rounds * trips)
 
 
+def quads_shader(shader: Shader, *spec: Spec) -> Shader:
+    """The same text by quads."""
+    return replace(
+        shader, spec=spec, local=(LANES, 1, 1), prelude="#define QUADS\n", features=frozenset({"subgroup_quad"})
+    )
+
+
+def first_shaders(name: str, shader: Shader) -> dict[str, Shader]:
+    """A shader around `reduce64.glsl` for every tuning of `TUNINGS`."""
+    return {name: shader, f"{name}_quads": quads_shader(shader, Spec("TILES", 1))}
+
+
 def first_shader(*made: Binding, inputs: tuple[str, ...] = ("x",)) -> Shader:
     """A shader around `reduce64.glsl`."""
+    return replace(_vectors_shader(*made, inputs=inputs), spec=SPEC, local=("LANES", 1, 1))
+
+
+def stream_shader(*made: Binding) -> Shader:
+    """A shader around `stream64.glsl`."""
+    return _vectors_shader(*made)
+
+
+def _vectors_shader(*made: Binding, inputs: tuple[str, ...] = ("x",)) -> Shader:
     return Shader(
         (*(Binding(name, "u32x4") for name in inputs), *made),
         PUSH,
-        SPEC,
-        local=("LANES", 1, 1),
+        local=(LANES, 1, 1),
         includes=("portable.glsl", "vectors.glsl"),
         extensions=("GL_EXT_control_flow_attributes",),
     )
@@ -173,46 +238,50 @@ def reduction(
     parts: int = 1,
     aliases: tuple[str, ...] = (),
     empty: bool = True,
+    ordered: bool = True,
     version: int = 1,
     stream: StreamDefaults = StreamDefaults(),
 ) -> Kernel:
     """A kernel that reduces its inputs, of any one shape, to `result` of shape (parts,): kernel.comp makes values of
     the elements, rest.comp (with the buffers `partial` and `result`) makes one of 64 x 64 of them. A value is `parts`
-    numbers, one after another. `flops` counts per element; `empty` says whether no elements at all have a result."""
+    numbers, one after another. `flops` counts per element; `empty` says whether no elements at all have a result,
+    `ordered` whether kernel.comp is made around reduce64.glsl or stream64.glsl."""
+
+    def steps_of(call: Call) -> tuple[Pass, ...]:
+        n = call.size(inputs[0])
+        return passes(n, call.limits) if ordered else stream_passes(n, call)
 
     def plan(call: Call) -> Plan:
-        n = call.size(inputs[0])
         if not empty:
-            require_elements(n)
-        steps = passes(n, call.limits)
+            require_elements(call.size(inputs[0]))
+        steps = steps_of(call)
         made = ["result" if p.last else p.target("partial") for p in steps]
-        first = steps[0].first_dispatch("main", (*inputs, made[0]), call)
+        dispatch = steps[0].first_dispatch if ordered else steps[0].stream_dispatch
+        first = dispatch("main", (*inputs, made[0]), call)
         rest = (p.rest_dispatch("rest", (p.source("partial"), made[p.index])) for p in steps[1:])
         scratch = {p.target("partial"): ("T", parts * p.tiles) for p in steps if not p.last}
         return Plan((first, *rest), scratch)
 
     def cost(call: Call) -> Cost:
-        n = call.size(inputs[0])
-        steps = passes(n, call.limits)
+        steps = steps_of(call)
         moved = call.bytes(*inputs) + parts * values_moved(steps) * call.dtype.size
-        return Cost(flops * n, moved, len(steps))
+        return Cost(flops * call.size(inputs[0]), moved, len(steps))
 
+    made = Binding("result", access="write")
+    firsts = first_shaders("main", first_shader(made, inputs=inputs)) if ordered else {"main": stream_shader(made)}
     shapes = tuple(shape for shape in SHAPES if empty or 0 not in shape)
     return Kernel(
         summary=summary,
         inputs=tuple(Operand(name) for name in inputs),
         outputs=(Operand("result", shape=(parts,)),),
-        shaders={
-            "main": first_shader(Binding("result", access="write"), inputs=inputs),
-            "rest": rest_shader(Binding("partial"), Binding("result", access="write")),
-        },
+        shaders={**firsts, "rest": rest_shader(Binding("partial"), made)},
         plan=plan,
         reference=reference,
         cost=cost,
         cases=tuple(Case(dict.fromkeys(inputs, shape)) for shape in shapes),
         bench=tuple(Case(dict.fromkeys(inputs, shape)) for shape in LARGE),
-        tunings=TUNINGS,
-        prefer=prefer,
+        tunings=TUNINGS if ordered else STREAM_TUNINGS,
+        prefer=prefer if ordered else None,
         aliases=aliases,
         version=version,
         stream=stream,
@@ -226,16 +295,16 @@ def arg_reduction(*, summary: str, reference: Callable[..., Array], aliases: tup
 
     def plan(call: Call) -> Plan:
         require_elements(call.size("x"))
-        steps = passes(call.size("x"), call.limits)
+        steps = stream_passes(call.size("x"), call)
         outputs = [(p.target("values"), "result" if p.last else p.target("places")) for p in steps]
-        first = steps[0].first_dispatch("main", ("x", *outputs[0]), call)
+        first = steps[0].stream_dispatch("main", ("x", *outputs[0]), call)
         rest = (p.rest_dispatch("rest", (p.source("values"), p.source("places"), *outputs[p.index])) for p in steps[1:])
         scratch = {p.target("values"): ("T", p.tiles) for p in steps}
         places = {p.target("places"): ("u32", p.tiles) for p in steps if not p.last}
         return Plan((first, *rest), scratch | places)
 
     def cost(call: Call) -> Cost:
-        steps = passes(call.size("x"), call.limits)
+        steps = stream_passes(call.size("x"), call)
         moved = call.bytes("x") + values_moved(steps) * (call.dtype.size + 4)
         return Cost(call.size("x"), moved, len(steps))
 
@@ -244,7 +313,7 @@ def arg_reduction(*, summary: str, reference: Callable[..., Array], aliases: tup
         inputs=(Operand("x"),),
         outputs=(Operand("result", "u32", (1,)),),
         shaders={
-            "main": first_shader(*made),
+            "main": stream_shader(*made),
             "rest": rest_shader(Binding("partial"), Binding("origin", "u32"), *made),
         },
         plan=plan,
@@ -252,8 +321,7 @@ def arg_reduction(*, summary: str, reference: Callable[..., Array], aliases: tup
         cost=cost,
         cases=tuple(Case({"x": shape}) for shape in SHAPES if 0 not in shape),
         bench=tuple(Case({"x": shape}) for shape in LARGE),
-        tunings=TUNINGS,
-        prefer=prefer,
+        tunings=STREAM_TUNINGS,
         aliases=aliases,
     )
 

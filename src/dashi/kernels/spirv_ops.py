@@ -79,9 +79,12 @@ _TABLE: Final = """
 354 GroupNonUniformUMin TRiliI|355 GroupNonUniformFMin TRiliI|356 GroupNonUniformSMax TRiliI
 357 GroupNonUniformUMax TRiliI|358 GroupNonUniformFMax TRiliI|359 GroupNonUniformBitwiseAnd TRiliI
 360 GroupNonUniformBitwiseOr TRiliI|361 GroupNonUniformBitwiseXor TRiliI|362 GroupNonUniformLogicalAnd TRiliI
-363 GroupNonUniformLogicalOr TRiliI|364 GroupNonUniformLogicalXor TRiliI|400 CopyLogical TRi
+363 GroupNonUniformLogicalOr TRiliI|364 GroupNonUniformLogicalXor TRiliI
+365 GroupNonUniformQuadBroadcast TRiii|400 CopyLogical TRi
 4456 TypeCooperativeMatrixKHR Riiiii|4457 CooperativeMatrixLoadKHR TRiiL|4458 CooperativeMatrixStoreKHR iiiL
-4459 CooperativeMatrixMulAddKHR TRiiiL|4460 CooperativeMatrixLengthKHR TRi|5614 AtomicFMinEXT TRiiii
+4459 CooperativeMatrixMulAddKHR TRiiiL|4460 CooperativeMatrixLengthKHR TRi|5367 CooperativeMatrixLoadTensorNV TRiiill
+5370 TypeTensorLayoutNV Rii|5372 CreateTensorLayoutNV TR|5373 TensorLayoutSetDimensionNV TRiI
+5375 TensorLayoutSliceNV TRiI|5614 AtomicFMinEXT TRiiii
 5615 AtomicFMaxEXT TRiiii|6035 AtomicFAddEXT TRiiii
 """
 
@@ -99,9 +102,11 @@ OPS: Final = _ops()
 CAPABILITIES: Final = {
     1: "Shader", 9: "Float16", 10: "Float64", 11: "Int64", 12: "Int64Atomics", 22: "Int16", 39: "Int8",
     61: "GroupNonUniform", 62: "GroupNonUniformVote", 63: "GroupNonUniformArithmetic", 64: "GroupNonUniformBallot",
-    65: "GroupNonUniformShuffle", 4433: "StorageBuffer16BitAccess", 4434: "UniformAndStorageBuffer16BitAccess",
-    4448: "StorageBuffer8BitAccess", 4449: "UniformAndStorageBuffer8BitAccess", 5345: "VulkanMemoryModel",
-    5346: "VulkanMemoryModelDeviceScope", 6022: "CooperativeMatrixKHR", 6033: "AtomicFloat32AddEXT",
+    65: "GroupNonUniformShuffle", 68: "GroupNonUniformQuad", 4433: "StorageBuffer16BitAccess",
+    4434: "UniformAndStorageBuffer16BitAccess", 4448: "StorageBuffer8BitAccess",
+    4449: "UniformAndStorageBuffer8BitAccess", 5345: "VulkanMemoryModel", 5346: "VulkanMemoryModelDeviceScope",
+    5433: "CooperativeMatrixTensorAddressingNV", 5439: "TensorAddressingNV", 6022: "CooperativeMatrixKHR",
+    6033: "AtomicFloat32AddEXT",
     6034: "AtomicFloat64AddEXT",
 }  # fmt: skip
 

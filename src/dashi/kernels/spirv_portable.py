@@ -11,7 +11,7 @@ from dashi.kernels.spirv import Instruction, Module, text
 from dashi.kernels.spirv_ops import OPS
 
 NO_CONTRACTION: Final = 42
-_RELAXED, _ROUNDING, _FAST = 0, 39, 40
+_RELAXED, _BUILTIN, _ROUNDING, _FAST = 0, 11, 39, 40
 ARITHMETIC: Final = frozenset(
     "FNegate FAdd FSub FMul FDiv FRem FMod VectorTimesScalar MatrixTimesScalar VectorTimesMatrix MatrixTimesVector "
     "MatrixTimesMatrix OuterProduct Dot".split()
@@ -28,7 +28,7 @@ _FLOAT: Final = frozenset(
     "VectorShuffle VectorExtractDynamic VectorInsertDynamic Bitcast ConvertSToF ConvertUToF FConvert Constant "
     "ConstantComposite ConstantNull SpecConstant SpecConstantComposite Function FunctionParameter FunctionCall ExtInst "
     "AtomicLoad AtomicExchange GroupNonUniformBroadcast GroupNonUniformBroadcastFirst GroupNonUniformShuffle "
-    "GroupNonUniformShuffleXor".split()
+    "GroupNonUniformShuffleXor GroupNonUniformQuadBroadcast".split()
 )
 _REFUSED: Final = {
     "FDiv": "use p_divide of portable.glsl.",
@@ -61,13 +61,28 @@ _OTHERWISE: Final = "use add, subtract, multiply, compares, integers and the fun
 
 
 def forbid_contraction(module: Module) -> Module:
-    """The module with `NoContraction` on every float arithmetic result, so that authors need not write `precise`."""
+    """The module with `NoContraction` on every float arithmetic result, so that authors need not write `precise`; and
+    without the relaxed precision that the compiler puts on integers of subgroups."""
     wanted = contractable(module)
+    module = _exact_integers(module)
     split = next(
         (n for n, i in enumerate(module.instructions) if i.info.name not in _BEFORE_TYPES), len(module.instructions)
     )
     added = tuple(Instruction(OPS[71], (target, NO_CONTRACTION)) for target in wanted)
     return replace(module, instructions=(*module.instructions[:split], *added, *module.instructions[split:]))
+
+
+def _exact_integers(module: Module) -> Module:
+    builtins = {i.words[0] for i in module.all("Decorate") if i.words[1] == _BUILTIN}
+    integers = {i.words[0] for i in module.all("TypeInt")}
+    integers |= {i.words[0] for i in module.all("TypeVector") if i.words[1] in integers}
+
+    def needless(i: Instruction) -> bool:
+        if i.info.name != "Decorate" or i.words[1] != _RELAXED:
+            return False
+        return i.words[0] in builtins or module.defined[i.words[0]].result_type in integers
+
+    return replace(module, instructions=tuple(i for i in module.instructions if not needless(i)))
 
 
 def contractable(module: Module) -> list[int]:

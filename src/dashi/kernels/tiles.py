@@ -23,7 +23,6 @@ SIDE: Final = 16
 TUNINGS: Final[dict[str, dict[str, int]]] = {
     "fitted": {"rows": 8, "columns": 8, "fill": 128},
     "blocks_8x8": {"rows": 8, "columns": 8, "fill": 0},
-    "blocks_8x4": {"rows": 8, "columns": 4, "fill": 0},
     "blocks_4x4": {"rows": 4, "columns": 4, "fill": 0},
 }
 """The block of an invocation; it is made smaller while there are not so many tiles as fill a device."""
@@ -131,11 +130,16 @@ def _block(call: Call) -> tuple[int, int]:
     first = BLOCKS.index((sizes["rows"], sizes["columns"]))
     # A double takes two registers.
     first = max(first, 1) if call.dtype.name == "f64" else first
-    fill = min(sizes["fill"], SOFTWARE_FILL) if call.limits.software else sizes["fill"]
+    fill = least_tiles(call, sizes["fill"])
     for rows, columns in BLOCKS[first:]:
         if -(-call.dims["m"] // (SIDE * rows)) * -(-call.dims["n"] // (SIDE * columns)) >= fill:
             return rows, columns
     return BLOCKS[-1]
+
+
+def least_tiles(call: Call, fill: int) -> int:
+    """Of the tiles that fill a graphics processor, those that fill this device."""
+    return min(fill, SOFTWARE_FILL) if call.limits.software else fill
 
 
 def step_trips(depth: int, rows: int, columns: int, element: int) -> int:

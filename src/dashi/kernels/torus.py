@@ -22,7 +22,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
 """Rings and grids: smaller than a neighbourhood, around words and vectors, with rows that fill vectors and not."""
 
 ROWS_PUSH: Final = (*EACH, Scalar("h", "u32"), Scalar("vectors", "u32"))
-TUNINGS: Final = {"eight": {"rows": 8}, "four": {"rows": 4}, "sixteen": {"rows": 16}, "two": {"rows": 2}}
+TUNINGS: Final = {"four": {"rows": 4}, "eight": {"rows": 8}}
 """How many rows an invocation goes down: more read less twice, fewer leave more invocations to hide waiting."""
 
 
@@ -31,7 +31,7 @@ def rows_shader(*push: Scalar) -> Shader:
     return Shader(
         (Binding("s", "u32x4"), Binding("words", "u32"), Binding("result", "u32x4", "write")),
         (*ROWS_PUSH, *push),
-        (Spec("ROWS", 8),),
+        (Spec("ROWS", 4),),
         local=(LOCAL, 1, 1),
         file="rows.comp",
     )
@@ -45,7 +45,7 @@ def fits_rows(shape: Shape, radius: int) -> bool:
 def rows_plan(call: Call, push: Mapping[str, Number]) -> Plan:
     """Its plan."""
     h, w = call.shapes["s"]
-    rows = call.tuning.get("rows", 8)
+    rows = call.tuning.get("rows", 4)
     items = -(-h // rows) * (w // 16)
     groups, rounds = groups_for(items, LOCAL, call.limits)
     numbers = {"items": items, "stride": groups * LOCAL, "h": h, "vectors": w // 16, **push}

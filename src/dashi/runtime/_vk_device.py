@@ -19,7 +19,11 @@ PIPELINE_OBJECT: Final = 19
 COMPUTE_STAGE: Final = 0x20
 BUFFER_USAGE: Final = 0x1 | 0x2 | 0x20  # transfer source, transfer destination, storage
 DISPATCH_BASE: Final = 0x10
-_OPTIONAL_EXTENSIONS: Final = ("VK_EXT_shader_atomic_float", "VK_KHR_cooperative_matrix")
+_OPTIONAL_EXTENSIONS: Final = (
+    "VK_EXT_shader_atomic_float",
+    "VK_KHR_cooperative_matrix",
+    "VK_NV_cooperative_matrix2",
+)
 
 
 @dataclass(frozen=True)

@@ -130,14 +130,17 @@ def feature_structs(fns: vk.Functions, physical: int, extensions: frozenset[str]
         found["atomic_float"] = s.PhysicalDeviceShaderAtomicFloatFeaturesEXT()
     if "VK_KHR_cooperative_matrix" in extensions:
         found["coop"] = s.PhysicalDeviceCooperativeMatrixFeaturesKHR()
+    if "VK_NV_cooperative_matrix2" in extensions:
+        found["coop2"] = s.PhysicalDeviceCooperativeMatrix2FeaturesNV()
     fns.GetPhysicalDeviceFeatures2(physical, ctypes.byref(_chain(*found.values())))
     return found
 
 
-def feature_names(found: dict[str, Any], extensions: frozenset[str], subgroup_in_compute: bool) -> frozenset[str]:
-    """dashi's names of the features that a device offers."""
+def feature_names(found: dict[str, Any], extensions: frozenset[str], subgroup: Any) -> frozenset[str]:
+    """dashi's names of the features that a device offers; `subgroup` holds its subgroup properties."""
+    in_compute = bool(subgroup.supportedStages & 0x20)
     core, v11, v12 = found["core"].features, found["v11"], found["v12"]
-    v13, atomic, coop = found.get("v13"), found.get("atomic_float"), found.get("coop")
+    v13, atomic, coop, coop2 = (found.get(name) for name in ("v13", "atomic_float", "coop", "coop2"))
     offered = {
         "fp64": core.shaderFloat64,
         "int64": core.shaderInt64,
@@ -148,9 +151,14 @@ def feature_names(found: dict[str, Any], extensions: frozenset[str], subgroup_in
         "atomics_float": atomic is not None and atomic.shaderBufferFloat32AtomicAdd,
         "memory_model": v12.vulkanMemoryModel and v12.vulkanMemoryModelDeviceScope,
         "timeline": v12.timelineSemaphore,
-        "subgroup": subgroup_in_compute,
+        "subgroup": in_compute,
+        "subgroup_quad": in_compute and subgroup.supportedOperations & 0x80,
         "subgroup_size_control": v13 is not None and v13.subgroupSizeControl,
         "coop_matrix": coop is not None and coop.cooperativeMatrix,
+        "coop_matrix2": coop2 is not None
+        and coop2.cooperativeMatrixWorkgroupScope
+        and coop2.cooperativeMatrixFlexibleDimensions
+        and coop2.cooperativeMatrixTensorAddressing,
         "host_import": "VK_EXT_external_memory_host" in extensions,
         "external_fd": "VK_KHR_external_memory_fd" in extensions,
     }
@@ -206,7 +214,7 @@ def describe(fns: vk.Functions, physical: int, index: int) -> DeviceInfo:
         vendor_id=properties.vendorID,
         device_id=properties.deviceID,
         uuid=bytes(properties.pipelineCacheUUID).hex(),
-        features=feature_names(found, extensions, bool(subgroup.supportedStages & 0x20)),
+        features=feature_names(found, extensions, subgroup),
         extensions=extensions,
         limits=Limits(
             groups=limits.maxComputeWorkGroupCount[0],

@@ -17,7 +17,7 @@ import numpy as np
 
 from dashi.errors import ClosedError, DashiError, DeviceLostError, LimitError
 from dashi.kernels import cases
-from dashi.kernels.abi import Case, Kernel, Number, Operand, features
+from dashi.kernels.abi import Case, Kernel, Number, Operand, plan_features
 from dashi.kernels.calls import resolve_call
 from dashi.runtime.device import Device
 from dashi.types import DTYPES, Array, DType
@@ -142,7 +142,7 @@ def check_one(device: Device, kernel: Kernel, trial: Trial, *, seed: int = 0, ma
         ok=True,
         tuning=trial.tuning or "",
     )
-    missing = missing_features(device, kernel, trial.variant)
+    missing = missing_features(device, kernel, trial.variant, trial.tuning, case)
     if missing:
         return replace(result, skipped=", ".join(missing))
     try:
@@ -165,10 +165,19 @@ def shape_text(case: Case) -> str:
     return " ".join(f"{name}{list(shape)}" for name, shape in case.shapes.items())
 
 
-def missing_features(device: Device, kernel: Kernel, variant: str) -> list[str]:
-    """What the device lacks to run this variant."""
-    needed = frozenset[str]().union(*(features(kernel, s, variant) for s in kernel.shaders.values()))
-    return sorted(needed - device.info.features)
+def missing_features(
+    device: Device, kernel: Kernel, variant: str, tuning: str | None = None, case: Case | None = None
+) -> list[str]:
+    """What the device lacks to run this variant with a tuning (None: its own choice) on a case (None: the first)."""
+    given = case or kernel.cases[0]
+    shapes = [given.shapes[o.name] for o in kernel.inputs]
+    try:
+        chosen = device.tuning_for(kernel, variant, tuning)
+        numbers = None if chosen is None else kernel.tunings[chosen]
+        plan = kernel.plan(resolve_call(kernel, variant, shapes, given.scalars, device.limits, numbers))
+    except DashiError:
+        return []  # what cannot be planned is an error of the run
+    return sorted(plan_features(kernel, plan, variant) - device.info.features)
 
 
 @dataclass(frozen=True)

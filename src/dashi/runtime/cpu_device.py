@@ -17,7 +17,7 @@ from dashi.types import Array as HostArray
 EVERY_FEATURE = frozenset(
     """
     fp16 fp64 int8 int16 int64 atomics_float atomics_int64 subgroup subgroup_size_control timeline memory_model
-    coop_matrix
+    coop_matrix coop_matrix2 subgroup_quad
     """.split()
 )
 UNLIMITED = Limits(

@@ -11,7 +11,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import ClosedError, DTypeError, FeatureError, InputError, LimitError, ShapeError
-from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Plan, features
+from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Plan, plan_features
 from dashi.kernels.calls import resolve_call
 from dashi.kernels.validate import check_plan
 from dashi.runtime.array import Array, host_array
@@ -159,7 +159,7 @@ class Device(ABC):
     @property
     def limits(self) -> Limits:
         """What plans must respect on this device."""
-        return self.info.limits
+        return replace(self.info.limits, features=self.info.features)
 
     def require_open(self) -> None:
         if self._closed:
@@ -249,11 +249,11 @@ class Device(ABC):
         chosen = self.tuning_for(found, variant.name, tuning)
         numbers = None if chosen is None else found.tunings[chosen]
         call = resolve_call(found, variant, [a.shape for a in inputs], scalars, self.limits, numbers)
-        self._require_features(found, variant)
+        plan = check_plan(found, call, found.plan(call))
+        self._require_features(found, plan, variant)
         outputs = self._outputs(found, call, out)
         _require_apart(found, inputs, outputs)
         names = [o.name for o in (*found.inputs, *found.outputs)]
-        plan = check_plan(found, call, found.plan(call))
         lowered = self._lower(found, call, plan, dict(zip(names, (*inputs, *outputs), strict=True)))
         return Step(found, call, inputs, outputs, lowered, chosen)
 
@@ -293,9 +293,8 @@ class Device(ABC):
                 "copy it over: device.array(other.numpy()).",
             )
 
-    def _require_features(self, kernel: Kernel, variant: DType) -> None:
-        needed = frozenset[str]().union(*(features(kernel, s, variant.name) for s in kernel.shaders.values()))
-        missing = sorted(needed - self.info.features)
+    def _require_features(self, kernel: Kernel, plan: Plan, variant: DType) -> None:
+        missing = sorted(plan_features(kernel, plan, variant.name) - self.info.features)
         if missing:
             raise FeatureError(
                 f"kernel {kernel.name!r} ({variant.name}) needs {', '.join(missing)}, which {self.info.name!r} lacks.",

@@ -79,5 +79,6 @@ class DeviceInfo:
         """A JSON-ready dictionary."""
         data = asdict(self)
         data["features"] = sorted(self.features)
+        del data["limits"]["features"]  # a device puts them there
         data["extensions"] = sorted(self.extensions)
         return data

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from dashi import kernels
-from dashi.errors import ClosedError, DashiError, DeviceLostError, LimitError, OutOfMemoryError
+from dashi.errors import ClosedError, DashiError, DeviceLostError, FeatureError, LimitError, OutOfMemoryError
 from dashi.kernels.abi import Kernel, Limits
 from dashi.runtime import stopwatch
 from dashi.runtime.array import Array as DeviceArray
@@ -70,7 +70,7 @@ def measure(
     device: Device, workload: Workload, tunings: Sequence[str | None] = (None,), peer: TorchPeer | None = None
 ) -> Iterator[Measurement]:
     """Measures a workload with each tuning (None: the device's choice), on one set of inputs; then the peer."""
-    missing = missing_features(device, workload.kernel, workload.variant)
+    missing = missing_features(device, workload.kernel, workload.variant, case=workload.case)
     if missing:
         yield Measurement(workload, skipped=f"needs {', '.join(missing)}")
         return
@@ -117,7 +117,7 @@ class _Bench:
             raise
         except DashiError as error:
             own = tuning is None or tuning == self._device.tuning_for(self._workload.kernel, self._workload.variant)
-            if isinstance(error, LimitError) and not own:
+            if isinstance(error, (FeatureError, LimitError)) and not own:
                 return replace(made, skipped=f"does not fit: {error.what}")
             return replace(made, failed=str(error))
         return replace(made, times=times, sets=len(steps), checked=checked)

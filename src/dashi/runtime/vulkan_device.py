@@ -69,8 +69,8 @@ class VulkanDevice(Device):
         """The driver's limits; the longest loop that runs right is probed once and remembered on disk."""
         with self._lock:
             if self._limits is None:
-                self._limits = self.info.limits
-                self._limits = replace(self.info.limits, loop_trips=loop_limit(self))
+                self._limits = super().limits
+                self._limits = replace(self._limits, loop_trips=loop_limit(self))
             return self._limits
 
     def memory(self) -> MemoryStats:

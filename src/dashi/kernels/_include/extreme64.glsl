@@ -1,4 +1,4 @@
-// The largest of SIGNED(value), for reduce64.glsl and rest64.glsl: SIGNED is nothing for a maximum, - for a minimum.
+// The largest of SIGNED(value), for rest64.glsl: SIGNED is nothing for a maximum, - for a minimum.
 // Keys are compared, not floats: the order is then total, and the same on every device.
 #include "keys.glsl"
 #define ACC KEY
@@ -10,10 +10,6 @@ ACC none() {
 
 KEY signed_key(T value) {
     return order_key(SIGNED(value));
-}
-
-ACC take(KEY key, uint i) {
-    return key;
 }
 
 ACC join(ACC a, ACC b) {

@@ -1,10 +1,12 @@
-// Values as integers with the same order (order_key), and back.
+// Values as integers with the same order (order_key), and back; SPREAD_KEY for reduce64.glsl.
 #if T_IS_F64
 #define KEY uint64_t
 #define VALUE_OF order_value_f64
+#define SPREAD_KEY(v, k) packUint2x32(subgroupQuadBroadcast(unpackUint2x32(v), k))
 #else
 #define KEY uint
 #define VALUE_OF order_value_f32
+#define SPREAD_KEY(v, k) subgroupQuadBroadcast(v, k)
 #endif
 
 // order_key of a value that is canonical already.

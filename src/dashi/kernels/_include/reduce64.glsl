@@ -6,12 +6,17 @@
 //     ACC none()                      what every run starts from, and the value of a run without elements
 //     ACC take(ELEM e, uint i)        the addend made of element i, which lay in a vector of bring
 //     ACC join(ACC a, ACC b)          a comes before b in the list
+//     SPREAD(ACC v, constant k)       the v of the k-th invocation of each quad, in all four (for QUADS)
 //     void store(uint i, ACC v)       the value of tile i
-// and has the push constants n, tiles and stride (u32).
+// and has the push constants n, tiles and stride (u32). With QUADS, quads of invocations work through runs
+// (reduce64_quads.glsl), otherwise single invocations do (reduce64_lanes.glsl). Where order does not matter,
+// stream64.glsl is faster than either.
 
-#include "tile64.glsl"
+const uint RUN = 64u;
+const uint TILE = RUN * RUN;
+const uint RUN_VECTORS = RUN / ELEMS;
+const uint TILE_VECTORS = RUN * RUN_VECTORS;
 
-shared ACC run_values[RUN];
 
 ACC join_vector(ACC total, EV v, uint i) {
     total = join(total, take(v.x, i));
@@ -25,79 +30,16 @@ ACC join_vector(ACC total, EV v, uint i) {
 
 // The same for the elements that the list still has.
 ACC join_end(ACC total, EV v, uint i) {
-    for (uint c = 0u; c < ELEMS && i + c < n; c++) {
-        total = join(total, take(v[c], i + c));
-    }
-    return total;
-}
-
-ACC join_direct(uint first) {
-    ACC total = none();
-    if (first + RUN <= n) {
-        for (uint i = first; i < first + RUN; i += ELEMS) {
-            total = join_vector(total, bring(i / ELEMS), i);
-        }
-    } else {
-        for (uint i = first; i < n && i < first + RUN; i += ELEMS) {
-            total = join_end(total, bring(i / ELEMS), i);
+    [[unroll]] for (uint c = 0u; c < ELEMS; c++) {
+        if (i + c < n) {
+            total = join(total, take(v[c], i + c));
         }
     }
     return total;
 }
 
-ACC join_slice(ACC total, uint row, uint first, bool whole) {
-    if (whole) {
-        for (uint k = 0u; k < SLICE; k += 4u) {
-            [[unroll]] for (uint q = k; q < k + 4u; q++) {
-                total = join_vector(total, staged[row + q], first + q * ELEMS);
-            }
-        }
-    } else {
-        for (uint k = 0u; k < SLICE; k++) {
-            total = join_end(total, staged[row + k], first + k * ELEMS);
-        }
-    }
-    return total;
-}
-
-// The elements of a run, joined in order, in the invocations whose run is below RUN. All call it together.
-ACC join_staged(uint tile, uint run) {
-    EV mine[MINE];
-    BRING_TILE(tile, mine)
-    ACC total = none();
-    [[unroll]] for (uint slice = 0u; slice < SLICES; slice++) {
-        PUT_SLICE(slice, mine)
-        barrier();
-        if (run < RUN) {
-            uint first = tile * TILE + run * RUN + slice * SLICE * ELEMS;
-            total = join_slice(total, run * ROW, first, tile * TILE + TILE <= n);
-        }
-        barrier();
-    }
-    return total;
-}
-
-// Every invocation of a workgroup makes the same trips, so all of them reach every barrier.
-void main() {
-    for (uint tile = gl_WorkGroupID.x; tile < tiles; tile += stride) {
-        uint run = run_of(tile);
-        ACC total = none();
-        if (STAGED != 0u) {
-            total = join_staged(tile, run);
-        } else if (run < RUN) {
-            total = join_direct(tile * TILE + run * RUN);
-        }
-        if (run < RUN) {
-            run_values[run] = total;
-        }
-        barrier();
-        if (run == 0u) {
-            ACC whole = none();
-            for (uint r = 0u; r < RUN; r++) {
-                whole = join(whole, run_values[r]);
-            }
-            store(tile, whole);
-        }
-        barrier();
-    }
-}
+#ifdef QUADS
+#include "reduce64_quads.glsl"
+#else
+#include "reduce64_lanes.glsl"
+#endif

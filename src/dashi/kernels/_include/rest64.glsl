@@ -5,7 +5,7 @@
 // and has the push constants n, tiles and stride (u32), and a workgroup of 64 x 1 x 1.
 
 const uint RUN = 64u;
-const uint BATCH = 8u;
+const uint BATCH = 16u;
 
 shared ACC run_values[RUN];
 
@@ -37,8 +37,10 @@ void main() {
         barrier();
         if (run == 0u) {
             ACC whole = none();
-            for (uint r = 0u; r < RUN; r++) {
-                whole = join(whole, run_values[r]);
+            for (uint r = 0u; r < RUN; r += BATCH) {
+                [[unroll]] for (uint q = r; q < r + BATCH; q++) {
+                    whole = join(whole, run_values[q]);
+                }
             }
             store(tile, whole);
         }

@@ -1,5 +1,6 @@
 // A sum, for reduce64.glsl and rest64.glsl. FINISH makes the result of the whole sum, canonical.
 #define ACC T
+#define SPREAD(v, k) subgroupQuadBroadcast(v, k)
 #ifndef FINISH
 #define FINISH canon
 #endif

@@ -5,10 +5,6 @@
 //     EV                  the vector that goes through shared memory: 16 bytes, ELEMS elements
 //     EV bring(uint j)    vector j of the list (the last may reach past n: what is there means nothing)
 
-const uint RUN = 64u;
-const uint TILE = RUN * RUN;
-const uint RUN_VECTORS = RUN / ELEMS;
-const uint TILE_VECTORS = RUN * RUN_VECTORS;
 const uint SLICE = 16u;
 const uint SLICES = RUN_VECTORS / SLICE;
 const uint ROW = SLICE + 1u;  // one more, so that runs do not meet in a bank

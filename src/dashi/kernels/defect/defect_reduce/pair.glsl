@@ -7,6 +7,7 @@ struct Pair {
 };
 
 #define ACC Pair
+#define SPREAD(v, k) Pair(SPREAD_KEY(v.most, k), subgroupQuadBroadcast(v.total, k))
 
 ACC none() {
     return Pair(key_of(T(0)), T(0));

@@ -24,7 +24,7 @@ MOST: Final = RUN * TILE
 ROOM: Final = 256
 BATCH: Final = 8
 OPERANDS: Final = ("x", "blocks", "places", "offsets", "result")
-TUNINGS: Final[dict[str, dict[str, int]]] = {"lanes_32": {"lanes": 32}, "lanes_16": {"lanes": 16}}
+LANES: Final = 16
 
 
 def require_fit(columns: int, ends: int, longest: int, side: int) -> None:
@@ -60,8 +60,7 @@ def plan(call: Call) -> Plan:
     require_fit(columns, call.dims["ends"], longest, side)
     if columns * side == 0:
         return Plan(())
-    sizes = call.tuning or next(iter(TUNINGS.values()))
-    lanes = min(sizes["lanes"], 1 << (side - 1).bit_length())
+    lanes = min(LANES, 1 << (side - 1).bit_length())
     depth = min(RUN, min(ROOM, call.limits.invocations) // lanes)
     across = -(-side // lanes)
     per_run = RUN // BATCH * (1 + 2 * BATCH)
@@ -155,5 +154,4 @@ KERNEL = Kernel(
         case(2, 3, 128, 3),
     ),
     bench=(case(256, 256, 64, 26), case(256, 256, 32, 26)),
-    tunings=TUNINGS,
 )  # fmt: skip

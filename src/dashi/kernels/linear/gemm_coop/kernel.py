@@ -1,10 +1,13 @@
-"""gemm_coop: result (fp32) = a b with halves, by the device's matrix units (cooperative matrices of 16 x 16 x 16).
+"""gemm_coop: result (fp32) = a b with halves, by the device's matrix units.
 
 Products are exact in fp32; their sums are rounded as the device likes, so the bits are the device's. m and n are
-multiples of 16, k is any; the tiles are full where m and n are multiples of 128 or 256. With k a multiple of 8 rows of
-a are read 16 bytes at a time.
+multiples of 16, k is any. Where they are whole tiles, nothing is guarded: the tunings say how. `subgroups` are
+cooperative matrices of 16 x 16 x 16, staged through shared memory; `workgroup` ones are as large as a tile, which some
+devices have too, and `tensors` the same, read through tensor layouts. With k a multiple of 8 rows of a are read 16
+bytes at a time.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -15,33 +18,49 @@ from dashi.kernels.reductions import shares
 from dashi.types import Array, Cost
 
 SIDE: Final = 16
-LOCAL: Final = 256
 HALVES: Final = 8
-PATCHES: Final = 8
-FRAGMENTS: Final = 4
-"""A subgroup has 4 fragments of 16 rows one below another in every tile."""
+LANES: Final = 32
+"""Invocations for each patch: one subgroup, if subgroups are that wide."""
+WORKGROUP_LOCAL: Final = 256
 TURNS: Final = 4
-"""Subgroups of 128 invocations, the widest, are two to a workgroup: each makes four of the eight patches."""
+"""Subgroups of 128 invocations, the widest, have four patches each."""
 NUMBERS: Final = ("m", "n", "k", "across", "down", "first_tile", "tiles", "stride")
 SHARED_BYTES: Final = 49152
+GUARDED: Final = {"rows": 128, "columns": 128, "depth": 32, "down": 2, "across": 4, "slots": 1}
+"""The tiles of sizes that are not whole: rows, columns, how much of k at a time, patches one below another and side by
+side, and buffers."""
 TUNINGS: Final[dict[str, dict[str, int]]] = {
-    "tiles_256x128x32": {"rows": 256, "columns": 128, "depth": 32},
-    "tiles_128x256x32": {"rows": 128, "columns": 256, "depth": 32},
-    "tiles_128x128x32": {"rows": 128, "columns": 128, "depth": 32},
-    "tiles_128x128x64": {"rows": 128, "columns": 128, "depth": 64},
+    "subgroups_128x256x16": {"rows": 128, "columns": 256, "depth": 16, "down": 2, "across": 4, "slots": 2},
+    "subgroups_128x256x32": {"rows": 128, "columns": 256, "depth": 32, "down": 2, "across": 4, "slots": 1},
+    "subgroups_128x128x32": {"rows": 128, "columns": 128, "depth": 32, "down": 2, "across": 2, "slots": 2},
+    "subgroups_128x128x32_8": {"rows": 128, "columns": 128, "depth": 32, "down": 2, "across": 4, "slots": 2},
+    "workgroup_128x256x64": {"rows": 128, "columns": 256, "depth": 64, "slots": 0, "tensors": 0},
+    "tensors_128x256x64": {"rows": 128, "columns": 256, "depth": 64, "slots": 0, "tensors": 1},
+    "tensors_128x256x32": {"rows": 128, "columns": 256, "depth": 32, "slots": 0, "tensors": 1},
 }
-"""Results of a workgroup, and how much of k it takes at a time."""
-SMALLEST: Final = "tiles_128x128x32"
+"""The same for whole tiles; without buffers the driver stages by itself."""
+FEATURES: Final = frozenset({"coop_matrix", "fp16", "memory_model", "subgroup"})
 
 
-def _shader(file: str, left: str) -> Shader:
+def _shader(sizes: Mapping[str, int], left: str = "V", full: int = 1) -> Shader:
+    right = "u32x4"
+    tile = f"#define BM {sizes['rows']}\n#define BN {sizes['columns']}\n#define BK {sizes['depth']}\n"
+    if sizes["slots"]:
+        file, local, needed = "subgroups.comp", LANES * sizes["down"] * sizes["across"], FEATURES
+        tile += f"#define PM {sizes['down']}\n#define PN {sizes['across']}\n"
+        tile += f"#define SLOTS {sizes['slots']}\n#define FULL {full}\n"
+    else:
+        file, local, needed = "workgroup.comp", WORKGROUP_LOCAL, FEATURES | {"coop_matrix2"}
+        left, right = ("T", "T") if sizes["tensors"] else (left, right)
+        tile += f"#define TENSORS {sizes['tensors']}\n"
     return Shader(
-        (Binding("a", left), Binding("b", "u32x4"), Binding("result", "f32", "write")),
+        (Binding("a", left), Binding("b", right), Binding("result", "f32", "write")),
         tuple(Scalar(name, "u32") for name in NUMBERS),
-        local=(LOCAL, 1, 1),
+        local=(local, 1, 1),
         file=file,
-        features=frozenset({"coop_matrix", "fp16", "memory_model", "subgroup"}),
+        features=needed,
         extensions=("GL_EXT_control_flow_attributes",),
+        prelude=tile,
         shared_bytes=SHARED_BYTES,
     )
 
@@ -71,30 +90,34 @@ def plan(call: Call) -> Plan:
     return Plan(tuple(dispatches))
 
 
-def _choose(call: Call) -> tuple[str, dict[str, int]]:
+def _choose(call: Call) -> tuple[str, Mapping[str, int]]:
     """The shader, and the sizes of its tiles."""
     sizes = dict(call.tuning or next(iter(TUNINGS.values())))
-    if call.dims["k"] % HALVES or _shared(sizes) > call.limits.shared_bytes:
-        sizes = TUNINGS[SMALLEST]
-    name = f"tiles_{sizes['rows']}x{sizes['columns']}x{sizes['depth']}"
-    return "any" if call.dims["k"] % HALVES else name, sizes
+    m, n, k = (call.dims[name] for name in ("m", "n", "k"))
+    whole = k > 0 and not (m % sizes["rows"] or n % sizes["columns"] or k % sizes["depth"])
+    if whole and _shared(sizes) <= call.limits.shared_bytes:
+        return next(name for name, numbers in TUNINGS.items() if numbers == sizes), sizes
+    return "any" if k % HALVES else "guarded", GUARDED
 
 
-def _trips(k: int, sizes: dict[str, int]) -> int:
+def _trips(k: int, sizes: Mapping[str, int]) -> int:
     """Loop iterations of an invocation for a tile, short loops that are unrolled included."""
     rows, columns, depth = sizes["rows"], sizes["columns"], sizes["depth"]
-    high = rows // 64
-    wide = columns * high // PATCHES // SIDE
-    brought = (rows + columns) * depth // HALVES // LOCAL
-    per_step = 1 + 2 * brought + depth // SIDE * (1 + FRAGMENTS + wide * (1 + FRAGMENTS))
-    turn = 3 + 2 * FRAGMENTS * (1 + wide) + brought + -(-k // depth) * per_step
+    steps = -(-k // depth)
+    if not sizes["slots"]:
+        return 1 + steps
+    patches = sizes["down"] * sizes["across"]
+    high, wide = rows // sizes["down"] // SIDE, columns // sizes["across"] // SIDE
+    brought = (rows + columns) * depth // HALVES // (LANES * patches)
+    per_step = 1 + 2 * brought + depth // SIDE * (1 + high + wide * (1 + high))
+    turn = 3 + 2 * high * (1 + wide) + 2 * brought + steps * per_step
     return 1 + TURNS * (1 + turn)
 
 
-def _shared(sizes: dict[str, int]) -> int:
-    """Bytes of shared memory: a tile of a and one of b, with a vector more in each row."""
+def _shared(sizes: Mapping[str, int]) -> int:
+    """Bytes of shared memory: tiles of a and of b, with a vector more in each row."""
     rows, columns, depth = sizes["rows"], sizes["columns"], sizes["depth"]
-    return 2 * (rows * (depth + HALVES) + depth * (columns + HALVES))
+    return 2 * sizes["slots"] * (rows * (depth + HALVES) + depth * (columns + HALVES))
 
 
 def reference(a: Array, b: Array) -> Array:
@@ -110,7 +133,7 @@ def cost(call: Call) -> Cost:
 
 SIZES: Final = (
     (16, 16, 16), (16, 0, 16), (0, 16, 16), (128, 128, 128), (144, 40, 272), (256, 77, 128), (16, 1000, 32),
-    (272, 513, 144), (32, 1, 48),
+    (272, 513, 144), (32, 1, 48), (256, 192, 512), (1280, 64, 256), (128, 64, 256),
 )  # fmt: skip
 """(m, k, n)"""
 
@@ -118,7 +141,11 @@ KERNEL = Kernel(
     summary="matrix product of halves, summed in fp32 by the device's matrix units",
     inputs=(Operand("a", shape=("m", "k")), Operand("b", shape=("k", "n"))),
     outputs=(Operand("result", "f32", shape=("m", "n")),),
-    shaders={**{name: _shader(f"{name}.comp", "V") for name in TUNINGS}, "any": _shader("any.comp", "T")},
+    shaders={
+        **{name: _shader(sizes) for name, sizes in TUNINGS.items()},
+        "guarded": _shader(GUARDED, full=0),
+        "any": _shader(GUARDED, "T", full=0),
+    },
     plan=plan,
     reference=reference,
     cost=cost,

@@ -22,11 +22,7 @@ LONGEST: Final = RUN * TILE
 LONG_LOCAL: Final = 256
 OPERANDS: Final = ("values", "columns", "offsets", "x", "result")
 TUNINGS: Final[dict[str, dict[str, int]]] = {
-    "rows_256_hold_4096": {"local": 256, "held": 4096, "direct": 0},
-    "rows_256_hold_1024": {"local": 256, "held": 1024, "direct": 0},
     "rows_256_hold_2048": {"local": 256, "held": 2048, "direct": 0},
-    "rows_128_hold_2048": {"local": 128, "held": 2048, "direct": 0},
-    "rows_64_hold_1024": {"local": 64, "held": 1024, "direct": 0},
     "direct": {"local": 128, "held": 128, "direct": 1},
 }
 """Rows of a workgroup, and products that it holds at a time; `direct`: each invocation reads its own row."""

@@ -1,18 +1,25 @@
 """pq_pack_bits: a ternary field to its support plane, sign plane and rank tables (dashi.kernels.planes), lossless.
 
 First every superblock by itself: planes, counts of its blocks, its signs close together in scratch memory. Then the
-ranks that superblocks start from. Last the sign plane: the signs of each superblock go to their ranks.
+ranks that superblocks start from, and the sign plane: the signs of each superblock go to their ranks. The field is read
+once; the second pass reads the signs alone, a tenth of it.
 """
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec, StreamDefaults
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.kernels.planes import BLOCK, SUPER, WORD, encode, pieces
 from dashi.kernels.trits import LENGTHS, in_turn, random_trits, support_of
 from dashi.types import Array, Cost
 
-OFFSETS = 256
-MEMBERS = Spec("MEMBERS", 128)
+LOCAL = 256
+TUNINGS = {
+    "one": {"each": 1, "shares": 1024},
+    "two": {"each": 2, "shares": 1024},
+    "shares2048": {"each": 1, "shares": 2048},
+}
+"""Superblocks that a workgroup of the first pass takes in turn, with one table; and workgroups of the second pass at
+most: each adds all the counts before its own, so that more of them read more."""
 MANY = Scalar("many", "u32", doc="superblocks")
 
 
@@ -23,28 +30,33 @@ def reference(s: Array) -> tuple[Array, ...]:
 def plan(call: Call) -> Plan:
     n = call.size("s")
     words, supers = pieces(n, WORD), pieces(n, SUPER)
-    share = pieces(supers, OFFSETS)
-    offsets = Dispatch("offsets", ("counts", "supers", "count"), {"many": supers}, (1, 1, 1), 2 * share + 8)
+    sizes = call.tuning or TUNINGS["one"]
+    share = max(1, pieces(supers, min(sizes["shares"], call.limits.groups)))
+    shares = max(1, pieces(supers, share))
+    # Counts by fours, 16 sums, and for every superblock at most three words.
+    placing = pieces(supers, 4 * LOCAL) + 16 + share * 4
+    place = Dispatch(
+        "signs",
+        ("dense", "counts", "supers", "signs", "count"),
+        {"many": supers, "share": share},
+        (shares, 1, 1),
+        placing,
+    )
+    scratch = {"dense": ("u32", max(1, supers * (SUPER // WORD))), "counts": ("u32", max(1, supers))}
     if n == 0:
-        return Plan((offsets,), {"counts": ("u32", 1)})
-    groups = min(supers, call.limits.groups)
-    rounds = pieces(supers, groups)
-    pack = {"n": n, "words": words, "many": supers, "stride": groups}
-    spec = {"MEMBERS": call.tuning.get("members", MEMBERS.default)}
-    # For every superblock: two loops of rows, with six steps of a compression in each row; eight steps of sums; words.
-    trips = rounds * (1 + 8 + 24 + 8 + 4)
+        return Plan((place,), scratch)
+    groups = min(pieces(supers, sizes["each"]), call.limits.groups)
+    # The table; for every superblock four vectors twice, eight sums of blocks, and two loops over two words.
+    trips = 4 + pieces(supers, groups) * (1 + 8 + 8 + 4)
     made = ("s", "support", "signs", "dense", "blocks", "counts")
-    first = Dispatch("pack", made, pack, (groups, 1, 1), trips, spec)
-    numbers = {"many": supers, "stride": groups}
-    placed = ("dense", "counts", "supers", "signs")
-    last = Dispatch("signs", placed, numbers, (groups, 1, 1), rounds * (1 + 5), spec)
-    return Plan((first, offsets, last), {"dense": ("u32", supers * (SUPER // WORD)), "counts": ("u32", supers)})
+    numbers = {"n": n, "words": words, "many": supers, "stride": groups}
+    return Plan((Dispatch("pack", made, numbers, (groups, 1, 1), trips), place), scratch)
 
 
 def cost(call: Call) -> Cost:
     n = call.size("s")
     tables = pieces(n, BLOCK) + pieces(n, SUPER) + 1
-    return Cost(bytes=n + 4 * (2 * pieces(n, WORD) + tables), dispatches=3 if n else 1)
+    return Cost(bytes=n + 4 * (2 * pieces(n, WORD) + tables), dispatches=2 if n else 1)
 
 
 KERNEL = Kernel(
@@ -68,26 +80,21 @@ KERNEL = Kernel(
                 Binding("counts", "u32", "write"),
             ),
             (Scalar("n", "u32"), Scalar("words", "u32"), MANY, Scalar("stride", "u32")),
-            (MEMBERS,),
-            local=("MEMBERS", 1, 1),
+            local=(LOCAL, 1, 1),
+            extensions=("GL_EXT_control_flow_attributes",),
             file="pack.comp",
-        ),
-        "offsets": Shader(
-            (Binding("counts", "u32"), Binding("supers", "u32", "write"), Binding("count", "u32", "write")),
-            (MANY,),
-            local=(OFFSETS, 1, 1),
-            file="offsets.comp",
         ),
         "signs": Shader(
             (
                 Binding("dense", "u32"),
                 Binding("counts", "u32"),
-                Binding("supers", "u32"),
+                Binding("supers", "u32", "write"),
                 Binding("signs", "u32", "readwrite"),
+                Binding("count", "u32", "write"),
             ),
-            (MANY, Scalar("stride", "u32")),
-            (MEMBERS,),
-            local=("MEMBERS", 1, 1),
+            (MANY, Scalar("share", "u32", doc="superblocks of a workgroup")),
+            local=(LOCAL, 1, 1),
+            extensions=("GL_EXT_control_flow_attributes",),
             file="signs.comp",
         ),
     },
@@ -101,5 +108,5 @@ KERNEL = Kernel(
     ),
     bench=(Case({"s": (1 << 26,)}, fill={"s": random_trits}),),
     dtypes=("u32",),
-    tunings={"four_rows": {"members": 128}, "two_rows": {"members": 256}},
+    tunings=TUNINGS,
 )

@@ -1,52 +1,59 @@
 // One superblock of 16384 sites at a time: its words of the support plane, the counts before its blocks, its own
-// count, and the sign bits of its supported sites, close together. An invocation has ROWS words, a row apart each:
-// four rows of 128 invocations, or two of 256.
+// count, and the sign bits of its supported sites, close together.
+//
+// The field is read side by side, 16 sites to a vector; a table turns four sites into their support and their signs
+// moved together. Then an invocation takes four vectors in a row, counts, and puts their signs at their rank.
 #include "planes.glsl"
+#include "trits.glsl"
 
-const uint ROWS = SUPER_WORDS / MEMBERS;
-const uint MOST_ROWS = 4u;
-shared uvec2 counted[2][256];
+const uint MEMBERS = 256u;
+const uint VECTORS = 4u;       // of every invocation
+const uint BLOCKS = 32u;       // of a superblock, each of eight invocations
+shared uint fours[256];        // by two bits of each of four sites: support in each of four nibbles, signs above
+shared uvec4 halves[MEMBERS];  // support and signs of 16 sites, four times
+shared uvec4 counted[MEMBERS / 4u];
+shared uvec4 totals[BLOCKS / 4u];
+shared uint starts[BLOCKS + 1u];
 shared uint gathered[SUPER_WORDS];
 
-// Support and sign bits of the 32 sites of a word.
-void read_sites(uint word, out uint held, out uint negative) {
-    held = 0u;
-    negative = 0u;
-    if (word < words) {
-        uvec4 a = s[2u * word] & 0x03030303u;
-        uvec4 b = uvec4(0u);
-        if (word * 32u + 16u < n) {
-            b = s[2u * word + 1u] & 0x03030303u;
-        }
-        uint x = a.x | a.y << 4 | b.x << 2 | b.y << 6;
-        uint y = a.z | a.w << 4 | b.z << 2 | b.w << 6;
-        held = sites_in_order((x & EVEN) | ((y << 1) & ~EVEN)) & sites_below(word, n);
-        negative = sites_in_order(((x >> 1) & EVEN) | (y & ~EVEN)) & held;
+uint four_from(uint codes) {
+    uint support = 0u, signs = 0u, rank = 0u;
+    for (uint site = 0u; site < 4u; site++) {
+        uint code = codes >> (2u * site);
+        uint held = code & 1u;
+        support |= held << site;
+        signs |= (held & (code >> 1)) << rank;
+        rank += held;
     }
+    return support * 0x1111u | signs << 16;
 }
 
-// Supported sites before this invocation's in each row, 16 bits for each of at most four rows, and in the whole of them.
-// All invocations call it together.
-uvec2 count_before(uvec2 own, out uvec2 all_rows) {
-    uint me = gl_LocalInvocationIndex;
-    counted[0][me] = own;
-    barrier();
-    uint from = 0u;
-    for (uint reach = 1u; reach < MEMBERS; reach <<= 1) {
-        uvec2 sum = counted[from][me];
-        if (me >= reach) {
-            sum += counted[from][me - reach];
-        }
-        from = 1u - from;
-        counted[from][me] = sum;
-        barrier();
+// Of sites that do not exist, nothing.
+uvec4 read_sites(uint vector) {
+    uint first = 16u * vector;
+    uvec4 sites = uvec4(0u);
+    if (vector <= (n - 1u) / 16u) {
+        sites = s[vector];
     }
-    all_rows = counted[from][MEMBERS - 1u];
-    return counted[from][me] - own;
+    if (vector == (n - 1u) / 16u) {
+        sites &= below16(first, n);
+    }
+    return sites;
 }
 
-uint row_of(uvec2 sums, uint row) {
-    return (sums[row / 2u] >> (16u * (row % 2u))) & 0xffffu;
+// 16 sites: their support in the lower half, their signs, moved together, in the upper one.
+uint half_from(uvec4 sites) {
+    // The two low bits of the four bytes come together in the highest byte; no two of the other products meet.
+    uvec4 codes = ((sites & 0x03030303u) * 0x01041040u) >> 24;
+    uvec4 four = uvec4(fours[codes.x], fours[codes.y], fours[codes.z], fours[codes.w]);
+    uint held = (four.x & 0xfu) | (four.y & 0xf0u) | (four.z & 0xf00u) | (four.w & 0xf000u);
+    four &= 0xf0000u;
+    return held | four.x | four.y << bitCount(held & 0xfu) | four.z << bitCount(held & 0xffu) |
+           four.w << bitCount(held & 0xfffu);
+}
+
+uint word_from(uint low, uint high) {
+    return (low & 0xffffu) | high << 16;
 }
 
 void put(uint rank, uint bits) {
@@ -60,45 +67,87 @@ void put(uint rank, uint bits) {
     }
 }
 
-void pack_super(uint index) {
+// Counts of the invocations to the ranks that they start from: within blocks, then the blocks. All call it together.
+uint rank_from(uint index, uint own) {
     uint me = gl_LocalInvocationIndex;
-    uint first = index * SUPER_WORDS + me;
-    uint held[MOST_ROWS], negative[MOST_ROWS];
-    uint through[MOST_ROWS] = uint[MOST_ROWS](0u, 0u, 0u, 0u);
-    for (uint row = 0u; row < ROWS; row++) {
-        gathered[row * MEMBERS + me] = 0u;
-        read_sites(first + row * MEMBERS, held[row], negative[row]);
-        through[row] = counts_through(held[row]);
-    }
-    uvec2 own = uvec2(through[0] >> 24 | (through[1] >> 24) << 16, through[2] >> 24 | (through[3] >> 24) << 16);
-    uvec2 all_rows;
-    uvec2 before = count_before(own, all_rows);
-    uint start = 0u;
-    for (uint row = 0u; row < ROWS; row++) {
-        uint word = first + row * MEMBERS;
-        uint rank = start + row_of(before, row);
-        start += row_of(all_rows, row);
-        put(rank, compress(negative[row], held[row], through[row]));
-        if (word < words) {
-            support[word] = held[row];
-            signs[word] = 0u;
-        }
-        if (word < words && word % BLOCK_WORDS == 0u) {
-            blocks[word / BLOCK_WORDS] = rank;
-        }
-    }
-    if (me == 0u) {
-        counts[index] = start;
+    counted[me / 4u][me % 4u] = own;
+    barrier();
+    uint total = 0u;
+    if (me < BLOCKS) {
+        uvec4 a = counted[2u * me], b = counted[2u * me + 1u];
+        uint first = a.x + a.y, third = first + a.z, fourth = third + a.w, sixth = fourth + b.x + b.y;
+        counted[2u * me] = uvec4(0u, a.x, first, third);
+        counted[2u * me + 1u] = uvec4(fourth, fourth + b.x, sixth, sixth + b.z);
+        total = sixth + b.z + b.w;
+        totals[me / 4u][me % 4u] = total;
     }
     barrier();
-    for (uint at = me; at * 32u < start; at += MEMBERS) {
-        dense[index * SUPER_WORDS + at] = gathered[at];
+    if (me < BLOCKS) {
+        uint before = 0u;
+        [[unroll]] for (uint i = 0u; i < BLOCKS / 4u; i++) {
+            uvec4 four = totals[i];
+            before += (4u * i < me ? four.x : 0u) + (4u * i + 1u < me ? four.y : 0u);
+            before += (4u * i + 2u < me ? four.z : 0u) + (4u * i + 3u < me ? four.w : 0u);
+        }
+        starts[me] = before;
+        if ((index * BLOCKS + me) * BLOCK_WORDS < words) {
+            blocks[index * BLOCKS + me] = before;
+        }
+        if (me == BLOCKS - 1u) {
+            starts[BLOCKS] = before + total;
+            counts[index] = before + total;
+        }
+    }
+    barrier();
+    return starts[me / 8u] + counted[me / 4u][me % 4u];
+}
+
+void write_support(uint index) {
+    [[unroll]] for (uint i = 0u; i < SUPER_WORDS / MEMBERS; i++) {
+        uint at = i * MEMBERS + gl_LocalInvocationIndex;
+        uvec4 four = halves[at / 2u];
+        uint word = index * SUPER_WORDS + at;
+        if (word < words) {
+            support[word] = (at & 1u) == 0u ? word_from(four.x, four.y) : word_from(four.z, four.w);
+            signs[word] = 0u;
+        }
+    }
+}
+
+void pack_super(uint index) {
+    uint me = gl_LocalInvocationIndex;
+    uvec4 sites[VECTORS];
+    [[unroll]] for (uint i = 0u; i < VECTORS; i++) {
+        sites[i] = read_sites(index * VECTORS * MEMBERS + i * MEMBERS + me);
+    }
+    gathered[me] = 0u;
+    gathered[me + MEMBERS] = 0u;
+    [[unroll]] for (uint i = 0u; i < VECTORS; i++) {
+        halves[(i * MEMBERS + me) / 4u][me % 4u] = half_from(sites[i]);
+    }
+    barrier();
+    uvec4 own = halves[me];
+    uint first = uint(bitCount(word_from(own.x, own.y)));
+    uint second = uint(bitCount(word_from(own.z, own.w)));
+    write_support(index);
+    uint rank = rank_from(index, first + second);
+    put(rank, own.x >> 16 | (own.y >> 16) << bitCount(own.x & 0xffffu));
+    put(rank + first, own.z >> 16 | (own.w >> 16) << bitCount(own.z & 0xffffu));
+    barrier();
+    uint count = starts[BLOCKS];
+    [[unroll]] for (uint i = 0u; i < SUPER_WORDS / MEMBERS; i++) {
+        uint at = i * MEMBERS + me;
+        if (at * 32u < count) {
+            dense[index * SUPER_WORDS + at] = gathered[at];
+        }
     }
     barrier();
 }
 
 // Every invocation of a workgroup makes the same trips, so all of them reach every barrier.
 void main() {
+    fours[gl_LocalInvocationIndex] = four_from(gl_LocalInvocationIndex);
+    barrier();
     for (uint index = gl_WorkGroupID.x; index < many; index += stride) {
         pack_super(index);
     }

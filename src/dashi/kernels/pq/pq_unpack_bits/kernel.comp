@@ -1,38 +1,106 @@
-#include "ranks.glsl"
+// The words of 128 sites for each invocation, four of them: their ranks, and their signs, read from there, go into
+// shared memory, 16 sites to an entry. Then the workgroup goes over the sites side by side, 16 to an invocation; a
+// table turns support and signs of four sites into their bytes.
+#include "planes.glsl"
+
+const uint TILE = 4u * MEMBERS;  // words
+const uint MOST = 256u;          // members
+shared uint fours[256];          // by the signs of four sites, moved together, and their support above: their bytes
+shared uvec4 counted[MOST / 4u];
+shared uvec4 halves[2u * MOST];  // support and signs of 16 sites, four times
+
+uint four_from(uint codes) {
+    uint made = 0u, signs = codes;
+    for (uint site = 0u; site < 4u; site++) {
+        if ((codes & (16u << site)) != 0u) {
+            made |= ((signs & 1u) != 0u ? 0xffu : 1u) << (8u * site);
+            signs >>= 1;
+        }
+    }
+    return made;
+}
+
+// Four words of the support plane; of sites that do not exist, nothing.
+uvec4 support_from(uint word) {
+    uvec4 mask = support[word / 4u];
+    if (words - word <= 4u) {
+        mask &= uvec4(
+            sites_below(word, n), sites_below(word + 1u, n), sites_below(word + 2u, n), sites_below(word + 3u, n)
+        );
+    }
+    return mask;
+}
+
+uint sign_word(uint at) {
+    return at < words ? signs[at] : 0u;
+}
 
 // 32 bits of the sign plane from a rank on.
 uint signs_from(uint rank) {
     uint at = rank >> 5;
     uint apart = rank & 31u;
-    uint bits = at < words ? signs[at] >> apart : 0u;
-    if (apart != 0u && at + 1u < words) {
-        bits |= signs[at + 1u] << (32u - apart);
+    return sign_word(at) >> apart | (sign_word(at + 1u) << 1) << (31u - apart);
+}
+
+// The 32 sites of a word as two entries.
+uvec2 halves_from(uint mask, uint bits) {
+    uint low = mask & 0xffffu;
+    return uvec2(low | bits << 16, mask >> 16 | (bits >> bitCount(low)) << 16);
+}
+
+void read_words(uint tile) {
+    uint me = gl_LocalInvocationIndex;
+    uint word = tile * TILE + 4u * me;
+    uint start = 0u;
+    uvec4 mask = uvec4(0u);
+    if (word < words) {
+        start = supers[word / SUPER_WORDS] + blocks[word / BLOCK_WORDS];
+        mask = support_from(word);
     }
-    return bits;
+    uvec4 own = uvec4(bitCount(mask));
+    counted[me / 4u][me % 4u] = own.x + own.y + own.z + own.w;
+    barrier();
+    uvec4 block = counted[me / 4u];
+    uint place = me % 4u;
+    start += (place > 0u ? block.x : 0u) + (place > 1u ? block.y : 0u) + (place > 2u ? block.z : 0u);
+    uint x = signs_from(start);
+    uint y = signs_from(start + own.x);
+    uint z = signs_from(start + own.x + own.y);
+    uint w = signs_from(start + own.x + own.y + own.z);
+    halves[2u * me] = uvec4(halves_from(mask.x, x), halves_from(mask.y, y));
+    halves[2u * me + 1u] = uvec4(halves_from(mask.z, z), halves_from(mask.w, w));
+    barrier();
 }
 
-// Bytes 0, 1 or 0xff from the two bits at the low end of every byte.
-uint trits_from(uint codes) {
-    codes &= 0x03030303u;
-    return codes + (codes & 0x02020202u) * 126u;
+// The bytes of 16 sites.
+uvec4 sites_from(uint own) {
+    uint bits = own >> 16;
+    uint x = (own << 4 & 0xf0u) | (bits & 0xfu);
+    uint y = (own & 0xf0u) | (bits >> bitCount(own & 0xfu) & 0xfu);
+    uint z = (own >> 4 & 0xf0u) | (bits >> bitCount(own & 0xffu) & 0xfu);
+    uint w = (own >> 8 & 0xf0u) | (bits >> bitCount(own & 0xfffu) & 0xfu);
+    return uvec4(fours[x], fours[y], fours[z], fours[w]);
 }
 
+void write_sites(uint tile) {
+    uint me = gl_LocalInvocationIndex;
+    [[unroll]] for (uint i = 0u; i < 8u; i++) {
+        uint at = i * MEMBERS + me;
+        uint vector = tile * 2u * TILE + at;
+        if (vector <= (n - 1u) / 16u) {
+            result[vector] = sites_from(halves[at / 4u][me % 4u]);
+        }
+    }
+}
+
+// Every invocation of a workgroup makes the same trips, so all of them reach every barrier.
 void main() {
+    for (uint codes = gl_LocalInvocationIndex; codes < 256u; codes += MEMBERS) {
+        fours[codes] = four_from(codes);
+    }
     for (uint tile = gl_WorkGroupID.x; tile * TILE < words; tile += stride) {
-        uint word = tile * TILE + gl_LocalInvocationIndex;
-        uint mask, rank;
-        find_rank(word, mask, rank);
-        uint held = sites_in_order(mask);
-        uint minus = sites_in_order(expand(signs_from(rank), mask, counts_through(mask)));
-        uint x = (held & EVEN) | ((minus << 1) & ~EVEN);
-        uint y = ((held >> 1) & EVEN) | (minus & ~EVEN);
-        if (word < words) {
-            result[2u * word] = uvec4(trits_from(x), trits_from(x >> 4), trits_from(y), trits_from(y >> 4));
-        }
-        if (word < words && word * 32u + 16u < n) {
-            result[2u * word + 1u] =
-                uvec4(trits_from(x >> 2), trits_from(x >> 6), trits_from(y >> 2), trits_from(y >> 6));
-        }
+        read_words(tile);
+        write_sites(tile);
         barrier();
     }
 }

@@ -1,20 +1,13 @@
 """pq_unpack_bits: the ternary field of its planes (dashi.kernels.planes); exactly the one that pq_pack_bits took."""
 
-from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
-from dashi.kernels.planes import (
-    BLOCK,
-    PLANES,
-    SUPER,
-    TILE_WORDS,
-    WORD,
-    pieces,
-    plane_case,
-    plane_cases,
-    ranks,
-    signs_at,
-)
-from dashi.kernels.trits import LENGTHS, LOCAL, SITES, field_of, random_trits, words_to_bits
+from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec, StreamDefaults
+from dashi.kernels.planes import BLOCK, PLANES, SUPER, WORD, pieces, plane_case, plane_cases, ranks, signs_at
+from dashi.kernels.trits import LENGTHS, SITES, field_of, random_trits, words_to_bits
 from dashi.types import Array, Cost
+
+MEMBERS = Spec("MEMBERS", 256)
+EACH = 4
+"""Words of the support plane that an invocation reads at once."""
 
 
 def reference(support: Array, signs: Array, blocks: Array, supers: Array, *, n: int) -> Array:
@@ -27,18 +20,21 @@ def plan(call: Call) -> Plan:
     words = pieces(n, WORD)
     if n == 0:
         return Plan(())
-    groups = min(pieces(words, TILE_WORDS), call.limits.groups)
+    members = call.tuning.get("members", MEMBERS.default)
+    tiles = pieces(words, EACH * members)
+    groups = min(tiles, call.limits.groups)
     push = {"n": n, "words": words, "stride": groups}
     buffers = ("support", "signs", "blocks", "supers", "result")
-    # For every tile four steps of sums and six of the expansion.
-    trips = pieces(words, TILE_WORDS * groups) * 11
-    return Plan((Dispatch("main", buffers, push, (groups, 1, 1), trips),))
+    # The table, four sites to an entry; for every tile eight vectors.
+    trips = 5 * (256 // members) + pieces(tiles, groups) * (1 + 2 * EACH)
+    return Plan((Dispatch("main", buffers, push, (groups, 1, 1), trips, {"MEMBERS": members}),))
 
 
 def cost(call: Call) -> Cost:
     n = int(call.scalars["n"])
-    # Of the sign plane only as many bits must be read as there are supported sites: unknown here, so not counted.
-    return Cost(bytes=n + 4 * (pieces(n, WORD) + pieces(n, BLOCK) + pieces(n, SUPER)), dispatches=int(n > 0))
+    # How many bits of the sign plane must be read the planes alone know: counted as if half the sites had support.
+    read = pieces(n, WORD) + pieces(n, 2 * WORD) + pieces(n, BLOCK) + pieces(n, SUPER)
+    return Cost(bytes=n + 4 * read, dispatches=int(n > 0))
 
 
 KERNEL = Kernel(
@@ -48,9 +44,17 @@ KERNEL = Kernel(
     scalars=(SITES,),
     shaders={
         "main": Shader(
-            (*(Binding(o.name, "u32") for o in PLANES), Binding("result", "u32x4", "write")),
+            (
+                Binding("support", "u32x4"),
+                Binding("signs", "u32"),
+                Binding("blocks", "u32"),
+                Binding("supers", "u32"),
+                Binding("result", "u32x4", "write"),
+            ),
             (Scalar("n", "u32"), Scalar("words", "u32"), Scalar("stride", "u32")),
-            local=(LOCAL, 1, 1),
+            (MEMBERS,),
+            local=("MEMBERS", 1, 1),
+            extensions=("GL_EXT_control_flow_attributes",),
         )
     },
     plan=plan,
@@ -60,4 +64,5 @@ KERNEL = Kernel(
     cases=plane_cases(LENGTHS),
     bench=(plane_case(1 << 26, random_trits),),
     dtypes=("u32",),
+    tunings={"wide": {"members": 256}, "narrow": {"members": 128}},
 )

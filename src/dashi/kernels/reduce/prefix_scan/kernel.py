@@ -4,7 +4,9 @@ Within runs of 64 from +0, plus the carry of the run: the scan, by the same rule
 way up each tile of 64 x 64 is summed; on the way down it is read again and finished, starting with the shortest list.
 """
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
+from dataclasses import replace
+
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader
 from dashi.kernels.patterns import LARGE, VECTOR
 from dashi.kernels.portable import canon, prefix64
 from dashi.kernels.reductions import (
@@ -13,10 +15,14 @@ from dashi.kernels.reductions import (
     SPEC,
     TUNINGS,
     Pass,
+    first_shaders,
     passes,
     prefer,
+    quad_trips,
+    quads_shader,
     spec_of,
     tile_trips,
+    vectors,
 )
 from dashi.types import Array, Cost
 
@@ -31,7 +37,7 @@ def plan(call: Call) -> Plan:
     if call.size("x") == 0:
         return Plan(())
     levels = passes(call.size("x"), call.limits)
-    up = tuple(_dispatch("up", (_list(p), p.target("totals")), p, call) for p in levels if not p.last)
+    up = tuple(_up(p, call) for p in levels if not p.last)
     down = tuple(_down(p, call) for p in reversed(levels))
     # Whole vectors, so that they can be written as such.
     scratch = {f"{name}{p.index}": ("T", p.tiles + -p.tiles % 4) for p in levels[:-1] for name in ("totals", "scanned")}
@@ -43,6 +49,11 @@ def _list(p: Pass) -> str:
     return "x" if p.index == 0 else p.source("totals")
 
 
+def _up(p: Pass, call: Call) -> Dispatch:
+    made = p.first_dispatch("up", (_list(p), p.target("totals")), call)
+    return replace(made, push=_numbers(p, made.push["stride"]))
+
+
 def _down(p: Pass, call: Call) -> Dispatch:
     # A list of one tile has no carries: the two buffers are bound to something, but not read.
     carries = (_list(p), _list(p)) if p.last else (p.target("totals"), p.target("scanned"))
@@ -52,14 +63,20 @@ def _down(p: Pass, call: Call) -> Dispatch:
 
 
 def _dispatch(shader: str, buffers: tuple[str, ...], p: Pass, call: Call) -> Dispatch:
-    numbers = {"n": p.n, "tiles": p.tiles, "stride": p.groups, "first": int(p.index == 0)}
-    lanes = call.tuning["lanes"]
-    vectors = RUN * call.dtype.size // VECTOR
-    # A tile brought through shared memory, the totals of its runs; on the way down also back, and out by elements.
-    trips = tile_trips(call.dtype, lanes) + RUN
-    if shader != "up":
-        trips += 2 * vectors + RUN * vectors // lanes * (2 + VECTOR // call.dtype.size)
-    return Dispatch(shader, buffers, numbers, (p.groups, 1, 1), p.rounds * trips, spec_of(call.tuning))
+    # On top of what a pass up does: back through shared memory or the totals of runs, and out by elements.
+    each = vectors(RUN, call.dtype)
+    if call.tuning["quads"]:
+        trips, spec = quad_trips(call.dtype) + 2 * RUN + each * (1 + VECTOR // call.dtype.size), {}
+        shader = f"{shader}_quads"
+    else:
+        lanes, spec = call.tuning["lanes"], spec_of(call.tuning)
+        trips = tile_trips(call.dtype, lanes) + 3 * RUN
+        trips += 2 * each + RUN * each // lanes * (2 + VECTOR // call.dtype.size)
+    return Dispatch(shader, buffers, _numbers(p, p.groups), (p.groups, 1, 1), p.rounds * trips, spec)
+
+
+def _numbers(p: Pass, stride: Number) -> dict[str, Number]:
+    return {"n": p.n, "tiles": p.tiles, "stride": stride, "first": int(p.index == 0)}
 
 
 def cost(call: Call) -> Cost:
@@ -83,14 +100,18 @@ def shader(*buffers: Binding, file: str = "kernel.comp") -> Shader:
 
 
 CARRIES = (Binding("totals"), Binding("scanned"))
+DOWN = {
+    "main": shader(*CARRIES, Binding("result", "V", "write")),
+    "odd": shader(*CARRIES, Binding("result", "T", "write")),
+}
 KERNEL = Kernel(
     summary="inclusive prefix sums of the flattened array, in its shape",
     inputs=(Operand("x"),),
     outputs=(Operand("result"),),
     shaders={
-        "main": shader(*CARRIES, Binding("result", "V", "write")),
-        "odd": shader(*CARRIES, Binding("result", "T", "write")),
-        "up": shader(Binding("totals", access="write"), file="up.comp"),
+        **DOWN,
+        **{f"{name}_quads": quads_shader(made) for name, made in DOWN.items()},
+        **first_shaders("up", shader(Binding("totals", access="write"), file="up.comp")),
     },
     plan=plan,
     reference=reference,

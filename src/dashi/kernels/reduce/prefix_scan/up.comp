@@ -1,6 +1,7 @@
 // The totals of tiles of 64 x 64: what the tiles after them start from.
 #include "addends.glsl"
 #define ACC T
+#define SPREAD(v, k) subgroupQuadBroadcast(v, k)
 
 ACC none() {
     return T(0);

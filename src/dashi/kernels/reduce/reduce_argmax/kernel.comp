@@ -1,9 +1,3 @@
 #define SIGNED(v) (v)
 #include "best64.glsl"
-
-KEYS bring(uint j) {
-    return OVER(KEYS, signed_key, values_of(x[j]));
-}
-
-#define EV KEYS
-#include "reduce64.glsl"
+#include "stream64.glsl"

@@ -15,5 +15,6 @@ KERNEL = reduction(
     reference=reference,
     flops=1,
     empty=False,
+    ordered=False,
     aliases=("min",),
 )

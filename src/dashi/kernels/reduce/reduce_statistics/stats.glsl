@@ -9,6 +9,9 @@ struct Stats {
 };
 
 #define ACC Stats
+#define SPREAD(v, k)                                                                                       \
+    Stats(SPREAD_KEY(v.least, k), SPREAD_KEY(v.most, k), subgroupQuadBroadcast(v.total, k),                \
+          subgroupQuadBroadcast(v.squares, k))
 
 // Above and below the key of every value.
 ACC none() {

@@ -32,7 +32,7 @@ def plan(call: Call) -> Plan:
     n = call.size("x")
     if n == 0:
         return Plan(())
-    each = call.tuning.get("each", 1)
+    each = call.tuning.get("each", 2)
     items = -(-n // 4)
     tile = LOCAL * each
     groups = min(-(-items // tile), call.limits.groups)
@@ -57,7 +57,7 @@ KERNEL = Kernel(
         "main": Shader(
             (Binding("x", "u32x4"), Binding("result", "u32", "write")),
             (*EACH, Scalar("n", "u32"), TAU),
-            (Spec("EACH", 1),),
+            (Spec("EACH", 2),),
             local=(LOCAL, 1, 1),
             includes=("portable.glsl",),
         )
@@ -70,5 +70,5 @@ KERNEL = Kernel(
         *(Case({"x": (37, 5)}, {"tau": tau}) for tau in TAUS),
     ),
     bench=(Case({"x": (1 << 26,)}, {"tau": 0.5}),),
-    tunings={"one": {"each": 1}, "two": {"each": 2}, "four": {"each": 4}},
+    tunings={"two": {"each": 2}},
 )

@@ -15,7 +15,7 @@ import numpy as np
 
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, StreamDefaults
-from dashi.kernels.pixels import OPAQUE, TUNINGS, per_pixel, shaders
+from dashi.kernels.pixels import OPAQUE, per_pixel, shaders
 from dashi.types import Array, Cost
 
 FACTORS = ("y_all", "v_red", "u_green", "v_green", "u_blue")
@@ -94,6 +94,6 @@ KERNEL = Kernel(
         Scalar("standard", "u32", 709, "601 or 709: the ITU-R recommendation that made the colours"),
     ),
     dtypes=("u32",),
-    tunings=TUNINGS,
+    tunings={"batch4": {"batch": 4}},
     stream=StreamDefaults(io_class="OBSERVER"),
 )  # fmt: skip
