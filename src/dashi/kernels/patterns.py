@@ -46,9 +46,7 @@ VECTOR: Final = 16
 WIDE_TUNINGS: Final = {
     "wide2": {"each": 4, "local": LOCAL, "wide": 2},
     "wide1": {"each": 4, "local": LOCAL, "wide": 1},
-    "wide4": {"each": 4, "local": LOCAL, "wide": 4},
     "each4": {"each": 4, "local": LOCAL, "wide": 0},
-    "each8": {"each": 8, "local": LOCAL, "wide": 0},
 }
 """The same, and vectors of 16 bytes per invocation, if not 0, where an array is a whole number of them."""
 HEAVY: Final = 16

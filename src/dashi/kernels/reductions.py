@@ -42,18 +42,14 @@ LANES: Final = 256
 """Invocations of a workgroup that works by quads, or on a stream."""
 
 TUNINGS: Final = {
-    "quads1": {"quads": 1, "lanes": LANES, "staged": 0},
-    "quads2": {"quads": 2, "lanes": LANES, "staged": 0},
-    "quads4": {"quads": 4, "lanes": LANES, "staged": 0},
+    "quads": {"quads": 1, "lanes": LANES, "staged": 0},
     "lanes256": {"quads": 0, "lanes": 256, "staged": 1},
     "direct": {"quads": 0, "lanes": RUN, "staged": 0},
 }
 """Tiles per round of a workgroup whose quads work through runs; or, if 0, invocations per tile, and whether the tile
 goes through shared memory or each invocation reads its own run."""
 
-STREAM_TUNINGS: Final = {
-    name: {"groups": groups} for name, groups in (("stream2048", 2048), ("stream1024", 1024), ("stream4096", 4096))
-}
+STREAM_TUNINGS: Final = {"stream2048": {"groups": 2048}}
 """Workgroups, and values that they make, of a first pass without order."""
 
 SHAPES: Final[tuple[Shape, ...]] = (
@@ -67,7 +63,7 @@ def prefer(limits: Limits, variant: str) -> str:
     """Where caches do the work of shared memory, staging only costs; small devices cannot hold large workgroups."""
     if limits.software or limits.invocations < LANES:
         return "direct"
-    return "quads1" if "subgroup_quad" in limits.features else "lanes256"
+    return "quads" if "subgroup_quad" in limits.features else "lanes256"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ PIPELINE_OBJECT: Final = 19
 COMPUTE_STAGE: Final = 0x20
 BUFFER_USAGE: Final = 0x1 | 0x2 | 0x20  # transfer source, transfer destination, storage
 DISPATCH_BASE: Final = 0x10
+FULL_SUBGROUPS: Final = 0x2
 _OPTIONAL_EXTENSIONS: Final = (
     "VK_EXT_shader_atomic_float",
     "VK_KHR_cooperative_matrix",
@@ -153,9 +154,12 @@ class RawDevice:
         return data.raw[: size.value]
 
     def create_pipeline(
-        self, code: bytes, buffers: int, push_bytes: int, spec: Sequence[int], cache: int
+        self, code: bytes, buffers: int, push_bytes: int, spec: Sequence[int], cache: int, *, full_subgroups: bool
     ) -> RawPipeline:
-        """A compute pipeline with `buffers` storage buffers in set 0 and u32 specialisation constants."""
+        """A compute pipeline with `buffers` storage buffers in set 0 and u32 specialisation constants.
+
+        `full_subgroups` makes every subgroup whole, for shaders that count on their neighbours.
+        """
         bindings = (s.DescriptorSetLayoutBinding * buffers)(
             *(
                 s.DescriptorSetLayoutBinding(
@@ -172,7 +176,7 @@ class RawDevice:
         try:
             layout = self._pipeline_layout(set_layout, push_bytes)
             made.append(("PipelineLayout", layout))
-            return RawPipeline(self._compute_pipeline(code, layout, spec, cache), layout, set_layout)
+            return RawPipeline(self._compute_pipeline(code, layout, spec, cache, full_subgroups), layout, set_layout)
         except BaseException:
             for kind, handle in reversed(made):
                 self.destroy(kind, handle)
@@ -189,7 +193,7 @@ class RawDevice:
         )
         return self.create("CreatePipelineLayout", info)
 
-    def _compute_pipeline(self, code: bytes, layout: int, spec: Sequence[int], cache: int) -> int:
+    def _compute_pipeline(self, code: bytes, layout: int, spec: Sequence[int], cache: int, full: bool) -> int:
         text = ctypes.create_string_buffer(code, len(code))
         module = self.create(
             "CreateShaderModule", s.ShaderModuleCreateInfo(codeSize=len(code), pCode=ctypes.addressof(text))
@@ -206,6 +210,7 @@ class RawDevice:
         )
         name = ctypes.create_string_buffer(b"main")
         stage = s.PipelineShaderStageCreateInfo(
+            flags=FULL_SUBGROUPS if full else 0,
             stage=COMPUTE_STAGE,
             module=module,
             pName=ctypes.addressof(name),

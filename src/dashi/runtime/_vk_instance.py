@@ -152,7 +152,11 @@ def feature_names(found: dict[str, Any], extensions: frozenset[str], subgroup: A
         "memory_model": v12.vulkanMemoryModel and v12.vulkanMemoryModelDeviceScope,
         "timeline": v12.timelineSemaphore,
         "subgroup": in_compute,
-        "subgroup_quad": in_compute and subgroup.supportedOperations & 0x80,
+        # Quads are worth nothing to us unless subgroups are whole.
+        "subgroup_quad": in_compute
+        and subgroup.supportedOperations & 0x80
+        and v13 is not None
+        and v13.computeFullSubgroups,
         "subgroup_size_control": v13 is not None and v13.subgroupSizeControl,
         "coop_matrix": coop is not None and coop.cooperativeMatrix,
         "coop_matrix2": coop2 is not None

@@ -108,12 +108,16 @@ class Pipelines:
         self._start = read_cache(self._file)
         self._cache = raw.create_pipeline_cache(self._start)
 
-    def get(self, name: str, binary: Binary, buffers: int, push_bytes: int, spec: tuple[int, ...]) -> RawPipeline:
+    def get(
+        self, name: str, binary: Binary, buffers: int, push_bytes: int, spec: tuple[int, ...], *, full_subgroups: bool
+    ) -> RawPipeline:
         """The pipeline for a binary, made at most once; `name` is what profilers and validation layers show."""
         key = (binary.digest, spec)
         with self._lock:
             if key not in self._made:
-                made = self._raw.create_pipeline(binary.words, buffers, push_bytes, spec, self._cache)
+                made = self._raw.create_pipeline(
+                    binary.words, buffers, push_bytes, spec, self._cache, full_subgroups=full_subgroups
+                )
                 self._raw.set_name(PIPELINE_OBJECT, made.pipeline, name)
                 self._made[key] = made
             return self._made[key]

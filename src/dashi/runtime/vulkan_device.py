@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from dashi.errors import InputError, LimitError
-from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Plan, Shader, pack
+from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Plan, Shader, features, pack
 from dashi.kernels.build import Binary, Loader
 from dashi.runtime._vk_device import create_device
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_dispatch
@@ -147,7 +147,8 @@ class VulkanDevice(Device):
         invocations = self._invocations(kernel, shader, spec)
         binary = self._binary(kernel, dispatch.shader, call.dtype.name)
         push = pack(shader.push, dispatch.push, call.dtype)
-        pipeline = self.pipelines.get(kernel.name, binary, len(shader.buffers), len(push), spec)
+        quads = "subgroup_quad" in features(kernel, shader, call.dtype.name)
+        pipeline = self.pipelines.get(kernel.name, binary, len(shader.buffers), len(push), spec, full_subgroups=quads)
         buffers: list[Buffer] = [arrays[name].storage for name in dispatch.buffers]
         held = self.sets.make(pipeline, [b.range for b in buffers])
         access = list(zip(shader.buffers, buffers, strict=True))
