@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.errors import DashiError
 from dashi.runtime.device import Device
-from dashi.runtime.select import open_device
-
-
-@pytest.fixture(params=["cpu", "vulkan:0"], scope="module")
-def device(request: pytest.FixtureRequest) -> Iterator[Device]:
-    try:
-        opened = open_device(request.param)
-    except DashiError as error:
-        pytest.skip(str(error))
-    with opened:
-        yield opened
-
 
 FLOATS = pytest.mark.parametrize("kind", [np.float32, np.float64])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -12,22 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashi import kernels
-from dashi.errors import DashiError, InputError, LimitError, ShapeError
+from dashi.errors import InputError, LimitError, ShapeError
 from dashi.kernels.portable import sum64
 from dashi.kernels.segments import segments
 from dashi.runtime.device import Device
-from dashi.runtime.select import open_device
-
-
-@pytest.fixture(params=["cpu", "vulkan:0"], scope="module")
-def device(request: pytest.FixtureRequest) -> Iterator[Device]:
-    try:
-        opened = open_device(request.param)
-    except DashiError as error:
-        pytest.skip(str(error))
-    with opened:
-        yield opened
-
 
 # Signalling and quiet NaNs with payloads, a negative zero, a subnormal: what arithmetic would change.
 WORDS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from dashi.errors import ClosedError
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission
-from dashi.runtime.device import Program, Step, Waitable
+from dashi.runtime.device import Program, Recording, Step, Waitable
 from dashi.runtime.info import Barriers
 from dashi.runtime.sync import Queue, Ticket
 
@@ -26,15 +26,15 @@ class VulkanProgram(Program):
     device: VulkanDevice
 
     def __init__(
-        self, device: VulkanDevice, steps: Sequence[Step], label: str, barriers: Barriers, queue: Queue, *, timed: bool
+        self, device: VulkanDevice, steps: Sequence[Step], label: str, options: Recording, queue: Queue
     ) -> None:
         super().__init__(device, steps, label)
         self._queue = queue
-        self._timestamps = device.raw.create_query_pool(2) if timed else None
+        self._timestamps = device.raw.create_query_pool(2) if options.timed else None
         self._recorded: list[RawCommands] = []
         self._closed = False
         self._bury = device.graveyard.watch(self, _destroy(device.raw, self._recorded, self._timestamps))
-        self._record(barriers)
+        self._record(options.barriers)
         self._lock = threading.Lock()
         self._submissions = [RawSubmission(device.raw, [c.handle], queue.timeline) for c in self._recorded]
         self._ran_timed = False

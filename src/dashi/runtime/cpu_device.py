@@ -10,8 +10,8 @@ import numpy as np
 
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Step, Waitable
-from dashi.runtime.info import Barriers, DeviceInfo
+from dashi.runtime.device import Device, Program, Recording, Step, Waitable
+from dashi.runtime.info import DeviceInfo
 from dashi.types import Array as HostArray
 
 EVERY_FEATURE = frozenset(
@@ -98,17 +98,7 @@ class CpuDevice(Device):
     def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
         return None
 
-    def program(
-        self,
-        steps: Sequence[Step],
-        *,
-        label: str = "",
-        barriers: Barriers = "auto",
-        timed: bool = False,
-        queue: int = 0,
-    ) -> Program:
-        self.require_open()
-        self.require_steps(steps)
+    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
         return CpuProgram(self, steps, label)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:

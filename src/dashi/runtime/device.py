@@ -48,6 +48,15 @@ class Timing:
     device: int | None
 
 
+@dataclass(frozen=True)
+class Recording:
+    """How steps are recorded: where barriers go, whether runs are timed on the device, and for which queue."""
+
+    barriers: Barriers = "auto"
+    timed: bool = False
+    queue: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
     """A kernel bound to arrays: an operator ready to be recorded, as often as wanted."""
@@ -134,17 +143,8 @@ class Device(ABC):
         """Whatever the backend needs to record the call."""
 
     @abstractmethod
-    def program(
-        self,
-        steps: Sequence[Step],
-        *,
-        label: str = "",
-        barriers: Barriers = "auto",
-        timed: bool = False,
-        queue: int = 0,
-    ) -> Program:
-        """Records steps in order; each sees what those before it wrote. Programs of one queue run in the order of
-        their submission; between queues, `submit(after=...)` says what must come first."""
+    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
+        """Records steps in order."""
 
     @abstractmethod
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
@@ -231,6 +231,22 @@ class Device(ABC):
         remembered = self.tunings.get(kernel, variant) if kernel.tunings else None
         return choose(kernel, variant, self.limits, remembered, asked)
 
+    def program(
+        self,
+        steps: Sequence[Step],
+        *,
+        label: str = "",
+        barriers: Barriers = "auto",
+        timed: bool = False,
+        queue: int = 0,
+    ) -> Program:
+        """Records steps in order; each sees what those before it wrote. Programs of one queue run in the order of
+        their submission; between queues, `submit(after=...)` says what must come first. `timed` programs know how
+        long their last run took on the device's own clock."""
+        self.require_open()
+        self._require_steps(steps)
+        return self._program(steps, label, Recording(barriers, timed, queue))
+
     def bind(
         self,
         kernel: str | Kernel,
@@ -272,7 +288,7 @@ class Device(ABC):
             program.run()
         return step.outputs[0] if len(step.outputs) == 1 else step.outputs
 
-    def require_steps(self, steps: Sequence[Step]) -> None:
+    def _require_steps(self, steps: Sequence[Step]) -> None:
         """Steps can be recorded only where they were bound."""
         for step in set(steps):
             if any(array.device is not self for array in (*step.inputs, *step.outputs)):

@@ -10,8 +10,8 @@ from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
 from dashi.kernels.build import Loader
 from dashi.runtime.array import Array
 from dashi.runtime.cpu_device import EVERY_FEATURE, Done
-from dashi.runtime.device import Device, Program, Step, Waitable
-from dashi.runtime.info import Barriers, DeviceInfo
+from dashi.runtime.device import Device, Program, Recording, Step, Waitable
+from dashi.runtime.info import DeviceInfo
 from dashi.types import Array as HostArray
 
 
@@ -64,17 +64,7 @@ class NullDevice(Device):
             self._loader.load(kernel, dispatch.shader, call.dtype.name)
         return plan
 
-    def program(
-        self,
-        steps: Sequence[Step],
-        *,
-        label: str = "",
-        barriers: Barriers = "auto",
-        timed: bool = False,
-        queue: int = 0,
-    ) -> Program:
-        self.require_open()
-        self.require_steps(steps)
+    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
         return NullProgram(self, steps, label)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:

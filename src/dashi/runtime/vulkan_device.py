@@ -18,8 +18,8 @@ from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, ra
 from dashi.runtime.array import Array
 from dashi.runtime.buffer import Buffer, Graveyard
 from dashi.runtime.commands import VulkanProgram, sort_waits
-from dashi.runtime.device import Device, Program, Step, Waitable
-from dashi.runtime.info import Barriers, DeviceInfo
+from dashi.runtime.device import Device, Program, Recording, Step, Waitable
+from dashi.runtime.info import DeviceInfo
 from dashi.runtime.instance import Instance
 from dashi.runtime.memory import Allocator, MemoryStats
 from dashi.runtime.pipeline import DescriptorSets, Pipelines, PoolSet
@@ -89,24 +89,15 @@ class VulkanDevice(Device):
     def read(self, array: Array) -> HostArray:
         return self._staging.read(array.storage)
 
-    def program(
-        self,
-        steps: Sequence[Step],
-        *,
-        label: str = "",
-        barriers: Barriers = "auto",
-        timed: bool = False,
-        queue: int = 0,
-    ) -> Program:
-        self.require_open()
-        self.require_steps(steps)
+    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
         compute = [q for q in self.queues if self.info.queues[q.family].compute]
+        queue = options.queue
         if not 0 <= queue < len(compute):
             raise InputError(
                 f"there is no compute queue {queue}; this device was opened with {len(compute)}.",
                 f"open it with more: dashi.open({self.info.spec!r}, queues={queue + 1}).",
             )
-        return VulkanProgram(self, steps, label, barriers, compute[queue], timed=timed)
+        return VulkanProgram(self, steps, label, options, compute[queue])
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
         commands = RawCommands(self.raw, self.transfer.family)
