@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -51,4 +52,5 @@ def test_the_peer_of_the_host_bench_is_measured_beside_ours(
     for cost in (hostcost.recording(bare_vulkan), hostcost.resubmission(bare_vulkan)):
         assert cost.ours > 0
         assert cost.bare > 0
-        assert cost.wrappers is None or cost.wrappers > cost.bare
+        # How much slower the peer is belongs in a benchmark; here it only has to have run, if it is installed.
+        assert (cost.wrappers is not None) == (find_spec("vulkan") is not None)
