@@ -7,20 +7,59 @@ once; the second pass reads the signs alone, a tenth of it.
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
+from dashi.kernels.abi import (
+    Binding,
+    Call,
+    Case,
+    Dispatch,
+    Kernel,
+    Limits,
+    Operand,
+    Plan,
+    Scalar,
+    Shader,
+    StreamDefaults,
+)
 from dashi.kernels.planes import BLOCK, SUPER, WORD, encode, pieces
 from dashi.kernels.trits import LENGTHS, in_turn, random_trits, support_of
 from dashi.types import Array, Cost
 
 LOCAL = 256
+TOGETHER = 4
+"""Superblocks that a workgroup of the second pass takes at once."""
+SHARES = 1024
+"""Workgroups of the second pass at most: each adds all the counts before its own, so that more of them read more."""
 TUNINGS = {
-    "one": {"each": 1, "shares": 1024},
-    "two": {"each": 2, "shares": 1024},
-    "shares2048": {"each": 1, "shares": 2048},
+    "staged": {"subgroups": 1, "words": 2, "staged": 1},
+    "direct": {"subgroups": 1, "words": 2, "staged": 0},
+    "direct4": {"subgroups": 1, "words": 4, "staged": 0},
+    "staged4": {"subgroups": 1, "words": 4, "staged": 1},
+    "shared": {"subgroups": 0, "words": 2, "staged": 1},
 }
-"""Superblocks that a workgroup of the first pass takes in turn, with one table; and workgroups of the second pass at
-most: each adds all the counts before its own, so that more of them read more."""
+"""Words of 32 sites that an invocation of the first pass takes; whether the field is read side by side, its bits going
+through shared memory; and how counts are added to those of others: by subgroups, or through shared memory too."""
 MANY = Scalar("many", "u32", doc="superblocks")
+
+
+def packing(words: int, *, subgroups: bool, staged: bool) -> Shader:
+    defined = ["SUBGROUPS"] * subgroups + ["STAGED"] * staged
+    numbers = [f"WORDS {words}", f"COUNTS {'uvec2' if words == 4 else 'uint'}"]
+    return Shader(
+        (
+            Binding("s", "u32x4"),
+            Binding("support", "u32", "write"),
+            Binding("signs", "u32", "write"),
+            Binding("dense", "u32", "write"),
+            Binding("blocks", "u32", "write"),
+            Binding("counts", "u32", "write"),
+        ),
+        (Scalar("n", "u32"), Scalar("words", "u32"), MANY, Scalar("stride", "u32")),
+        local=(SUPER // WORD // words, 1, 1),
+        extensions=("GL_EXT_control_flow_attributes",),
+        features=frozenset({"subgroup"} if subgroups else ()),
+        prelude="".join(f"#define {name}\n" for name in defined + numbers),
+        file="pack.comp",
+    )
 
 
 def reference(s: Array) -> tuple[Array, ...]:
@@ -30,11 +69,10 @@ def reference(s: Array) -> tuple[Array, ...]:
 def plan(call: Call) -> Plan:
     n = call.size("s")
     words, supers = pieces(n, WORD), pieces(n, SUPER)
-    sizes = call.tuning or TUNINGS["one"]
-    share = max(1, pieces(supers, min(sizes["shares"], call.limits.groups)))
+    share = TOGETHER * max(1, pieces(supers, TOGETHER * min(SHARES, call.limits.groups)))
     shares = max(1, pieces(supers, share))
-    # Counts by fours, 16 sums, and for every superblock at most three words.
-    placing = pieces(supers, 4 * LOCAL) + 16 + share * 4
+    # Counts by fours, 16 sums, and for every four superblocks as many loops over two words.
+    placing = pieces(supers, 16 * LOCAL) + 16 + share // TOGETHER * (1 + 2 * TOGETHER * (1 + 2))
     place = Dispatch(
         "signs",
         ("dense", "counts", "supers", "signs", "count"),
@@ -42,15 +80,23 @@ def plan(call: Call) -> Plan:
         (shares, 1, 1),
         placing,
     )
-    scratch = {"dense": ("u32", max(1, supers * (SUPER // WORD))), "counts": ("u32", max(1, supers))}
+    scratch = {
+        "dense": ("u32", max(1, supers * (SUPER // WORD))),
+        "counts": ("u32", TOGETHER * max(1, pieces(supers, TOGETHER))),
+    }
     if n == 0:
         return Plan((place,), scratch)
-    groups = min(pieces(supers, sizes["each"]), call.limits.groups)
-    # The table; for every superblock four vectors twice, eight sums of blocks, and two loops over two words.
-    trips = 4 + pieces(supers, groups) * (1 + 8 + 8 + 4)
+    groups = min(supers, call.limits.groups)
+    # For every superblock: the sums of every subgroup, at most as many as invocations, and loops over four words.
+    trips = pieces(supers, groups) * (1 + LOCAL + 16)
     made = ("s", "support", "signs", "dense", "blocks", "counts")
     numbers = {"n": n, "words": words, "many": supers, "stride": groups}
-    return Plan((Dispatch("pack", made, numbers, (groups, 1, 1), trips), place), scratch)
+    shader = next((name for name, numbers in TUNINGS.items() if numbers == dict(call.tuning)), "shared")
+    return Plan((Dispatch(shader, made, numbers, (groups, 1, 1), trips), place), scratch)
+
+
+def prefer(limits: Limits, _: str) -> str:
+    return "staged" if "subgroup" in limits.features and not limits.software else "shared"
 
 
 def cost(call: Call) -> Cost:
@@ -70,24 +116,14 @@ KERNEL = Kernel(
         Operand("count", "u32", (1,)),
     ),
     shaders={
-        "pack": Shader(
-            (
-                Binding("s", "u32x4"),
-                Binding("support", "u32", "write"),
-                Binding("signs", "u32", "write"),
-                Binding("dense", "u32", "write"),
-                Binding("blocks", "u32", "write"),
-                Binding("counts", "u32", "write"),
-            ),
-            (Scalar("n", "u32"), Scalar("words", "u32"), MANY, Scalar("stride", "u32")),
-            local=(LOCAL, 1, 1),
-            extensions=("GL_EXT_control_flow_attributes",),
-            file="pack.comp",
-        ),
+        **{
+            name: packing(sizes["words"], subgroups=bool(sizes["subgroups"]), staged=bool(sizes["staged"]))
+            for name, sizes in TUNINGS.items()
+        },
         "signs": Shader(
             (
                 Binding("dense", "u32"),
-                Binding("counts", "u32"),
+                Binding("counts", "u32x4"),
                 Binding("supers", "u32", "write"),
                 Binding("signs", "u32", "readwrite"),
                 Binding("count", "u32", "write"),
@@ -109,4 +145,5 @@ KERNEL = Kernel(
     bench=(Case({"s": (1 << 26,)}, fill={"s": random_trits}),),
     dtypes=("u32",),
     tunings=TUNINGS,
+    prefer=prefer,
 )

@@ -1,59 +1,74 @@
 // One superblock of 16384 sites at a time: its words of the support plane, the counts before its blocks, its own
 // count, and the sign bits of its supported sites, close together.
 //
-// The field is read side by side, 16 sites to a vector; a table turns four sites into their support and their signs
-// moved together. Then an invocation takes four vectors in a row, counts, and puts their signs at their rank.
+// An invocation takes the 32 sites of a word, WORDS times; products gather their bits, and the signs move together in
+// pairs, fours, eights and a word, all of one kind at once, without tables or branches. The kernel defines WORDS, two or
+// four, and COUNTS: as many counts, two to a word. With STAGED, the field is read side by side, and bits of 16 sites go to
+// the invocations that take them through shared memory; else every invocation reads its own sites, 32 in a row.
 #include "planes.glsl"
 #include "trits.glsl"
 
-const uint MEMBERS = 256u;
-const uint VECTORS = 4u;       // of every invocation
-const uint BLOCKS = 32u;       // of a superblock, each of eight invocations
-shared uint fours[256];        // by two bits of each of four sites: support in each of four nibbles, signs above
-shared uvec4 halves[MEMBERS];  // support and signs of 16 sites, four times
-shared uvec4 counted[MEMBERS / 4u];
-shared uvec4 totals[BLOCKS / 4u];
-shared uint starts[BLOCKS + 1u];
+const uint MEMBERS = SUPER_WORDS / WORDS;  // each with a word in every WORDS-th part of the superblock
+const uint RUNS = 16u;
+const uint RUN = MEMBERS / RUNS;
 shared uint gathered[SUPER_WORDS];
-
-uint four_from(uint codes) {
-    uint support = 0u, signs = 0u, rank = 0u;
-    for (uint site = 0u; site < 4u; site++) {
-        uint code = codes >> (2u * site);
-        uint held = code & 1u;
-        support |= held << site;
-        signs |= (held & (code >> 1)) << rank;
-        rank += held;
-    }
-    return support * 0x1111u | signs << 16;
-}
+#ifdef STAGED
+shared uvec2 halves[SUPER_WORDS];  // support of 16 sites, their signs above, twice
+#endif
+shared COUNTS counted[MEMBERS];
+shared COUNTS totals[MEMBERS];
 
 // Of sites that do not exist, nothing.
 uvec4 read_sites(uint vector) {
-    uint first = 16u * vector;
+    uint last = (n - 1u) / 16u;
     uvec4 sites = uvec4(0u);
-    if (vector <= (n - 1u) / 16u) {
+    if (vector <= last) {
         sites = s[vector];
     }
-    if (vector == (n - 1u) / 16u) {
-        sites &= below16(first, n);
+    if (vector == last) {
+        sites &= below16(16u * vector, n);
     }
     return sites;
 }
 
-// 16 sites: their support in the lower half, their signs, moved together, in the upper one.
+// The lowest bit of every nibble, or any other: of eight sites they come together, in order, in the highest byte of the
+// product. No two of the other products meet, so nothing carries.
+const uint GATHER = 0x01020408u;
+
+// 16 sites: their support, their signs above.
 uint half_from(uvec4 sites) {
-    // The two low bits of the four bytes come together in the highest byte; no two of the other products meet.
-    uvec4 codes = ((sites & 0x03030303u) * 0x01041040u) >> 24;
-    uvec4 four = uvec4(fours[codes.x], fours[codes.y], fours[codes.z], fours[codes.w]);
-    uint held = (four.x & 0xfu) | (four.y & 0xf0u) | (four.z & 0xf00u) | (four.w & 0xf000u);
-    four &= 0xf0000u;
-    return held | four.x | four.y << bitCount(held & 0xfu) | four.z << bitCount(held & 0xffu) |
-           four.w << bitCount(held & 0xfffu);
+    uvec2 eight = (sites.xz & 0x0f0f0f0fu) | ((sites.yw << 4) & 0xf0f0f0f0u);
+    uvec2 held = (eight & 0x11111111u) * GATHER;
+    uvec2 minus = (eight & 0x22222222u) * (GATHER >> 1);
+    return held.x >> 24 | (held.y >> 16 & 0xff00u) | (minus.x >> 8 & 0xff0000u) | (minus.y & 0xff000000u);
 }
 
-uint word_from(uint low, uint high) {
-    return (low & 0xffffu) | high << 16;
+// 32 sites: their support, and their signs beside it.
+uvec2 bits_from(uint low, uint high) {
+    return uvec2((low & 0xffffu) | high << 16, low >> 16 | (high & 0xffff0000u));
+}
+
+uint down(uint bits, uint mask, int far) {
+    uint moved = bits & mask;
+    return bits ^ moved ^ (moved >> far);
+}
+
+// The signs of the supported sites of a word, moved together; the number of the others.
+uint compress(uvec2 word, out uint others) {
+    uint held = word.x;
+    uint bits = down(word.x & word.y, ~(held << 1) & 0xaaaaaaaau, 1);
+    // The upper half of every four, eight and word goes down by the sites without support in the lower one.
+    uint count = ~held - ((~held >> 1) & 0x55555555u);
+    bits = down(bits, (count & 0x11111111u) * 12u, 1);
+    bits = down(bits, (count & 0x22222222u) * 6u, 2);
+    count = (count & 0x33333333u) + ((count >> 2) & 0x33333333u);
+    bits = down(bits, (count & 0x01010101u) * 0xf0u, 1);
+    bits = down(bits, (count & 0x02020202u) * 0x7cu, 2);
+    bits = down(bits, (count & 0x04040404u) * 0x3cu, 4);
+    count = ((count + (count >> 4)) & 0x0f0f0f0fu) * ONES;
+    others = count >> 24;
+    return (bits & 0xffu) | (bits & 0xff00u) >> (count & 31u) | (bits & 0xff0000u) >> (count >> 8 & 31u) |
+           (bits & 0xff000000u) >> (count >> 16 & 31u);
 }
 
 void put(uint rank, uint bits) {
@@ -67,88 +82,160 @@ void put(uint rank, uint bits) {
     }
 }
 
-// Counts of the invocations to the ranks that they start from: within blocks, then the blocks. All call it together.
-uint rank_from(uint index, uint own) {
-    uint me = gl_LocalInvocationIndex;
-    counted[me / 4u][me % 4u] = own;
+// Counts of every invocation to the sums before it, and to those of all. All invocations call it together.
+COUNTS before_shared(uint me, COUNTS own, out COUNTS every) {
+    counted[me] = own;
     barrier();
-    uint total = 0u;
-    if (me < BLOCKS) {
-        uvec4 a = counted[2u * me], b = counted[2u * me + 1u];
-        uint first = a.x + a.y, third = first + a.z, fourth = third + a.w, sixth = fourth + b.x + b.y;
-        counted[2u * me] = uvec4(0u, a.x, first, third);
-        counted[2u * me + 1u] = uvec4(fourth, fourth + b.x, sixth, sixth + b.z);
-        total = sixth + b.z + b.w;
-        totals[me / 4u][me % 4u] = total;
+    if (me < RUNS) {
+        COUNTS sum = COUNTS(0u);
+        [[unroll]] for (uint i = 0u; i < RUN; i++) {
+            COUNTS next = counted[RUN * me + i];
+            counted[RUN * me + i] = sum;
+            sum += next;
+        }
+        totals[me] = sum;
     }
     barrier();
-    if (me < BLOCKS) {
-        uint before = 0u;
-        [[unroll]] for (uint i = 0u; i < BLOCKS / 4u; i++) {
-            uvec4 four = totals[i];
-            before += (4u * i < me ? four.x : 0u) + (4u * i + 1u < me ? four.y : 0u);
-            before += (4u * i + 2u < me ? four.z : 0u) + (4u * i + 3u < me ? four.w : 0u);
-        }
-        starts[me] = before;
-        if ((index * BLOCKS + me) * BLOCK_WORDS < words) {
-            blocks[index * BLOCKS + me] = before;
-        }
-        if (me == BLOCKS - 1u) {
-            starts[BLOCKS] = before + total;
-            counts[index] = before + total;
-        }
+    COUNTS before = counted[me];
+    every = COUNTS(0u);
+    [[unroll]] for (uint i = 0u; i < RUNS; i++) {
+        COUNTS total = totals[i];
+        before += i < me / RUN ? total : COUNTS(0u);
+        every += total;
     }
-    barrier();
-    return starts[me / 8u] + counted[me / 4u][me % 4u];
+    return before;
 }
 
-void write_support(uint index) {
-    [[unroll]] for (uint i = 0u; i < SUPER_WORDS / MEMBERS; i++) {
-        uint at = i * MEMBERS + gl_LocalInvocationIndex;
-        uvec4 four = halves[at / 2u];
-        uint word = index * SUPER_WORDS + at;
-        if (word < words) {
-            support[word] = (at & 1u) == 0u ? word_from(four.x, four.y) : word_from(four.z, four.w);
-            signs[word] = 0u;
+#ifdef SUBGROUPS
+bool whole_subgroups() {
+    return gl_NumSubgroups * gl_SubgroupSize == MEMBERS;
+}
+
+// Invocations in the order of their subgroups, where those are full.
+uint member() {
+    return whole_subgroups() ? gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID : gl_LocalInvocationIndex;
+}
+
+COUNTS before_me(uint me, COUNTS own, out COUNTS every) {
+    if (!whole_subgroups()) {
+        return before_shared(me, own, every);
+    }
+    COUNTS before = subgroupExclusiveAdd(own);
+    if (gl_SubgroupInvocationID == gl_SubgroupSize - 1u) {
+        totals[gl_SubgroupID] = before + own;
+    }
+    barrier();
+    every = COUNTS(0u);
+    for (uint i = 0u; i < gl_NumSubgroups; i++) {
+        COUNTS total = totals[i];
+        before += i < gl_SubgroupID ? total : COUNTS(0u);
+        every += total;
+    }
+    return before;
+}
+#else
+uint member() {
+    return gl_LocalInvocationIndex;
+}
+
+COUNTS before_me(uint me, COUNTS own, out COUNTS every) {
+    return before_shared(me, own, every);
+}
+#endif
+
+uint count_of(COUNTS both, uint part) {
+#if WORDS == 4
+    uint pair = both[part / 2u];
+#else
+    uint pair = both;
+#endif
+    return part % 2u == 0u ? pair & 0xffffu : pair >> 16;
+}
+
+COUNTS counts_from(uint counts[WORDS]) {
+#if WORDS == 4
+    return uvec2(counts[0] | counts[1] << 16, counts[2] | counts[3] << 16);
+#else
+    return counts[0] | counts[1] << 16;
+#endif
+}
+
+void write_word(uint index, uint at, uint held, uint rank) {
+    uint word = index * SUPER_WORDS + at;
+    if (word < words) {
+        support[word] = held;
+        signs[word] = 0u;
+        if (at % BLOCK_WORDS == 0u) {
+            blocks[word / BLOCK_WORDS] = rank;
         }
     }
 }
 
-void pack_super(uint index) {
-    uint me = gl_LocalInvocationIndex;
-    uvec4 sites[VECTORS];
-    [[unroll]] for (uint i = 0u; i < VECTORS; i++) {
-        sites[i] = read_sites(index * VECTORS * MEMBERS + i * MEMBERS + me);
+// The bits of 16 sites twice, for every word. All invocations call it together.
+void read_words(uint me, uint index, out uvec2 made[WORDS]) {
+    uvec4 sites[2u * WORDS];
+    uint first = index * (2u * SUPER_WORDS);
+#ifdef STAGED
+    [[unroll]] for (uint i = 0u; i < 2u * WORDS; i++) {
+        sites[i] = read_sites(first + i * MEMBERS + me);
     }
-    gathered[me] = 0u;
-    gathered[me + MEMBERS] = 0u;
-    [[unroll]] for (uint i = 0u; i < VECTORS; i++) {
-        halves[(i * MEMBERS + me) / 4u][me % 4u] = half_from(sites[i]);
+    [[unroll]] for (uint i = 0u; i < 2u * WORDS; i++) {
+        halves[(i * MEMBERS + me) / 2u][me % 2u] = half_from(sites[i]);
     }
     barrier();
-    uvec4 own = halves[me];
-    uint first = uint(bitCount(word_from(own.x, own.y)));
-    uint second = uint(bitCount(word_from(own.z, own.w)));
-    write_support(index);
-    uint rank = rank_from(index, first + second);
-    put(rank, own.x >> 16 | (own.y >> 16) << bitCount(own.x & 0xffffu));
-    put(rank + first, own.z >> 16 | (own.w >> 16) << bitCount(own.z & 0xffffu));
+    [[unroll]] for (uint i = 0u; i < WORDS; i++) {
+        made[i] = halves[i * MEMBERS + me];
+    }
+#else
+    [[unroll]] for (uint i = 0u; i < 2u * WORDS; i++) {
+        sites[i] = read_sites(first + 2u * (i / 2u * MEMBERS + me) + i % 2u);
+    }
+    [[unroll]] for (uint i = 0u; i < WORDS; i++) {
+        made[i] = uvec2(half_from(sites[2u * i]), half_from(sites[2u * i + 1u]));
+    }
+#endif
+}
+
+void pack_super(uint me, uint index) {
+    uvec2 read[WORDS];
+    read_words(me, index, read);
+    uint held[WORDS], minus[WORDS], own[WORDS];
+    [[unroll]] for (uint i = 0u; i < WORDS; i++) {
+        gathered[i * MEMBERS + me] = 0u;
+        uvec2 word = bits_from(read[i].x, read[i].y);
+        uint others;
+        held[i] = word.x;
+        minus[i] = compress(word, others);
+        own[i] = 32u - others;
+    }
+    COUNTS every;
+    COUNTS before = before_me(me, counts_from(own), every);
+    uint count = 0u;
+    [[unroll]] for (uint i = 0u; i < WORDS; i++) {
+        uint rank = count + count_of(before, i);
+        put(rank, minus[i]);
+        write_word(index, i * MEMBERS + me, held[i], rank);
+        count += count_of(every, i);
+    }
+    if (me == 0u) {
+        counts[index] = count;
+    }
     barrier();
-    uint count = starts[BLOCKS];
-    [[unroll]] for (uint i = 0u; i < SUPER_WORDS / MEMBERS; i++) {
+    [[unroll]] for (uint i = 0u; i < WORDS; i++) {
         uint at = i * MEMBERS + me;
         if (at * 32u < count) {
             dense[index * SUPER_WORDS + at] = gathered[at];
         }
     }
-    barrier();
 }
 
 // Every invocation of a workgroup makes the same trips, so all of them reach every barrier.
 void main() {
-    fours[gl_LocalInvocationIndex] = four_from(gl_LocalInvocationIndex);
-    barrier();
+    uint me = member();
     for (uint index = gl_WorkGroupID.x; index < many; index += stride) {
-        pack_super(index);
+        pack_super(me, index);
+        if (index + stride < many) {
+            barrier();
+        }
     }
 }

@@ -2,22 +2,22 @@
 // shared memory, 16 sites to an entry. Then the workgroup goes over the sites side by side, 16 to an invocation; a
 // table turns support and signs of four sites into their bytes.
 #include "planes.glsl"
+#include "trits.glsl"
 
-const uint TILE = 4u * MEMBERS;  // words
-const uint MOST = 256u;          // members
-shared uint fours[256];          // by the signs of four sites, moved together, and their support above: their bytes
-shared uvec4 counted[MOST / 4u];
-shared uvec4 halves[2u * MOST];  // support and signs of 16 sites, four times
+const uint MEMBERS = 256u;
+const uint TILE = 4u * MEMBERS;     // words
+shared uint fours[256];             // by the signs of four sites, moved together, and their support above: their bytes
+shared uvec4 counted[MEMBERS / 4u];
+shared uvec4 halves[2u * MEMBERS];  // support and signs of 16 sites, four times
 
 uint four_from(uint codes) {
-    uint made = 0u, signs = codes;
-    for (uint site = 0u; site < 4u; site++) {
-        if ((codes & (16u << site)) != 0u) {
-            made |= ((signs & 1u) != 0u ? 0xffu : 1u) << (8u * site);
-            signs >>= 1;
-        }
-    }
-    return made;
+    uint held = ((codes >> 4) * 0x00204081u) & ONES;  // in every byte one bit
+    uint ranks = held * 0x01010100u;
+    uint minus = codes & 1u;
+    minus |= (codes >> (ranks >> 8 & 3u) & 1u) << 8;
+    minus |= (codes >> (ranks >> 16 & 3u) & 1u) << 16;
+    minus |= (codes >> (ranks >> 24) & 1u) << 24;
+    return trits_of(held, minus & held);
 }
 
 // Four words of the support plane; of sites that do not exist, nothing.
@@ -95,9 +95,7 @@ void write_sites(uint tile) {
 
 // Every invocation of a workgroup makes the same trips, so all of them reach every barrier.
 void main() {
-    for (uint codes = gl_LocalInvocationIndex; codes < 256u; codes += MEMBERS) {
-        fours[codes] = four_from(codes);
-    }
+    fours[gl_LocalInvocationIndex] = four_from(gl_LocalInvocationIndex);
     for (uint tile = gl_WorkGroupID.x; tile * TILE < words; tile += stride) {
         read_words(tile);
         write_sites(tile);

@@ -1,13 +1,15 @@
 """pq_unpack_bits: the ternary field of its planes (dashi.kernels.planes); exactly the one that pq_pack_bits took."""
 
-from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec, StreamDefaults
+from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.kernels.planes import BLOCK, PLANES, SUPER, WORD, pieces, plane_case, plane_cases, ranks, signs_at
 from dashi.kernels.trits import LENGTHS, SITES, field_of, random_trits, words_to_bits
 from dashi.types import Array, Cost
 
-MEMBERS = Spec("MEMBERS", 256)
+MEMBERS = 256
 EACH = 4
 """Words of the support plane that an invocation reads at once."""
+TUNINGS = {"all": {"groups": 65535}, "resident": {"groups": 1024}}
+"""Workgroups at most: more tiles than that are taken in turn, with one table."""
 
 
 def reference(support: Array, signs: Array, blocks: Array, supers: Array, *, n: int) -> Array:
@@ -20,14 +22,13 @@ def plan(call: Call) -> Plan:
     words = pieces(n, WORD)
     if n == 0:
         return Plan(())
-    members = call.tuning.get("members", MEMBERS.default)
-    tiles = pieces(words, EACH * members)
-    groups = min(tiles, call.limits.groups)
+    tiles = pieces(words, EACH * MEMBERS)
+    groups = min(tiles, call.limits.groups, call.tuning.get("groups", tiles))
     push = {"n": n, "words": words, "stride": groups}
     buffers = ("support", "signs", "blocks", "supers", "result")
-    # The table, four sites to an entry; for every tile eight vectors.
-    trips = 5 * (256 // members) + pieces(tiles, groups) * (1 + 2 * EACH)
-    return Plan((Dispatch("main", buffers, push, (groups, 1, 1), trips, {"MEMBERS": members}),))
+    # For every tile eight vectors.
+    trips = pieces(tiles, groups) * (1 + 2 * EACH)
+    return Plan((Dispatch("main", buffers, push, (groups, 1, 1), trips),))
 
 
 def cost(call: Call) -> Cost:
@@ -52,8 +53,7 @@ KERNEL = Kernel(
                 Binding("result", "u32x4", "write"),
             ),
             (Scalar("n", "u32"), Scalar("words", "u32"), Scalar("stride", "u32")),
-            (MEMBERS,),
-            local=("MEMBERS", 1, 1),
+            local=(MEMBERS, 1, 1),
             extensions=("GL_EXT_control_flow_attributes",),
         )
     },
@@ -64,5 +64,5 @@ KERNEL = Kernel(
     cases=plane_cases(LENGTHS),
     bench=(plane_case(1 << 26, random_trits),),
     dtypes=("u32",),
-    tunings={"wide": {"members": 256}, "narrow": {"members": 128}},
+    tunings=TUNINGS,
 )
