@@ -2,9 +2,9 @@
 
 Products are exact in fp32; their sums are rounded as the device likes, so the bits are the device's. m and n are
 multiples of 16, k is any. Where they are whole tiles, nothing is guarded: the tunings say how. `subgroups` are
-cooperative matrices of 16 x 16 x 16, staged through shared memory; `workgroup` ones are as large as a tile, which some
-devices have too, and `tensors` the same, read through tensor layouts. With k a multiple of 8 rows of a are read 16
-bytes at a time.
+cooperative matrices of 16 x 16 x 16, staged through shared memory, and `early` the same, loaded while those before them
+are multiplied; `tensors` are as large as a tile, which some devices have too, and are read through tensor layouts. With
+k a multiple of 8 rows of a are read 16 bytes at a time.
 """
 
 from collections.abc import Mapping
@@ -21,24 +21,36 @@ SIDE: Final = 16
 HALVES: Final = 8
 LANES: Final = 32
 """Invocations for each patch: one subgroup, if subgroups are that wide."""
-WORKGROUP_LOCAL: Final = 256
 TURNS: Final = 4
 """Subgroups of 128 invocations, the widest, have four patches each."""
 NUMBERS: Final = ("m", "n", "k", "across", "down", "first_tile", "tiles", "stride")
 SHARED_BYTES: Final = 49152
-GUARDED: Final = {"rows": 128, "columns": 128, "depth": 32, "down": 2, "across": 4, "slots": 1}
-"""The tiles of sizes that are not whole: rows, columns, how much of k at a time, patches one below another and side by
-side, and buffers."""
+
+
+def _subgroups(rows: int, columns: int, depth: int, down: int, across: int, slots: int, early: int) -> dict[str, int]:
+    """Tiles: rows, columns, how much of k at a time, patches one below another and side by side, buffers, and whether
+    fragments are loaded ahead."""
+    tile = {"rows": rows, "columns": columns, "depth": depth}
+    return {**tile, "down": down, "across": across, "slots": slots, "early": early}
+
+
+def _tensors(rows: int, columns: int, depth: int, local: int) -> dict[str, int]:
+    """Without buffers the driver stages by itself."""
+    return {"rows": rows, "columns": columns, "depth": depth, "local": local, "slots": 0}
+
+
+GUARDED: Final = _subgroups(128, 128, 32, 2, 4, 1, 0)
+"""For sizes that are not whole tiles."""
 TUNINGS: Final[dict[str, dict[str, int]]] = {
-    "subgroups_128x256x16": {"rows": 128, "columns": 256, "depth": 16, "down": 2, "across": 4, "slots": 2},
-    "subgroups_128x256x32": {"rows": 128, "columns": 256, "depth": 32, "down": 2, "across": 4, "slots": 1},
-    "subgroups_128x128x32": {"rows": 128, "columns": 128, "depth": 32, "down": 2, "across": 2, "slots": 2},
-    "subgroups_128x128x32_8": {"rows": 128, "columns": 128, "depth": 32, "down": 2, "across": 4, "slots": 2},
-    "workgroup_128x256x64": {"rows": 128, "columns": 256, "depth": 64, "slots": 0, "tensors": 0},
-    "tensors_128x256x64": {"rows": 128, "columns": 256, "depth": 64, "slots": 0, "tensors": 1},
-    "tensors_128x256x32": {"rows": 128, "columns": 256, "depth": 32, "slots": 0, "tensors": 1},
+    "early_128x256x32": _subgroups(128, 256, 32, 2, 4, 1, 1),
+    "early_128x256x16": _subgroups(128, 256, 16, 2, 4, 2, 1),
+    "early_128x128x32": _subgroups(128, 128, 32, 2, 2, 2, 1),
+    "subgroups_128x128x32": _subgroups(128, 128, 32, 2, 2, 1, 0),
+    "subgroups_128x256x32": _subgroups(128, 256, 32, 2, 4, 1, 0),
+    "tensors_128x256x64": _tensors(128, 256, 64, 256),
+    "tensors_256x128x64": _tensors(256, 128, 64, 256),
+    "tensors_128x128x64": _tensors(128, 128, 64, 128),
 }
-"""The same for whole tiles; without buffers the driver stages by itself."""
 FEATURES: Final = frozenset({"coop_matrix", "fp16", "memory_model", "subgroup"})
 
 
@@ -48,11 +60,10 @@ def _shader(sizes: Mapping[str, int], left: str = "V", full: int = 1) -> Shader:
     if sizes["slots"]:
         file, local, needed = "subgroups.comp", LANES * sizes["down"] * sizes["across"], FEATURES
         tile += f"#define PM {sizes['down']}\n#define PN {sizes['across']}\n"
-        tile += f"#define SLOTS {sizes['slots']}\n#define FULL {full}\n"
+        tile += f"#define SLOTS {sizes['slots']}\n#define FULL {full}\n#define EARLY {sizes['early']}\n"
     else:
-        file, local, needed = "workgroup.comp", WORKGROUP_LOCAL, FEATURES | {"coop_matrix2"}
-        left, right = ("T", "T") if sizes["tensors"] else (left, right)
-        tile += f"#define TENSORS {sizes['tensors']}\n"
+        file, local, needed = "workgroup.comp", sizes["local"], FEATURES | {"coop_matrix2"}
+        left, right = "T", "T"
     return Shader(
         (Binding("a", left), Binding("b", right), Binding("result", "f32", "write")),
         tuple(Scalar(name, "u32") for name in NUMBERS),
@@ -94,7 +105,7 @@ def _choose(call: Call) -> tuple[str, Mapping[str, int]]:
     """The shader, and the sizes of its tiles."""
     sizes = dict(call.tuning or next(iter(TUNINGS.values())))
     m, n, k = (call.dims[name] for name in ("m", "n", "k"))
-    whole = k > 0 and not (m % sizes["rows"] or n % sizes["columns"] or k % sizes["depth"])
+    whole = k > 0 and not (m % sizes["rows"] or n % sizes["columns"] or k % (sizes["depth"] * max(sizes["slots"], 1)))
     if whole and _shared(sizes) <= call.limits.shared_bytes:
         return next(name for name, numbers in TUNINGS.items() if numbers == sizes), sizes
     return "any" if k % HALVES else "guarded", GUARDED
@@ -109,8 +120,8 @@ def _trips(k: int, sizes: Mapping[str, int]) -> int:
     patches = sizes["down"] * sizes["across"]
     high, wide = rows // sizes["down"] // SIDE, columns // sizes["across"] // SIDE
     brought = (rows + columns) * depth // HALVES // (LANES * patches)
-    per_step = 1 + 2 * brought + depth // SIDE * (1 + high + wide * (1 + high))
-    turn = 3 + 2 * high * (1 + wide) + 2 * brought + steps * per_step
+    per_step = 1 + 2 * brought + depth // SIDE * (3 + high + wide * (2 + high))
+    turn = 3 + 2 * high * (1 + wide) + 8 * brought + high + wide + steps * per_step
     return 1 + TURNS * (1 + turn)
 
 
@@ -133,7 +144,7 @@ def cost(call: Call) -> Cost:
 
 SIZES: Final = (
     (16, 16, 16), (16, 0, 16), (0, 16, 16), (128, 128, 128), (144, 40, 272), (256, 77, 128), (16, 1000, 32),
-    (272, 513, 144), (32, 1, 48), (256, 192, 512), (1280, 64, 256), (128, 64, 256),
+    (272, 513, 144), (32, 1, 48), (256, 192, 512), (1280, 64, 256), (128, 64, 256), (256, 32, 256),
 )  # fmt: skip
 """(m, k, n)"""
 

@@ -1,8 +1,10 @@
 // result (m, n) = a (m, k) b (k, n): halves multiplied by the device's matrix units, summed in fp32. Define before:
 //     BM, BN, BK   a workgroup makes BM x BN results, over BK of k at a time
 //     PM, PN       its subgroups make PM x PN patches of BM / PM rows by BN / PN columns; 32 invocations for each
-//     SLOTS        2: one buffer is filled while the other is multiplied. 1: they take turns in one
-//     FULL         1: m, n and k are multiples of BM, BN and BK, and nothing is guarded
+//     SLOTS        1: one buffer is filled and multiplied in turns. 2: one is filled while the other is multiplied
+//     FULL         1: m, n and k are multiples of BM, BN and SLOTS BK, and nothing is guarded
+//     EARLY        1: fragments are loaded while those before them are multiplied; needs FULL, and BK to be 32 with one
+//                  buffer, 16 or 32 with two, which need EARLY
 // b, and a unless it is read by halves, come in vectors of 8 halves. m and n are multiples of 16. Past the end of k
 // both are zero.
 #pragma use_vulkan_memory_model
@@ -54,30 +56,31 @@ uvec4 a_at(uint row, uint depth) {
 #endif
 
 #if FULL
+// An invocation reads and writes columns of vectors, some rows apart: only its first place is worked out.
 Brought fetch(uint row, uint column, uint depth) {
     uint me = gl_LocalInvocationIndex;
     uint from = min(depth, k - BK);  // after the last come the last again, which nobody multiplies
+    uint a_from = (row + me / A_WIDE) * (k / HALVES) + me % A_WIDE + from / HALVES;
+    uint b_from = me / B_WIDE * (n / HALVES) + column / HALVES + me % B_WIDE + from * (n / HALVES);
     Brought v;
     [[unroll]] for (uint q = 0u; q < A_BROUGHT; q++) {
-        uint i = q * LOCAL + me;
-        v.left[q] = a[(row + i / A_WIDE) * (k / HALVES) + from / HALVES + i % A_WIDE];
+        v.left[q] = a[a_from + q * (LOCAL / A_WIDE) * (k / HALVES)];
     }
     [[unroll]] for (uint q = 0u; q < B_BROUGHT; q++) {
-        uint i = q * LOCAL + me;
-        v.right[q] = b[(from + i / B_WIDE) * (n / HALVES) + column / HALVES + i % B_WIDE];
+        v.right[q] = b[b_from + q * (LOCAL / B_WIDE) * (n / HALVES)];
     }
     return v;
 }
 
 void put(Brought v, uint depth, uint slot) {
     uint me = gl_LocalInvocationIndex;
+    uint a_to = me / A_WIDE * A_PITCH + me % A_WIDE;
+    uint b_to = me / B_WIDE * B_PITCH + me % B_WIDE;
     [[unroll]] for (uint q = 0u; q < A_BROUGHT; q++) {
-        uint i = q * LOCAL + me;
-        left[slot * A_SLOT + i / A_WIDE * A_PITCH + i % A_WIDE] = v.left[q];
+        left[a_to + (slot * A_SLOT + q * (LOCAL / A_WIDE) * A_PITCH)] = v.left[q];
     }
     [[unroll]] for (uint q = 0u; q < B_BROUGHT; q++) {
-        uint i = q * LOCAL + me;
-        right[slot * B_SLOT + i / B_WIDE * B_PITCH + i % B_WIDE] = v.right[q];
+        right[b_to + (slot * B_SLOT + q * (LOCAL / B_WIDE) * B_PITCH)] = v.right[q];
     }
 }
 #else
@@ -113,55 +116,133 @@ void put(Brought v, uint depth, uint slot) {
 }
 #endif
 
+#define LEFT coopmat<float16_t, gl_ScopeSubgroup, SIDE, SIDE, gl_MatrixUseA>
+#define RIGHT coopmat<float16_t, gl_ScopeSubgroup, SIDE, SIDE, gl_MatrixUseB>
+#define SUM coopmat<float, gl_ScopeSubgroup, SIDE, SIDE, gl_MatrixUseAccumulator>
+
+// Not functions: matrices that are handed over might be copied.
+#define LOAD_LEFT(p, slot, d) \
+    [[unroll]] for (uint i = 0u; i < FM; i++) { \
+        uint at = r * A_PITCH + ((slot) * A_SLOT + i * SIDE * A_PITCH + (d) / HALVES); \
+        coopMatLoad(p[i], left, at, A_PITCH, gl_CooperativeMatrixLayoutRowMajor); \
+    }
+#define LOAD_RIGHT(q, j, slot, d) \
+    uint at = c / HALVES + ((slot) * B_SLOT + (d) * B_PITCH + (j) * SIDE / HALVES); \
+    coopMatLoad(q, right, at, B_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+#define LOAD(p, q, slot, d) \
+    LOAD_LEFT(p, slot, d) \
+    [[unroll]] for (uint j = 0u; j < FN; j++) { \
+        LOAD_RIGHT(q[j], j, slot, d) \
+    }
+#define MULTIPLY(p, q, begin, end) \
+    [[unroll]] for (uint j = begin; j < end; j++) { \
+        [[unroll]] for (uint i = 0u; i < FM; i++) { \
+            sums[i][j] = coopMatMulAdd(p[i], q[j], sums[i][j]); \
+        } \
+    }
+
 // A subgroup makes one patch. All subgroups of the workgroup call it together; those with a number too many make some
 // patch again and write nothing.
 void multiply_tile(uint row, uint column, uint piece) {
     uint r = piece % PATCHES / PN * FM * SIDE;
     uint c = piece % PN * FN * SIDE;
-    coopmat<float, gl_ScopeSubgroup, SIDE, SIDE, gl_MatrixUseAccumulator> sums[FM][FN];
+    SUM sums[FM][FN];
     [[unroll]] for (uint i = 0u; i < FM; i++) {
         [[unroll]] for (uint j = 0u; j < FN; j++) {
-            sums[i][j] = coopmat<float, gl_ScopeSubgroup, SIDE, SIDE, gl_MatrixUseAccumulator>(0.0);
+            sums[i][j] = SUM(0.0);
         }
     }
+#if SLOTS == 2
+    LEFT p_even[FM];
+    LEFT p_odd[FM];
+    RIGHT q_even[FN];
+    RIGHT q_odd[FN];
+    Brought ahead = fetch(row, column, 0u);
+    put(ahead, 0u, 0u);
+    ahead = fetch(row, column, BK);
+    put(ahead, 0u, 1u);
+    ahead = fetch(row, column, 2u * BK);
+#if BK == 16
+    Brought later = fetch(row, column, 3u * BK);
+#endif
+    barrier();
+    LOAD(p_even, q_even, 0u, 0u)
+    [[dont_unroll]] for (uint depth = 0u; depth < k; depth += 2u * BK) {
+        // After a barrier one buffer has been loaded wholly, and may be filled, and the other filled, and may be loaded.
+#if BK == 16
+        barrier();
+        LOAD(p_odd, q_odd, 1u, 0u)
+        put(ahead, 0u, 0u);
+        ahead = fetch(row, column, depth + 4u * BK);
+        MULTIPLY(p_even, q_even, 0u, FN)
+        barrier();
+        LOAD(p_even, q_even, 0u, 0u)
+        put(later, 0u, 1u);
+        later = fetch(row, column, depth + 5u * BK);
+        MULTIPLY(p_odd, q_odd, 0u, FN)
+#else
+        LOAD(p_odd, q_odd, 0u, SIDE)
+        MULTIPLY(p_even, q_even, 0u, FN)
+        barrier();
+        LOAD(p_even, q_even, 1u, 0u)
+        put(ahead, 0u, 0u);
+        ahead = fetch(row, column, depth + 3u * BK);
+        MULTIPLY(p_odd, q_odd, 0u, FN)
+        LOAD(p_odd, q_odd, 1u, SIDE)
+        MULTIPLY(p_even, q_even, 0u, FN)
+        barrier();
+        LOAD(p_even, q_even, 0u, 0u)
+        put(ahead, 0u, 1u);
+        ahead = fetch(row, column, depth + 4u * BK);
+        MULTIPLY(p_odd, q_odd, 0u, FN)
+#endif
+    }
+    barrier();
+#elif EARLY
+    LEFT p_even[FM];
+    LEFT p_odd[FM];
+    RIGHT q_even[FN];
+    RIGHT q_odd[FN];
+    Brought ahead = fetch(row, column, 0u);
+    put(ahead, 0u, 0u);
+    ahead = fetch(row, column, BK);
+    barrier();
+    LOAD(p_even, q_even, 0u, 0u)
+    [[dont_unroll]] for (uint depth = 0u; depth < k; depth += BK) {
+        LOAD(p_odd, q_odd, 0u, SIDE)
+        MULTIPLY(p_even, q_even, 0u, FN)
+        barrier();  // the buffer has been loaded wholly, and may be filled
+        put(ahead, 0u, 0u);
+        ahead = fetch(row, column, depth + 2u * BK);
+        MULTIPLY(p_odd, q_odd, 0u, FN / 2u)
+        barrier();
+        LOAD(p_even, q_even, 0u, 0u)
+        MULTIPLY(p_odd, q_odd, FN / 2u, FN)
+    }
+    barrier();
+#else
     Brought ahead;
     if (k > 0u) {
         ahead = fetch(row, column, 0u);
     }
-    uint slot = 0u;
-#if SLOTS == 2
-    if (k > 0u) {
-        put(ahead, 0u, 0u);
-    }
-    barrier();
-#endif
-    for (uint depth = 0u; depth < k; depth += BK) {
-#if SLOTS == 1
+    [[dont_unroll]] for (uint depth = 0u; depth < k; depth += BK) {
         put(ahead, depth, 0u);
         barrier();
-#endif
         ahead = fetch(row, column, depth + BK);  // on its way while the products are made
         [[unroll]] for (uint d = 0u; d < BK; d += SIDE) {
-            coopmat<float16_t, gl_ScopeSubgroup, SIDE, SIDE, gl_MatrixUseA> p[FM];
-            [[unroll]] for (uint i = 0u; i < FM; i++) {
-                uint at = slot * A_SLOT + (r + i * SIDE) * A_PITCH + d / HALVES;
-                coopMatLoad(p[i], left, at, A_PITCH, gl_CooperativeMatrixLayoutRowMajor);
-            }
+            LEFT p[FM];
+            LOAD_LEFT(p, 0u, d)
             [[unroll]] for (uint j = 0u; j < FN; j++) {
-                coopmat<float16_t, gl_ScopeSubgroup, SIDE, SIDE, gl_MatrixUseB> q;
-                uint at = slot * B_SLOT + d * B_PITCH + (c + j * SIDE) / HALVES;
-                coopMatLoad(q, right, at, B_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+                RIGHT q;
+                LOAD_RIGHT(q, j, 0u, d)
                 [[unroll]] for (uint i = 0u; i < FM; i++) {
                     sums[i][j] = coopMatMulAdd(p[i], q, sums[i][j]);
                 }
             }
         }
-#if SLOTS == 2
-        slot ^= 1u;
-        put(ahead, depth + BK, slot);
-#endif
         barrier();
     }
+#endif
     [[unroll]] for (uint i = 0u; i < FM; i++) {
         [[unroll]] for (uint j = 0u; j < FN; j++) {
             uint y = row + r + i * SIDE;

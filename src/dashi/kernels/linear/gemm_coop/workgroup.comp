@@ -2,7 +2,7 @@
 // a whole workgroup holds together: the driver divides them among its subgroups and stages them as it likes. Defined
 // before:
 //     BM, BN, BK   a workgroup makes BM x BN results, over BK of k at a time; m, n and k are multiples of them
-//     TENSORS      1: a and b come as halves and are read through tensor layouts. 0: they come in vectors of 8 halves
+// a and b are read through tensor layouts.
 #pragma use_vulkan_memory_model
 
 const uint HALVES = 8u;  // of a uvec4
@@ -12,7 +12,6 @@ const uint GROUP = 8u;  // rows of tiles that are worked on together, so that th
 #define RIGHT coopmat<float16_t, gl_ScopeWorkgroup, BK, BN, gl_MatrixUseB>
 #define SUMS coopmat<float, gl_ScopeWorkgroup, BM, BN, gl_MatrixUseAccumulator>
 
-#if TENSORS
 // Of two dimensions; what lies outside is undefined, and never read.
 #define ADDRESSED extensions = ["SPV_NV_tensor_addressing"], capabilities = [5439]
 #define LOADED \
@@ -26,11 +25,9 @@ spirv_instruction(ADDRESSED, id = 5373) LAYOUT layout_sized(LAYOUT whole, uint r
 spirv_instruction(ADDRESSED, id = 5375) LAYOUT slice(LAYOUT whole, uint row, uint rows, uint column, uint columns);
 spirv_instruction(LOADED) LEFT load_left(HALF start, LEFT old, LAYOUT part, FLAGS);
 spirv_instruction(LOADED) RIGHT load_right(HALF start, RIGHT old, LAYOUT part, FLAGS);
-#endif
 
 void multiply_tile(uint row, uint column) {
     SUMS sums = SUMS(0.0);
-#if TENSORS
     // Rows are whole vectors of 16 bytes; said so, the driver may load such.
     uint deep = k & ~(HALVES - 1u);
     uint wide = n & ~(HALVES - 1u);
@@ -38,21 +35,13 @@ void multiply_tile(uint row, uint column) {
     whole_left = layout_sized(whole_left, m, deep);
     LAYOUT whole_right = layout_new();
     whole_right = layout_sized(whole_right, deep, wide);
-#endif
-    for (uint depth = 0u; depth < k; depth += BK) {
-#if TENSORS
+    [[dont_unroll]] for (uint depth = 0u; depth < k; depth += BK) {
         LEFT p = LEFT(float16_t(0));
         RIGHT q = RIGHT(float16_t(0));
         LAYOUT part_left = slice(whole_left, row, uint(BM), depth, uint(BK));
         LAYOUT part_right = slice(whole_right, depth, uint(BK), column, uint(BN));
         p = load_left(a[0], p, part_left, 0u, 0u);
         q = load_right(b[0], q, part_right, 0u, 0u);
-#else
-        LEFT p;
-        RIGHT q;
-        coopMatLoad(p, a, (row * k + depth) / HALVES, k / HALVES, gl_CooperativeMatrixLayoutRowMajor);
-        coopMatLoad(q, b, (depth * n + column) / HALVES, n / HALVES, gl_CooperativeMatrixLayoutRowMajor);
-#endif
         sums = coopMatMulAdd(p, q, sums);
     }
     coopMatStore(sums, result, row * n + column, n, gl_CooperativeMatrixLayoutRowMajor);
