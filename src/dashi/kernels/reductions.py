@@ -49,6 +49,8 @@ TUNINGS: Final = {
 """Tiles per round of a workgroup whose quads work through runs; or, if 0, invocations per tile, and whether the tile
 goes through shared memory or each invocation reads its own run."""
 
+LANES_TUNINGS: Final = {name: numbers for name, numbers in TUNINGS.items() if not numbers["quads"]}
+
 STREAM_TUNINGS: Final = {"stream2048": {"groups": 2048}}
 """Workgroups, and values that they make, of a first pass without order."""
 
@@ -61,9 +63,13 @@ SHAPES: Final[tuple[Shape, ...]] = (
 
 def prefer(limits: Limits, variant: str) -> str:
     """Where caches do the work of shared memory, staging only costs; small devices cannot hold large workgroups."""
-    if limits.software or limits.invocations < LANES:
-        return "direct"
-    return "quads" if "subgroup_quad" in limits.features else "lanes256"
+    lanes = prefer_lanes(limits, variant)
+    return "quads" if lanes != "direct" and "subgroup_quad" in limits.features else lanes
+
+
+def prefer_lanes(limits: Limits, variant: str) -> str:
+    """The same for kernels without quads."""
+    return "direct" if limits.software or limits.invocations < LANES else "lanes256"
 
 
 @dataclass(frozen=True)
@@ -264,7 +270,11 @@ def reduction(
         return Cost(flops * call.size(inputs[0]), moved, len(steps))
 
     made = Binding("result", access="write")
-    firsts = first_shaders("main", first_shader(made, inputs=inputs)) if ordered else {"main": stream_shader(made)}
+    # Values of several numbers do not go round in quads: SwiftShader's compiler never came to an end of such a shader.
+    quads = ordered and parts == 1
+    first = first_shader(made, inputs=inputs) if ordered else stream_shader(made)
+    firsts = first_shaders("main", first) if quads else {"main": first}
+    tunings = TUNINGS if quads else LANES_TUNINGS if ordered else STREAM_TUNINGS
     shapes = tuple(shape for shape in SHAPES if empty or 0 not in shape)
     return Kernel(
         summary=summary,
@@ -276,8 +286,8 @@ def reduction(
         cost=cost,
         cases=tuple(Case(dict.fromkeys(inputs, shape)) for shape in shapes),
         bench=tuple(Case(dict.fromkeys(inputs, shape)) for shape in LARGE),
-        tunings=TUNINGS if ordered else STREAM_TUNINGS,
-        prefer=prefer if ordered else None,
+        tunings=tunings,
+        prefer=(prefer if quads else prefer_lanes) if ordered else None,
         aliases=aliases,
         version=version,
         stream=stream,

@@ -205,8 +205,11 @@ class _Judge:
 
 
 def _ends(values: Array) -> Array:
-    flat = values.reshape(-1)
-    return np.concatenate([flat[:_SLICE], flat[-_SLICE:]])
+    """The first and the last elements; a last axis of pairs, as complex numbers have, stays whole."""
+    rows = values.reshape(-1, values.shape[-1] if values.ndim > 1 else 1)
+    count = max(1, _SLICE // rows.shape[-1])
+    ends = np.concatenate([rows[:count], rows[-count:]])
+    return ends if values.ndim > 1 else ends.reshape(-1)
 
 
 def _beside(peer: TorchPeer, workload: Workload, host: Sequence[Array], sets: int, ours: Array) -> Peer | None:

@@ -5,7 +5,7 @@
 // and has the push constants n, tiles and stride (u32), and a workgroup of 64 x 1 x 1.
 
 const uint RUN = 64u;
-const uint BATCH = 16u;
+const uint BATCH = 8u;
 
 shared ACC run_values[RUN];
 

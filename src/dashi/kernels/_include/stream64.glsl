@@ -8,7 +8,9 @@
 // and has the buffer x and the push constants n and stride (u32), the number of workgroups. Each has an element.
 
 const uint LANES = 256u;
-const uint AHEAD = 8u;  // loads that do not wait for each other
+#ifndef AHEAD
+#define AHEAD 8u  // loads that do not wait for each other
+#endif
 
 shared ACC lane_values[LANES];
 

@@ -43,13 +43,8 @@ GUARDED: Final = _subgroups(128, 128, 32, 2, 4, 1, 0)
 """For sizes that are not whole tiles."""
 TUNINGS: Final[dict[str, dict[str, int]]] = {
     "early_128x256x32": _subgroups(128, 256, 32, 2, 4, 1, 1),
-    "early_128x256x16": _subgroups(128, 256, 16, 2, 4, 2, 1),
-    "early_128x128x32": _subgroups(128, 128, 32, 2, 2, 2, 1),
     "subgroups_128x128x32": _subgroups(128, 128, 32, 2, 2, 1, 0),
-    "subgroups_128x256x32": _subgroups(128, 256, 32, 2, 4, 1, 0),
     "tensors_128x256x64": _tensors(128, 256, 64, 256),
-    "tensors_256x128x64": _tensors(256, 128, 64, 256),
-    "tensors_128x128x64": _tensors(128, 128, 64, 128),
 }
 FEATURES: Final = frozenset({"coop_matrix", "fp16", "memory_model", "subgroup"})
 

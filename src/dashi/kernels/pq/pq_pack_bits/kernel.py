@@ -30,10 +30,7 @@ TOGETHER = 4
 SHARES = 1024
 """Workgroups of the second pass at most: each adds all the counts before its own, so that more of them read more."""
 TUNINGS = {
-    "staged": {"subgroups": 1, "words": 2, "staged": 1},
     "direct": {"subgroups": 1, "words": 2, "staged": 0},
-    "direct4": {"subgroups": 1, "words": 4, "staged": 0},
-    "staged4": {"subgroups": 1, "words": 4, "staged": 1},
     "shared": {"subgroups": 0, "words": 2, "staged": 1},
 }
 """Words of 32 sites that an invocation of the first pass takes; whether the field is read side by side, its bits going
@@ -96,7 +93,7 @@ def plan(call: Call) -> Plan:
 
 
 def prefer(limits: Limits, _: str) -> str:
-    return "staged" if "subgroup" in limits.features and not limits.software else "shared"
+    return "direct" if "subgroup" in limits.features and not limits.software else "shared"
 
 
 def cost(call: Call) -> Cost:

@@ -8,7 +8,7 @@ from dashi.types import Array, Cost
 MEMBERS = 256
 EACH = 4
 """Words of the support plane that an invocation reads at once."""
-TUNINGS = {"all": {"groups": 65535}, "resident": {"groups": 1024}}
+TUNINGS = {"resident": {"groups": 1024}}
 """Workgroups at most: more tiles than that are taken in turn, with one table."""
 
 
