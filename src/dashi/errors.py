@@ -4,7 +4,10 @@ DashiError
 ├── InputError            what the caller passed does not fit
 │   ├── DTypeError        an array or scalar of the wrong type
 │   ├── ShapeError        an array of the wrong shape or size
-│   └── AlignmentError    an offset or size that breaks an alignment rule
+│   ├── AlignmentError    an offset or size that breaks an alignment rule
+│   ├── FileError         a file that cannot be read, is not what it claims to be, or cannot be written
+│   └── CertificateError  a certificate that was edited, or that this version cannot repeat
+├── NonFiniteError        a state that is no longer finite stopped a rollout
 ├── KernelError           a kernel folder, its ABI or its binary is at fault
 │   ├── KernelNotFoundError
 │   ├── AbiError          the declaration contradicts itself, the shader or the rules
@@ -27,6 +30,8 @@ DashiError
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class DashiError(Exception):
@@ -55,6 +60,22 @@ class ShapeError(InputError):
 
 class AlignmentError(InputError):
     """An offset or size that breaks an alignment rule."""
+
+
+class FileError(InputError):
+    """A file that cannot be read, is not what it claims to be, or cannot be written."""
+
+
+class CertificateError(InputError):
+    """A certificate that was edited, or that this version cannot repeat."""
+
+
+class NonFiniteError(DashiError, ArithmeticError):
+    """A state that is no longer finite stopped a rollout. `observation` says at which step, and where; `rollout` is
+    what was done until then."""
+
+    observation: Any = None
+    rollout: Any = None
 
 
 class KernelError(DashiError):

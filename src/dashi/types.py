@@ -49,6 +49,7 @@ _ALL: Final = (
     DType("f32", np.dtype(np.float32), "float", "uint"),
     DType("f64", np.dtype(np.float64), "double", "uvec2", frozenset({"fp64", "int64"})),
     DType("f16", np.dtype(np.float16), "float16_t", "uint16_t", frozenset({"fp16"})),
+    DType("u16", np.dtype(np.uint16), "uint16_t", "uint16_t", frozenset({"int16"})),
     DType("u32", np.dtype(np.uint32), "uint", "uint"),
     DType("i32", np.dtype(np.int32), "int", "uint"),
     DType("u64", np.dtype(np.uint64), "uint64_t", "uvec2", frozenset({"int64"})),

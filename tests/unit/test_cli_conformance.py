@@ -125,7 +125,11 @@ def test_missing_features_are_skipped_and_named() -> None:
 
     with Small() as device:
         results = list(check(device, kernels.get("add"), quick=True))
-    assert {(r.variant, r.ok, r.skipped) for r in results} == {("f32", True, ""), ("f64", True, "fp64, int64")}
+    assert {(r.variant, r.ok, r.skipped) for r in results} == {
+        ("f32", True, ""),
+        ("f16", True, ""),
+        ("f64", True, "fp64, int64"),
+    }
 
 
 def test_a_lost_device_is_an_error_not_a_result() -> None:
@@ -158,4 +162,4 @@ def test_bound_of_a_kernel_that_is_not_portable_is_held() -> None:
 def test_trials_without_float_inputs_are_not_repeated() -> None:
     assert {t.distribution for t in trials(kernels.get("iterate"))} == {"given"}
     kernel = replace(kernels.get("add"), tunings={})
-    assert len(list(trials(kernel))) == 2 * len(kernel.cases) * 5
+    assert len(list(trials(kernel))) == len(kernel.dtypes) * len(kernel.cases) * 5

@@ -155,7 +155,9 @@ def test_a_kernel_without_scalars_says_so() -> None:
 def test_a_variant_that_is_not_there_is_named() -> None:
     with pytest.raises(DTypeError) as error:
         resolve_call(dashi.kernels.get("add"), "u32", [(1,), (1,)])
-    assert str(error.value) == ("kernel 'add' has no variant u32; it has f32, f64. Fix: convert the arrays to float32.")
+    assert str(error.value) == (
+        "kernel 'add' has no variant u32; it has f32, f64, f16. Fix: convert the arrays to float32."
+    )
 
 
 @pytest.mark.parametrize("value", [0.1, 1e40, -1e40, 1e-50, math.nan])

@@ -106,6 +106,24 @@ def test_gemm_coop_says_how_to_pad() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("sizes", "shared_bytes", "shader"),
+    [
+        ((256, 64, 512), 49152, "staged_128x256x32"),
+        ((256, 64, 512), 30719, "guarded"),  # a byte less than tiles of a and strips of results need
+        ((256, 64, 384), 49152, "guarded"),
+        ((256, 40, 512), 49152, "guarded"),
+        ((256, 33, 512), 49152, "any"),
+    ],
+)
+def test_gemm_coop_guards_what_is_not_whole_tiles(sizes: tuple[int, int, int], shared_bytes: int, shader: str) -> None:
+    m, k, n = sizes
+    kernel = kernels.get("gemm_coop")
+    limits = Limits(invocations=256, shared_bytes=shared_bytes)
+    call = resolve_call(kernel, "f16", [(m, k), (k, n)], limits=limits)
+    assert {d.shader for d in kernel.plan(call).dispatches} == {shader}
+
+
 def test_sparse_products_need_one_offset_more_than_rows() -> None:
     error = refusal("spmv_csr", "f32", [(3,), (3,), (5,), (2,)], rows=5)
     assert str(error) == "kernel 'spmv_csr': 5 rows need 6 offsets, 5 given. Fix: pass rows=len(offsets) - 1."

@@ -29,8 +29,8 @@ def f32(*shape: int) -> np.ndarray:
 def test_wrong_dtype(device: Device) -> None:
     with raises(
         errors.DTypeError,
-        "dashi has no element type dtype('complex64'). Fix: convert to one of float32, float64, float16, uint32, "
-        "int32, uint64, int64, int8, uint8, for instance with .astype(np.float32).",
+        "dashi has no element type dtype('complex64'). Fix: convert to one of float32, float64, float16, uint16, "
+        "uint32, int32, uint64, int64, int8, uint8, for instance with .astype(np.float32).",
     ):
         device.array(np.ones(3, np.complex64))
     with raises(
@@ -40,7 +40,7 @@ def test_wrong_dtype(device: Device) -> None:
         device.run("add", f32(3), np.ones(3))
     with raises(
         errors.DTypeError,
-        "kernel 'add' has no variant i32; it has f32, f64. Fix: convert the arrays to float32.",
+        "kernel 'add' has no variant i32; it has f32, f64, f16. Fix: convert the arrays to float32.",
     ):
         device.run("add", np.array([1], np.int32), np.array([2], np.int32))
     with raises(

@@ -171,17 +171,18 @@ def markdown(document: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def save(document: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
-    """Writes `<device>-<date>.json` and `.md`; each file is whole or not there."""
+def save(document: Mapping[str, Any], folder: Path, page: str | None = None, prefix: str = "") -> tuple[Path, Path]:
+    """Writes `<prefix><device>-<date>.json` and `.md` (the page, or that of `dashi bench kernels`); each file is whole
+    or not there."""
     from dashi.errors import InputError
 
     device = re.sub(r"[^a-z0-9.]+", "-", document["device"]["name"].lower()).strip("-")
-    stem = f"{device}-{re.sub('[^0-9]+', '-', document['date'][:19])}"
+    stem = f"{prefix}{device}-{re.sub('[^0-9]+', '-', document['date'][:19])}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return (
             _write(folder / f"{stem}.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n"),
-            _write(folder / f"{stem}.md", markdown(document)),
+            _write(folder / f"{stem}.md", markdown(document) if page is None else page),
         )
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror}.", "name another folder with --save.") from error

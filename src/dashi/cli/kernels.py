@@ -46,7 +46,7 @@ def list_kernels(
 ) -> None:
     """List every kernel: name, family, what it computes, types, whether portable, features, aliases."""
     from dashi.kernels import catalogue
-    from dashi.kernels.abi import features
+    from dashi.kernels.abi import variant_features
 
     found = chosen(None, None)
     if markdown:
@@ -60,7 +60,7 @@ def list_kernels(
             "dtypes": list(k.dtypes),
             "portable": k.portable,
             "bound": k.bound,
-            "features": {v: sorted({f for s in k.shaders.values() for f in features(k, s, v)}) for v in k.dtypes},
+            "features": {v: sorted(variant_features(k, v)) for v in k.dtypes},
             "aliases": list(k.aliases),
             "inputs": [o.name for o in k.inputs],
             "outputs": [o.name for o in k.outputs],

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from dashi.cli import bench, demo, devices, doctor, kernels
+from dashi.cli import bench, demo, devices, doctor, kernels, rollout, sheet, verify
 from dashi.cli.options import wants_json
 from dashi.cli.output import print_error, remark
 from dashi.errors import DashiError
@@ -41,9 +41,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (devices, kernels, bench):
+for _part in (devices, kernels, bench, sheet):
     app.add_typer(_part.app)
-for _part in (doctor, demo):
+for _part in (doctor, demo, rollout, verify):
     _part.register(app)
 
 

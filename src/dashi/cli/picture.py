@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dashi.cli.rollout import CHUNK, Track
+from dashi.cli.demo_rollout import CHUNK, Track
 
 
 def draw(file: Path, track: Track, summary: dict[str, Any]) -> None:
@@ -26,7 +26,7 @@ def draw(file: Path, track: Track, summary: dict[str, Any]) -> None:
     space.set_title(f"State of z' = z A over the first {len(states) - 1} steps", loc="left", fontsize=11)
     figure.colorbar(image, ax=space, label="z", pad=0.01)
     first = float(np.sqrt(np.sum(states[0] ** 2)))
-    steps = np.minimum(np.arange(1, len(track.norms) + 1) * CHUNK, track.steps)
+    steps = np.arange(1, len(track.norms) + 1) * CHUNK
     norm.plot(steps, (np.asarray(track.norms) / first - 1) * 1e6, color="#2166ac", linewidth=1.2)
     norm.axhline(0, color="0.7", linewidth=0.8, zorder=0)
     norm.set_xlabel("step")

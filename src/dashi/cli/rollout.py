@@ -1,177 +1,101 @@
-"""The rollout of `dashi demo`: its operator, its recorded program, and the folder it is kept in."""
+"""`dashi rollout`: very many steps of an operator, observed, certified, checkpointed."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
-import tempfile
-import time
-from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
-import numpy as np
+import typer
 
-from dashi.errors import InputError
-from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Step
-from dashi.types import Array as HostArray
+from dashi.cli import rollout_options as o
+from dashi.cli.options import Json, OneDevice, example
 
-CHUNK: Final = 100
-"""Steps that are recorded as one program. Even, so that the state is back in the first of its two arrays."""
-
-TRACE: Final = 384
-"""Steps whose states are kept for the picture."""
+_EXAMPLE = (
+    "dashi demo --steps 100 && dashi rollout --z0 runs/demo/inputs.npz --A runs/demo/inputs.npz --steps 1000 "
+    "--hash-every 100 --certificate certificate.json"
+)
 
 
 @dataclass(frozen=True)
-class Hash:
-    """The hash of the state after so many steps."""
+class Request:
+    """What was asked for on the command line."""
 
-    step: int
-    digest: str
-
-
-@dataclass(frozen=True)
-class Track:
-    """What a rollout leaves behind; `states` and `norms` only where they were asked for. `stopped`: by Ctrl-C, after
-    fewer steps than were asked for."""
-
+    z0: Path
+    matrix: Path | None
+    bias: Path | None
+    psi: str
+    alpha: float
+    low: float
+    high: float
+    operator: Path | None
     steps: int
-    seconds: float
-    hashes: tuple[Hash, ...]
-    states: HostArray
-    norms: tuple[float, ...]
-    stopped: bool = False
+    dtype: str | None
+    hash_every: int | None
+    observe_every: int | None
+    sheet_every: int | None
+    bands: int | None
+    certificate: Path | None
+    metrics: Path | None
+    out: Path | None
+    checkpoint_every: int | None
+    resume: bool
+    device: str
+    way: str
+    fast: bool
+    allow_fallback: bool
+    require_gpu: bool
+    keep_going: bool
+    json: bool
 
-    @property
-    def us_per_step(self) -> float:
-        return self.seconds / max(1, self.steps) * 1e6
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command("rollout", epilog=example(_EXAMPLE))(rollout)
 
 
-def operator(n: int) -> HostArray:
-    """An orthogonal matrix, rounded to fp32: a wave in a ring of n sites.
+def rollout(
+    z0: o.Z0,
+    steps: o.Steps,
+    A: o.Matrix = None,  # noqa: N803 - the operator is called A in the equation, in files and on the command line
+    b: o.Bias = None,
+    psi: o.Nonlinear = o.Psi.none,
+    alpha: o.Alpha = 1.0,
+    low: o.Low = -1.0,
+    high: o.High = 1.0,
+    operator: o.OperatorFile = None,
+    dtype: o.DType = None,
+    hash_every: o.HashEvery = None,
+    observe_every: o.ObserveEvery = None,
+    sheet_every: o.SheetEvery = None,
+    bands: o.Bands = None,
+    certificate: o.CertificateFile = None,
+    metrics: o.MetricsFile = None,
+    out: o.Out = None,
+    checkpoint_every: o.CheckpointEvery = None,
+    resume: o.Resume = False,
+    device: OneDevice = "auto",
+    op_device: o.OpDevice = None,
+    way: o.Way = o.AnyWay.auto,
+    fast: o.Fast = False,
+    allow_fallback: o.Fallback = False,
+    require_gpu: o.RequireGpu = False,
+    keep_going: o.KeepGoing = False,
+    json: Json = False,
+) -> None:
+    """Roll out z' = z A, z' = psi(z A + b), or any operator: from z0, for so many steps.
 
-    Every pair (0, 1), (2, 3), ... is rotated by the angle whose cosine is 3/5, then every pair (1, 2), ... (n-1, 0).
-    Only products and sums of doubles make it, so it has the same bits on every machine.
+    A state is a row, so z' = z A. The state is hashed on the device every so many steps; a portable run has the same
+    hashes on every device, and `dashi verify` repeats a certificate anywhere. Prints what became of the state and how
+    it ran; with --json the metrics document and the names of the files. Ctrl-C keeps what was finished; with --out and
+    --checkpoint-every even a run that was killed goes on with --resume. Exit code 3 if a value is not finite.
     """
-    matrix = np.eye(n)
-    for first in (0, 1):
-        left, right = np.arange(first, n, 2), np.arange(first + 1, n + 1, 2) % n
-        a, b = matrix[:, left].copy(), matrix[:, right].copy()
-        matrix[:, left] = 0.6 * a - 0.8 * b
-        matrix[:, right] = 0.8 * a + 0.6 * b
-    return matrix.astype(np.float32)
+    from dashi.cli.rollout_job import Job
 
-
-def start(n: int) -> HostArray:
-    """Two smooth bumps of different widths."""
-    site = np.arange(n, dtype=np.float64)
-    wide, narrow = (site - n // 4) / 6.0, (site - 2 * n // 3) / 2.5
-    return (1.0 / (1.0 + wide * wide) ** 2 - 0.6 / (1.0 + narrow * narrow) ** 2).astype(np.float32)
-
-
-def roll_out(device: Device, n: int, steps: int, advance: Callable[[int], None], *, keep: bool = False) -> Track:
-    """Steps of z' = z A, recorded once and submitted again and again; the state is hashed after every CHUNK steps.
-
-    Ctrl-C ends it after the chunk that is under way; what was finished is kept.
-    """
-    matrix = device.array(operator(n))
-    state = (device.array(start(n)), device.empty(n, np.float32))
-    digest = device.empty(4, np.uint32)
-    hashes: list[Hash] = []
-    norms: list[float] = []
-    # The picture shows single steps; they are computed apart, outside the measured run.
-    states = np.array([start(n), *(_trace(device, matrix, n, min(steps, TRACE)) if keep else ())])
-    seconds, done = 0.0, 0
-    try:
-        with contextlib.ExitStack() as stack:
-            programs = {
-                count: stack.enter_context(_record(device, matrix, state, digest, count))
-                for count in {min(steps, CHUNK), steps % CHUNK} - {0}
-            }
-            while done < steps:
-                count = min(steps - done, CHUNK)
-                began = time.perf_counter()
-                programs[count].run()
-                seconds += time.perf_counter() - began
-                done += count
-                if device.info.type != "null":
-                    hashes.append(Hash(done, np.asarray(digest.numpy()).astype("<u4").tobytes().hex()))
-                    if keep:
-                        norms.append(_norm(state[count % 2].numpy()))
-                advance(count)
-    except KeyboardInterrupt:
-        done = hashes[-1].step if hashes else 0
-    return Track(done, seconds, tuple(hashes), states, tuple(norms), stopped=done < steps)
-
-
-def _record(device: Device, matrix: Array, state: tuple[Array, Array], digest: Array, count: int) -> Program:
-    there = device.bind("gemv", state[0], matrix, out=state[1])
-    back = device.bind("gemv", state[1], matrix, out=state[0])
-    moves: list[Step] = [(there, back)[i % 2] for i in range(count)]
-    return device.program([*moves, device.bind("hash_state", state[count % 2], out=digest)], label="rollout")
-
-
-def _trace(device: Device, matrix: Array, n: int, count: int) -> list[Any]:
-    """The state after each of the first steps."""
-    state = device.array(start(n))
-    seen: list[Any] = []
-    for _ in range(count):
-        state = device.run("gemv", state, matrix)
-        seen.append(state.numpy())
-    return seen
-
-
-def _norm(values: HostArray) -> float:
-    wide = values.astype(np.float64)
-    return float(np.sqrt(np.sum(wide * wide)))
-
-
-@contextlib.contextmanager
-def run_folder(out: Path) -> Generator[Path]:
-    """A folder to fill, which becomes `out` when all is in it: whoever looks sees the old one or the new one."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        _require_ours(out)
-        made = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    except OSError as error:
-        raise _unwritable(out, error) from error
-    try:
-        yield made
-        os.chmod(made, 0o777 & ~_umask())  # temporary folders are private; this one becomes an ordinary one
-        _put(made, out)
-    except OSError as error:
-        raise _unwritable(out, error) from error
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
-def _require_ours(out: Path) -> None:
-    """What is replaced must be an earlier run, or empty."""
-    if out.exists() and not (out.is_dir() and ((out / "summary.json").is_file() or not any(out.iterdir()))):
-        raise InputError(f"{out} is there already and is not the folder of a run.", "choose another with --out.")
-
-
-def _put(made: Path, out: Path) -> None:
-    if not out.exists():
-        os.rename(made, out)
-        return
-    # A folder that holds files cannot be renamed over: it steps aside for an instant.
-    old = Path(tempfile.mkdtemp(prefix=f".{out.name}-old-", dir=out.parent))
-    os.rename(out, old / "run")
-    os.rename(made, out)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _unwritable(out: Path, error: OSError) -> InputError:
-    why = error.strerror or str(error)
-    return InputError(f"the run folder {out} cannot be written: {why}.", "choose another with --out, or make room.")
+    request = Request(
+        z0=z0, matrix=A, bias=b, psi=psi, alpha=alpha, low=low, high=high, operator=operator,
+        steps=steps, dtype=dtype, hash_every=hash_every, observe_every=observe_every, sheet_every=sheet_every,
+        bands=bands, certificate=certificate, metrics=metrics, out=out, checkpoint_every=checkpoint_every,
+        resume=resume, device=op_device or device, way=way, fast=fast, allow_fallback=allow_fallback,
+        require_gpu=require_gpu, keep_going=keep_going, json=json,
+    )  # fmt: skip
+    Job(request).do()

@@ -64,9 +64,9 @@ class Scalar:
 class Binding:
     """One storage buffer of a shader; its index in `Shader.buffers` is its binding. `dtype` may also be "W", the
     integer word as wide as T, for kernels that move bits without looking at them; or "V": 16 bytes of T
-    as one vector, for buffers whose size is a multiple of that; or "u32x4": the buffer as vectors of words. "u32" and
-    "u32x4" read any buffer, and write those of single bytes: the last word or vector may reach past the end of the
-    array, into bytes that exist, but mean nothing."""
+    as one vector, for buffers whose size is a multiple of that; or "P": two of T, a complex number; or "u32x4":
+    the buffer as vectors of words. "u32" and "u32x4" read any buffer, and write those of one or two bytes an element:
+    the last word or vector may reach past the end of the array, into bytes that exist, but mean nothing."""
 
     name: str
     dtype: str = "T"
@@ -99,6 +99,8 @@ class Shader:
     includes: tuple[str, ...] = ()
     features: frozenset[str] = frozenset()
     extensions: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    """The variants that it serves, if not all of the kernel's."""
     prelude: str = ""
     """GLSL that a pattern generates, placed between the declarations and the includes."""
     shared_bytes: int = 32768
@@ -117,6 +119,11 @@ class Limits:
     offset_alignment: int = 256
     loop_trips: int = 65000
     """Loop iterations that one invocation may make in a dispatch, all its loops together."""
+    resident: int = 0
+    """Workgroups that are known to be on the device at the same time, as kernels need whose workgroups wait for each
+    other; 0 where that was not tried, or is not so."""
+    subgroup: int = 0
+    """Invocations of a subgroup; 0 where it is not known."""
     software: bool = False
     """The device is the host's own processor: few wide cores, and caches instead of fast shared memory."""
     features: frozenset[str] = frozenset()
@@ -231,6 +238,11 @@ class Kernel:
     folder: Path = Path()
 
 
+def variants(kernel: Kernel, shader: Shader) -> tuple[str, ...]:
+    """The variants of the kernel that a shader serves."""
+    return tuple(v for v in kernel.dtypes if not shader.dtypes or v in shader.dtypes)
+
+
 def part_of(dimension: str) -> tuple[str, int]:
     """What a dimension is made of: ("n", 32) for "n/32", ("n", 1) for "n"."""
     name, _, parts = dimension.partition("/")
@@ -240,8 +252,14 @@ def part_of(dimension: str) -> tuple[str, int]:
 def features(kernel: Kernel, shader: Shader, variant: str) -> frozenset[str]:
     """Device features that a shader variant needs: those of the types it computes with. Words are moved, not used."""
     named = {b.dtype for b in shader.buffers} | {p.dtype for p in shader.push}
-    used = (named - {"T", "W", "V", "u32x4"}) | ({variant} if named & {"T", "V"} else set[str]())
+    used = (named - {"T", "W", "V", "P", "u32x4"}) | ({variant} if named & {"T", "V", "P"} else set[str]())
     return shader.features.union(*(DTYPES[name].features for name in used))
+
+
+def variant_features(kernel: Kernel, variant: str) -> frozenset[str]:
+    """Device features that the shaders of a variant need, all together."""
+    serving = (s for s in kernel.shaders.values() if variant in variants(kernel, s))
+    return frozenset[str]().union(*(features(kernel, shader, variant) for shader in serving))
 
 
 def plan_features(kernel: Kernel, plan: Plan, variant: str) -> frozenset[str]:

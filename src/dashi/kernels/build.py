@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from dashi.errors import KernelError, SpirvError, StaleBinaryError
-from dashi.kernels import glsl
+from dashi.kernels import abi, glsl
 from dashi.kernels.abi import Kernel
 from dashi.kernels.compiler import TOOLCHAIN, Compiler
 from dashi.kernels.spirv import parse
@@ -28,7 +28,6 @@ from dashi.kernels.spirv_check import check_against
 from dashi.kernels.spirv_portable import forbid_contraction, lint_portable
 from dashi.kernels.spirv_reflect import reflect
 from dashi.kernels.spirv_structure import check_structure
-from dashi.kernels.spirv_tensor import sizes_as_constants
 
 FOLDER: Final = "spirv"
 INDEX: Final = "index.json"
@@ -53,7 +52,7 @@ class Built:
 
 def variants(kernel: Kernel) -> tuple[tuple[str, str], ...]:
     """Every (shader, dtype) that the kernel is built for."""
-    return tuple((shader, dtype) for shader in kernel.shaders for dtype in kernel.dtypes)
+    return tuple((name, dtype) for name, shader in kernel.shaders.items() for dtype in abi.variants(kernel, shader))
 
 
 def source_digest(kernel: Kernel, shader: str, variant: str) -> str:
@@ -65,7 +64,7 @@ def source_digest(kernel: Kernel, shader: str, variant: str) -> str:
 def compile_variant(kernel: Kernel, shader: str, variant: str, compiler: Compiler) -> Built:
     """Compile one variant, forbid contraction if it is portable, and hold the result against the ABI and the rules."""
     name = f"{kernel.name}/{shader}.{variant}"
-    module = parse(sizes_as_constants(compiler.compile(glsl.source(kernel, shader, variant), name)))
+    module = parse(compiler.compile(glsl.source(kernel, shader, variant), name))
     if kernel.portable:
         module = forbid_contraction(module)
     words = module.to_bytes()

@@ -80,8 +80,8 @@ def _subnormal_heavy(rng: np.random.Generator, n: int, kind: DType) -> Array:
     form = _form(kind)
     parts = (
         _floats(rng, n, kind, 0, 1),
-        _floats(rng, n, kind, form.tiny - 6, form.tiny + 6),
-        _floats(rng, n, kind, 1, form.tiny),
+        _floats(rng, n, kind, max(form.tiny - 6, 0), form.tiny + 6),
+        _floats(rng, n, kind, 1, max(form.tiny, 2)),
         _normal(rng, n, kind),
     )
     return np.choose(rng.choice(4, n, p=(0.5, 0.25, 0.15, 0.1)), parts)
@@ -106,7 +106,7 @@ def specials(kind: DType) -> Array:
     values = [0, 1, 2, mantissa, mantissa - 1, quiet, one, one + 1, one - 1, infinity, infinity - 1]
     values += [infinity | quiet, infinity | quiet | 0x123, infinity | 1, infinity | mantissa]
     for exponent in edges:
-        power = exponent << form.fraction
+        power = max(exponent, 1) << form.fraction
         values += [power - 1, power, power + 1, power | mantissa]
     both = [v | s for v in values for s in (0, sign)]
     return np.array(both, dtype=form.word).view(kind.numpy)

@@ -1,7 +1,8 @@
 """Vector times matrix, in the canonical order: the passes of `_include/columns.glsl`.
 
 A pass sums one, two or three levels of tree64 (runs of 64 rows, tiles of 64 runs, 64 tiles): as many as leave enough
-workgroups to fill a device. The bits do not depend on the choice.
+workgroups to fill a device. Small matrices take one pass of `_include/columns_held.glsl`, whose invocations ask for all
+they need at once. The bits do not depend on the choice.
 """
 
 from __future__ import annotations
@@ -23,18 +24,52 @@ WIDEST: Final = 32
 FEW_ROWS: Final = 1024
 """Up to so many rows a second pass costs more than it saves."""
 
+_LARGE: Final = {"lanes": 8, "depth": 32, "fill": 256, "batch": 16}
+
 TUNINGS: Final[dict[str, dict[str, int]]] = {
-    "narrow": {"lanes": 8, "depth": 32, "fill": 256, "batch": 16},
-    "narrow_8": {"lanes": 8, "depth": 32, "fill": 256, "batch": 8},
-    "direct": {"lanes": 16, "depth": 1, "fill": 8, "batch": 8},
+    "held": {**_LARGE, "held": 16, "held_vectors": 8},
+    "narrow": {**_LARGE, "held": 0, "held_vectors": 0},
+    "narrow_8": {**_LARGE, "batch": 8, "held": 0, "held_vectors": 0},
+    "direct": {"lanes": 16, "depth": 1, "fill": 8, "batch": 8, "held": 0, "held_vectors": 0},
 }
 """Vectors of a row and runs that a workgroup reads side by side, how many workgroups fill a device, and how many rows
-an invocation loads at once. With depth 1 there is no shared memory."""
+an invocation loads at once. With depth 1 there is no shared memory. For small matrices, unless 0: the columns, or the
+vectors of a row, that a workgroup makes."""
+HELD_ROWS: Final = {"f32": 64, "f64": 32}
+"""Rows of a column that an invocation asks for at once: as many as there are registers for."""
+HELD_VECTOR_ROWS: Final = 16
+HELD_BYTES: Final = 1 << 24
+"""Matrices up to this size are a matter of latency; read in vectors, which takes more rounds, up to the next one."""
+HELD_VECTOR_BYTES: Final = 1 << 27
+HELD_DEPTH: Final = 16
+"""Runs from which on a workgroup has enough invocations for the rounds that vectors take."""
+HELD_INVOCATIONS: Final = 512
+"""With more there are too few registers for what an invocation holds."""
+LEAST_LANES: Final = 4
 
 
 def prefer(limits: Limits, variant: str) -> str:
-    """Processors have few cores, and wait at barriers for long. Sixteen doubles at once take too many registers."""
-    return "direct" if limits.software else "narrow_8" if variant == "f64" else "narrow"
+    """Processors have few cores, and wait at barriers for long."""
+    return "direct" if limits.software else "held"
+
+
+def held_shaders() -> dict[str, Shader]:
+    """For small matrices, column by column or by vectors."""
+    rows = f"(T_IS_F64 != 0 ? {HELD_ROWS['f64']}u : {HELD_ROWS['f32']}u)"
+    return {"held": _held_shader("T", rows), "held_vectors": _held_shader("V", f"{HELD_VECTOR_ROWS}u")}
+
+
+def _held_shader(element: str, rows: str) -> Shader:
+    return Shader(
+        (Binding("x"), Binding("A", element), Binding("result", element, access="write")),
+        (Scalar("pitch", "u32"), Scalar("rows", "u32")),
+        (Spec("LANES", 8), Spec("DEPTH", 4)),
+        local=("LANES", "DEPTH", 1),
+        file="held.comp",
+        includes=("portable.glsl",),
+        extensions=("GL_EXT_control_flow_attributes",),
+        prelude=f"#define BATCH {rows}\n",
+    )
 
 
 def shaders() -> dict[str, Shader]:
@@ -86,6 +121,35 @@ class Pass:
     blocks: int
 
 
+def _held(call: Call) -> Dispatch | None:
+    """The one dispatch for a small matrix; None where it is not small, or does not fit."""
+    k, n, numbers, limits = call.dims["k"], call.dims["n"], call.tuning, call.limits
+    if not numbers.get("held") or not 0 < k <= RUN * RUN or "b" in call.dims:
+        return None
+    per_vector, depth, size = VECTOR_BYTES // call.dtype.size, -(-k // RUN), call.bytes("A")
+    wide = n % per_vector == 0 and (depth > HELD_DEPTH or size > HELD_BYTES)
+    if size > (HELD_VECTOR_BYTES if wide else HELD_BYTES):
+        return None
+    rows = HELD_VECTOR_ROWS if wide else HELD_ROWS[call.dtype.name]
+    pitch = n // per_vector if wide else n
+
+    def fits(lanes: int) -> bool:
+        """Shared memory holds x with a vector more in each run, the sums of runs, and a word for each."""
+        each = RUN * call.dtype.size + VECTOR_BYTES + 4 + lanes * (VECTOR_BYTES if wide else call.dtype.size)
+        return lanes * depth <= min(limits.invocations, HELD_INVOCATIONS) and depth * each <= limits.shared_bytes
+
+    # A subgroup at least.
+    lanes = min(RUN, max(numbers["held_vectors" if wide else "held"], _power(WIDEST // depth)))
+    while lanes > LEAST_LANES and not fits(lanes):
+        lanes //= 2
+    groups = -(-pitch // lanes)
+    if not fits(lanes) or groups > limits.groups:
+        return None
+    trips = RUN // rows * (1 + 5 * rows) + 2 * (RUN // lanes) + depth
+    spec, name = {"LANES": lanes, "DEPTH": depth}, "held_vectors" if wide else "held"
+    return Dispatch(name, ("x", "A", "result"), {"pitch": pitch, "rows": k}, (groups, 1, 1), trips, spec)
+
+
 def _cut(call: Call) -> Cut:
     """The tuning's shape, fitted to the matrix: what few columns leave over goes to depth, and the other way round."""
     numbers = call.tuning or TUNINGS[prefer(call.limits, call.dtype.name)]
@@ -95,13 +159,15 @@ def _cut(call: Call) -> Cut:
     runs = min(RUN, _power(-(-call.dims["k"] // RUN)))
     room = min(numbers["lanes"] * numbers["depth"], call.limits.invocations)
     lanes = min(_power(pitch), numbers["lanes"] * (1 if wide else per_vector))
+    # Sixteen doubles at once take too many registers.
+    batch = numbers["batch"] if call.dtype.size == 4 else min(8, numbers["batch"])
     if numbers["depth"] == 1:
-        return Cut("wide_direct" if wide else "any_direct", pitch, lanes, 1, runs, numbers["fill"], numbers["batch"])
+        return Cut("wide_direct" if wide else "any_direct", pitch, lanes, 1, runs, numbers["fill"], batch)
     depth = min(runs, room // lanes)
     lanes = max(lanes, min(_power(pitch), WIDEST, room // depth))
     while lanes > 1 and runs * lanes * VECTOR_BYTES > call.limits.shared_bytes:
         lanes //= 2
-    return Cut("wide" if wide else "any", pitch, lanes, depth, runs, numbers["fill"], numbers["batch"])
+    return Cut("wide" if wide else "any", pitch, lanes, depth, runs, numbers["fill"], batch)
 
 
 def _power(n: int) -> int:
@@ -138,6 +204,9 @@ def plan(call: Call) -> Plan:
     n, batches = call.dims["n"], call.dims.get("b", 1)
     if n * batches == 0:
         return Plan(())
+    held = _held(call)
+    if held is not None:
+        return Plan((held,))
     cut = _cut(call)
     steps = passes(call.dims["k"], batches, cut, call.limits)
     end = len(steps) - 1

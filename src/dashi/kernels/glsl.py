@@ -46,11 +46,9 @@ FEATURES: Final[dict[str, Feature]] = {
     "atomics_int64": Feature(("GL_EXT_shader_atomic_int64",), ("Int64Atomics",)),
     "atomics_float": Feature(("GL_EXT_shader_atomic_float",), ("AtomicFloat32AddEXT",)),
     "memory_model": Feature(("GL_KHR_memory_scope_semantics",), ("VulkanMemoryModel", "VulkanMemoryModelDeviceScope")),
+    # Workgroups that wait for each other; devices say nothing of it, so it is tried (runtime/probes.py).
+    "rendezvous": Feature((), ()),
     "coop_matrix": Feature(("GL_KHR_cooperative_matrix",), ("CooperativeMatrixKHR",)),
-    # Matrices of a whole workgroup, of any size, and tensor layouts, which the compiler knows no other words for.
-    "coop_matrix2": Feature(
-        ("GL_EXT_spirv_intrinsics",), ("CooperativeMatrixTensorAddressingNV", "TensorAddressingNV")
-    ),
     "subgroup": Feature(
         (
             "GL_KHR_shader_subgroup_basic",
@@ -114,6 +112,8 @@ def glsl_type(dtype: str, variant: DType) -> str:
         return variant.word
     if dtype == "V":
         return variant.vector
+    if dtype == "P":
+        return f"{'d' * (variant.name == 'f64')}vec2"
     if dtype == "u32x4":
         return "uvec4"
     return DTYPES[dtype].glsl
@@ -141,6 +141,8 @@ def _vector(shader: Shader, kind: DType) -> Iterator[str]:
     if any(b.dtype == "V" for b in shader.buffers):
         yield f"#define V {kind.vector}"
         yield f"#define V_LANES {16 // kind.size}"
+    if any(b.dtype == "P" for b in shader.buffers):
+        yield f"#define P {glsl_type('P', kind)}"
 
 
 def _local_size(shader: Shader) -> Iterator[str]:
@@ -167,7 +169,7 @@ def _spec_line(index: int, spec: Spec, axis: str | None) -> str:
 
 
 def _buffer(index: int, binding: Binding) -> str:
-    kind = binding.dtype if binding.dtype in ("T", "W", "V") else glsl_type(binding.dtype, DTYPES["u32"])
+    kind = binding.dtype if binding.dtype in ("T", "W", "V", "P") else glsl_type(binding.dtype, DTYPES["u32"])
     access = _ACCESS[binding.access]
     return f"layout(set = 0, binding = {index}, std430) {access}buffer Buffer{index} {{ {kind} {binding.name}[]; }};"
 

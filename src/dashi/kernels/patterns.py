@@ -8,13 +8,16 @@ How to write an elementwise kernel: a folder `<family>/<name>/` with two files.
 Inputs and scalars are global names in the shader; the loop, the bounds test and the store are written once in
 `_include/elementwise.glsl`. In a portable kernel every loaded value goes through `canon`, every product through
 `mul`; the store makes the result canonical. The reference is NumPy with the same functions of
-`dashi.kernels.portable`.
+`dashi.kernels.portable`. With "f16" among its dtypes the same apply serves arrays of halves, computed in fp32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
+
+import numpy as np
 
 from dashi.kernels.abi import (
     Binding,
@@ -32,6 +35,7 @@ from dashi.kernels.abi import (
     StreamDefaults,
     groups_for,
 )
+from dashi.kernels.halves import narrow_f16, widen_f16
 from dashi.types import Array, Cost, Shape
 
 LOCAL: Final = 256
@@ -52,6 +56,8 @@ WIDE_TUNINGS: Final = {
 HEAVY: Final = 16
 """Operations per element from which memory no longer sets the pace: then few registers matter more."""
 RESULT: Final = "result"
+WITH_HALVES: Final = ("f32", "f64", "f16")
+"""The dtypes of kernels that serve arrays of halves too."""
 SHAPES: Final[tuple[Shape, ...]] = (
     (1,), (63,), (64,), (65,), (257,), (1000,), (4099,), (5, 7), (3, 4, 11), (1 << 17,),
 )  # fmt: skip
@@ -83,16 +89,25 @@ def elementwise(
     """The kernel result[i] = apply(i), for arrays of one shape; `flops` counts per element (by dtype where variants
     differ), `examples` are scalars for the cases of these `shapes`, used in turn. `in_place=False` is for an apply
     that looks at other elements than i. `wide` adds tunings that read and write 16 bytes at once: for an apply of few
-    operations that uses i for nothing but to name elements of the inputs; it then sees them 16 bytes at a time."""
+    operations that uses i for nothing but to name elements of the inputs; it then sees them 16 bytes at a time. So
+    do halves (dtypes=WITH_HALVES), which are widened to fp32 before, and rounded after."""
     names = (*inputs, RESULT)
-    shaders = {"main": _shader(inputs, scalars, features, wide=False)}
+    full = tuple(name for name in dtypes if name != "f16")
+    shaders = {"main": replace(_shader(inputs, scalars, features, wide=False), dtypes=full)}
     if wide:
-        shaders["wide"] = _shader(inputs, scalars, features, wide=True)
+        shaders["wide"] = replace(_shader(inputs, scalars, features, wide=True), dtypes=full)
+    if "f16" in dtypes:
+        shaders["halves"] = _halves_shader(inputs, scalars, features)
 
     def plan(call: Call) -> Plan:
         n = call.size(RESULT)
         if n == 0:
             return Plan(())
+        if call.dtype.name == "f16":
+            vectors = -(-call.bytes(RESULT) // VECTOR)
+            groups, rounds = groups_for(vectors, LOCAL, call.limits)
+            numbers = {"n": vectors, "stride": groups * LOCAL, **call.scalars}
+            return Plan((Dispatch("halves", names, numbers, (groups, 1, 1), rounds * (1 + 4)),))
         vectors = call.tuning["wide"] if call.bytes(RESULT) % VECTOR == 0 else 0
         items = call.bytes(RESULT) // VECTOR if vectors else n
         each, local = vectors or call.tuning["each"], call.tuning["local"]
@@ -103,7 +118,7 @@ def elementwise(
         return Plan((Dispatch("wide" if vectors else "main", names, numbers, (groups, 1, 1), trips, spec),))
 
     def operations(variant: str) -> int:
-        return flops if isinstance(flops, int) else flops[variant]
+        return flops if isinstance(flops, int) else flops["f32" if variant == "f16" else variant]
 
     def cost(call: Call) -> Cost:
         n = call.size(RESULT)
@@ -120,7 +135,7 @@ def elementwise(
         outputs=(Operand(RESULT),),
         shaders=shaders,
         plan=plan,
-        reference=reference,
+        reference=_with_halves(reference) if "f16" in dtypes else reference,
         cost=cost,
         cases=cases(inputs, examples, shapes),
         bench=cases(inputs, examples, bench),
@@ -150,6 +165,47 @@ def _shader(inputs: Sequence[str], scalars: Sequence[Scalar], features: frozense
         extensions=("GL_EXT_control_flow_attributes",),
         prelude=_wide_inputs(inputs) if wide else "",
     )
+
+
+def _halves_shader(inputs: Sequence[str], scalars: Sequence[Scalar], features: frozenset[str]) -> Shader:
+    """The two numbers of a word of every input under the input's own name; T is fp32, scalars too."""
+    numbers = "\n".join(f"float {name}[2];" for name in inputs)
+    vectors = " ".join(f"uvec4 {name};" for name in inputs)
+    read = ", ".join(f"{name}_halves[j]" for name in inputs)
+    place = " ".join(
+        f"{name}[0] = f16_value(given.{name}[word] & 0xffffu); {name}[1] = f16_value(given.{name}[word] >> 16);"
+        for name in inputs
+    )
+    text = (
+        f"#undef T\n#define T float\nfloat f16_value(uint h);\n{numbers}\nstruct Vectors {{ {vectors} }};\n"
+        f"Vectors read_vectors(uint j) {{ return Vectors({read}); }}\n"
+        f"void place(Vectors given, uint word) {{ {place} }}\n"
+    )
+    return Shader(
+        (*(Binding(f"{name}_halves", "u32x4") for name in inputs), Binding(RESULT, "u32x4", "write")),
+        (
+            Scalar("n", "u32"),
+            Scalar("stride", "u32"),
+            *(replace(s, dtype="f32") if s.dtype == "T" else s for s in scalars),
+        ),
+        local=(LOCAL, 1, 1),
+        includes=("portable.glsl", "elementwise_halves.glsl"),
+        features=features,
+        extensions=("GL_EXT_control_flow_attributes",),
+        dtypes=("f16",),
+        prelude=text,
+    )
+
+
+def _with_halves(reference: Callable[..., Array]) -> Callable[..., Array]:
+    """The reference for arrays of halves too: computed in fp32."""
+
+    def either(*arrays: Array, **scalars: Number) -> Array:
+        if arrays[0].dtype != np.float16:
+            return reference(*arrays, **scalars)
+        return narrow_f16(reference(*(widen_f16(array) for array in arrays), **scalars))
+
+    return either
 
 
 def _wide_inputs(inputs: Sequence[str]) -> str:

@@ -13,30 +13,21 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dashi.errors import ShapeError
-from dashi.kernels.abi import (
-    Binding,
-    Call,
-    Case,
-    Dispatch,
-    Kernel,
-    Limits,
-    Number,
-    Operand,
-    Plan,
-    Scalar,
-    Shader,
-    Spec,
-    StreamDefaults,
-)
+from dashi.kernels import abi
 from dashi.kernels.patterns import LARGE, VECTOR
 from dashi.types import Array, Cost, DType, Shape
 
 RUN: Final = 64
 TILE: Final = RUN * RUN
 
-PUSH: Final = (Scalar("n", "u32"), Scalar("tiles", "u32"), Scalar("stride", "u32"), Scalar("last", "u32"))
+PUSH: Final = (
+    abi.Scalar("n", "u32"),
+    abi.Scalar("tiles", "u32"),
+    abi.Scalar("stride", "u32"),
+    abi.Scalar("last", "u32"),
+)
 """`last` is 1 in the pass that makes the result."""
-SPEC: Final = (Spec("LANES", 256), Spec("STAGED", 1))
+SPEC: Final = (abi.Spec("LANES", 256), abi.Spec("STAGED", 1))
 
 LANES: Final = 256
 """Invocations of a workgroup that works by quads, or on a stream."""
@@ -61,13 +52,13 @@ SHAPES: Final[tuple[Shape, ...]] = (
 """Around runs, workgroups and tiles; several dimensions, also none; the first length with four levels."""
 
 
-def prefer(limits: Limits, variant: str) -> str:
+def prefer(limits: abi.Limits, variant: str) -> str:
     """Where caches do the work of shared memory, staging only costs; small devices cannot hold large workgroups."""
     lanes = prefer_lanes(limits, variant)
     return "quads" if lanes != "direct" and "subgroup_quad" in limits.features else lanes
 
 
-def prefer_lanes(limits: Limits, variant: str) -> str:
+def prefer_lanes(limits: abi.Limits, variant: str) -> str:
     """The same for kernels without quads."""
     return "direct" if limits.software or limits.invocations < LANES else "lanes256"
 
@@ -85,7 +76,7 @@ class Pass:
     last: bool
 
     @property
-    def push(self) -> dict[str, Number]:
+    def push(self) -> dict[str, abi.Number]:
         """Values of `PUSH`."""
         return {"n": self.n, "tiles": self.tiles, "stride": self.groups, "last": int(self.last)}
 
@@ -97,26 +88,26 @@ class Pass:
         """The scratch buffer `name` that this pass fills."""
         return f"{name}{self.index}"
 
-    def first_dispatch(self, shader: str, buffers: tuple[str, ...], call: Call) -> Dispatch:
+    def first_dispatch(self, shader: str, buffers: tuple[str, ...], call: abi.Call) -> abi.Dispatch:
         """The dispatch of `reduce64.glsl` for this pass; it reads the list in vectors."""
         per_round = call.tuning["quads"]
         if not per_round:
             trips = self.rounds * (tile_trips(call.dtype, call.tuning["lanes"]) + RUN)
-            return Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips, spec_of(call.tuning))
+            return abi.Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips, spec_of(call.tuning))
         groups, rounds = even_groups(-(-self.tiles // per_round), call.limits)
         trips = rounds * (1 + per_round * quad_trips(call.dtype) + 2 * RUN)
         push = {**self.push, "stride": groups}
-        return Dispatch(f"{shader}_quads", buffers, push, (groups, 1, 1), trips, {"TILES": per_round})
+        return abi.Dispatch(f"{shader}_quads", buffers, push, (groups, 1, 1), trips, {"TILES": per_round})
 
-    def stream_dispatch(self, shader: str, buffers: tuple[str, ...], call: Call) -> Dispatch:
+    def stream_dispatch(self, shader: str, buffers: tuple[str, ...], call: abi.Call) -> abi.Dispatch:
         """The dispatch of `stream64.glsl` for this pass."""
         trips = 1 + 2 * -(-vectors(self.n, call.dtype) // (LANES * self.groups)) + 2 * VECTOR
-        return Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips)
+        return abi.Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips)
 
-    def rest_dispatch(self, shader: str, buffers: tuple[str, ...]) -> Dispatch:
+    def rest_dispatch(self, shader: str, buffers: tuple[str, ...]) -> abi.Dispatch:
         """The dispatch of `rest64.glsl` for this pass."""
         trips = self.rounds * (1 + RUN // 8 + 3 * RUN)
-        return Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips)
+        return abi.Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips)
 
 
 def spec_of(tuning: Mapping[str, int]) -> dict[str, int]:
@@ -124,12 +115,12 @@ def spec_of(tuning: Mapping[str, int]) -> dict[str, int]:
     return {"LANES": tuning["lanes"], "STAGED": tuning["staged"]}
 
 
-def passes(n: int, limits: Limits) -> tuple[Pass, ...]:
+def passes(n: int, limits: abi.Limits) -> tuple[Pass, ...]:
     """The passes that bring n addends down to one value, in the canonical order."""
     return tuple(_passes([], n, limits))
 
 
-def stream_passes(n: int, call: Call) -> tuple[Pass, ...]:
+def stream_passes(n: int, call: abi.Call) -> tuple[Pass, ...]:
     """The passes that bring n elements down to one value, the first in any order; each workgroup has an element."""
     groups = min(call.tuning["groups"], call.limits.groups, max(1, -(-vectors(n, call.dtype) // LANES)))
     return tuple(_passes([Pass(0, n, groups, groups, 1, groups == 1)], groups, call.limits))
@@ -140,7 +131,7 @@ def vectors(n: int, kind: DType) -> int:
     return -(-n * kind.size // VECTOR)
 
 
-def _passes(made: list[Pass], n: int, limits: Limits) -> list[Pass]:
+def _passes(made: list[Pass], n: int, limits: abi.Limits) -> list[Pass]:
     while not made or not made[-1].last:
         tiles = max(1, -(-n // TILE))
         groups, rounds = even_groups(tiles, limits)
@@ -162,7 +153,7 @@ def tile_trips(kind: DType, lanes: int) -> int:
     return 1 + 2 * (RUN * each // lanes) + kind.size + each + RUN
 
 
-def even_groups(blocks: int, limits: Limits) -> tuple[int, int]:
+def even_groups(blocks: int, limits: abi.Limits) -> tuple[int, int]:
     """Workgroups for that many blocks, each with the same number of them (give or take one), and that number."""
     rounds = -(-blocks // limits.groups)
     return -(-blocks // rounds), rounds
@@ -178,7 +169,7 @@ class Share:
     trips: int
 
 
-def shares(blocks: int, trips: int, limits: Limits) -> Iterator[Share]:
+def shares(blocks: int, trips: int, limits: abi.Limits) -> Iterator[Share]:
     """Divides blocks of `trips` loop iterations each among dispatches that stay within the limits."""
     most = limits.groups * max(1, limits.loop_trips // trips)
     for first in range(0, blocks, most):
@@ -187,31 +178,31 @@ def shares(blocks: int, trips: int, limits: Limits) -> Iterator[Share]:
         yield Share(first, beyond, groups, rounds * trips)
 
 
-def quads_shader(shader: Shader, *spec: Spec) -> Shader:
+def quads_shader(shader: abi.Shader, *spec: abi.Spec) -> abi.Shader:
     """The same text by quads."""
     return replace(
         shader, spec=spec, local=(LANES, 1, 1), prelude="#define QUADS\n", features=frozenset({"subgroup_quad"})
     )
 
 
-def first_shaders(name: str, shader: Shader) -> dict[str, Shader]:
+def first_shaders(name: str, shader: abi.Shader) -> dict[str, abi.Shader]:
     """A shader around `reduce64.glsl` for every tuning of `TUNINGS`."""
-    return {name: shader, f"{name}_quads": quads_shader(shader, Spec("TILES", 1))}
+    return {name: shader, f"{name}_quads": quads_shader(shader, abi.Spec("TILES", 1))}
 
 
-def first_shader(*made: Binding, inputs: tuple[str, ...] = ("x",)) -> Shader:
+def first_shader(*made: abi.Binding, inputs: tuple[str, ...] = ("x",)) -> abi.Shader:
     """A shader around `reduce64.glsl`."""
     return replace(_vectors_shader(*made, inputs=inputs), spec=SPEC, local=("LANES", 1, 1))
 
 
-def stream_shader(*made: Binding) -> Shader:
+def stream_shader(*made: abi.Binding) -> abi.Shader:
     """A shader around `stream64.glsl`."""
     return _vectors_shader(*made)
 
 
-def _vectors_shader(*made: Binding, inputs: tuple[str, ...] = ("x",)) -> Shader:
-    return Shader(
-        (*(Binding(name, "u32x4") for name in inputs), *made),
+def _vectors_shader(*made: abi.Binding, inputs: tuple[str, ...] = ("x",)) -> abi.Shader:
+    return abi.Shader(
+        (*(abi.Binding(name, "u32x4") for name in inputs), *made),
         PUSH,
         local=(LANES, 1, 1),
         includes=("portable.glsl", "vectors.glsl"),
@@ -219,9 +210,9 @@ def _vectors_shader(*made: Binding, inputs: tuple[str, ...] = ("x",)) -> Shader:
     )
 
 
-def rest_shader(*buffers: Binding) -> Shader:
+def rest_shader(*buffers: abi.Binding) -> abi.Shader:
     """A shader around `rest64.glsl`."""
-    return Shader(
+    return abi.Shader(
         buffers,
         PUSH,
         local=(RUN, 1, 1),
@@ -242,18 +233,18 @@ def reduction(
     empty: bool = True,
     ordered: bool = True,
     version: int = 1,
-    stream: StreamDefaults = StreamDefaults(),
-) -> Kernel:
+    stream: abi.StreamDefaults = abi.StreamDefaults(),
+) -> abi.Kernel:
     """A kernel that reduces its inputs, of any one shape, to `result` of shape (parts,): kernel.comp makes values of
     the elements, rest.comp (with the buffers `partial` and `result`) makes one of 64 x 64 of them. A value is `parts`
     numbers, one after another. `flops` counts per element; `empty` says whether no elements at all have a result,
     `ordered` whether kernel.comp is made around reduce64.glsl or stream64.glsl."""
 
-    def steps_of(call: Call) -> tuple[Pass, ...]:
+    def steps_of(call: abi.Call) -> tuple[Pass, ...]:
         n = call.size(inputs[0])
         return passes(n, call.limits) if ordered else stream_passes(n, call)
 
-    def plan(call: Call) -> Plan:
+    def plan(call: abi.Call) -> abi.Plan:
         if not empty:
             require_elements(call.size(inputs[0]))
         steps = steps_of(call)
@@ -262,30 +253,30 @@ def reduction(
         first = dispatch("main", (*inputs, made[0]), call)
         rest = (p.rest_dispatch("rest", (p.source("partial"), made[p.index])) for p in steps[1:])
         scratch = {p.target("partial"): ("T", parts * p.tiles) for p in steps if not p.last}
-        return Plan((first, *rest), scratch)
+        return abi.Plan((first, *rest), scratch)
 
-    def cost(call: Call) -> Cost:
+    def cost(call: abi.Call) -> Cost:
         steps = steps_of(call)
         moved = call.bytes(*inputs) + parts * values_moved(steps) * call.dtype.size
         return Cost(flops * call.size(inputs[0]), moved, len(steps))
 
-    made = Binding("result", access="write")
+    made = abi.Binding("result", access="write")
     # Values of several numbers do not go round in quads: SwiftShader's compiler never came to an end of such a shader.
     quads = ordered and parts == 1
     first = first_shader(made, inputs=inputs) if ordered else stream_shader(made)
     firsts = first_shaders("main", first) if quads else {"main": first}
     tunings = TUNINGS if quads else LANES_TUNINGS if ordered else STREAM_TUNINGS
     shapes = tuple(shape for shape in SHAPES if empty or 0 not in shape)
-    return Kernel(
+    return abi.Kernel(
         summary=summary,
-        inputs=tuple(Operand(name) for name in inputs),
-        outputs=(Operand("result", shape=(parts,)),),
-        shaders={**firsts, "rest": rest_shader(Binding("partial"), made)},
+        inputs=tuple(abi.Operand(name) for name in inputs),
+        outputs=(abi.Operand("result", shape=(parts,)),),
+        shaders={**firsts, "rest": rest_shader(abi.Binding("partial"), made)},
         plan=plan,
         reference=reference,
         cost=cost,
-        cases=tuple(Case(dict.fromkeys(inputs, shape)) for shape in shapes),
-        bench=tuple(Case(dict.fromkeys(inputs, shape)) for shape in LARGE),
+        cases=tuple(abi.Case(dict.fromkeys(inputs, shape)) for shape in shapes),
+        bench=tuple(abi.Case(dict.fromkeys(inputs, shape)) for shape in LARGE),
         tunings=tunings,
         prefer=(prefer if quads else prefer_lanes) if ordered else None,
         aliases=aliases,
@@ -294,12 +285,12 @@ def reduction(
     )
 
 
-def arg_reduction(*, summary: str, reference: Callable[..., Array], aliases: tuple[str, ...]) -> Kernel:
+def arg_reduction(*, summary: str, reference: Callable[..., Array], aliases: tuple[str, ...]) -> abi.Kernel:
     """A kernel that finds where, in the flattened x, the best element is: kernel.comp makes `values` and `places` of
     the elements, rest.comp (with `partial`, `origin`, `values` and `places`) of 64 x 64 of those."""
-    made = (Binding("values", access="write"), Binding("places", "u32", "write"))
+    made = (abi.Binding("values", access="write"), abi.Binding("places", "u32", "write"))
 
-    def plan(call: Call) -> Plan:
+    def plan(call: abi.Call) -> abi.Plan:
         require_elements(call.size("x"))
         steps = stream_passes(call.size("x"), call)
         outputs = [(p.target("values"), "result" if p.last else p.target("places")) for p in steps]
@@ -307,26 +298,26 @@ def arg_reduction(*, summary: str, reference: Callable[..., Array], aliases: tup
         rest = (p.rest_dispatch("rest", (p.source("values"), p.source("places"), *outputs[p.index])) for p in steps[1:])
         scratch = {p.target("values"): ("T", p.tiles) for p in steps}
         places = {p.target("places"): ("u32", p.tiles) for p in steps if not p.last}
-        return Plan((first, *rest), scratch | places)
+        return abi.Plan((first, *rest), scratch | places)
 
-    def cost(call: Call) -> Cost:
+    def cost(call: abi.Call) -> Cost:
         steps = stream_passes(call.size("x"), call)
         moved = call.bytes("x") + values_moved(steps) * (call.dtype.size + 4)
         return Cost(call.size("x"), moved, len(steps))
 
-    return Kernel(
+    return abi.Kernel(
         summary=summary,
-        inputs=(Operand("x"),),
-        outputs=(Operand("result", "u32", (1,)),),
+        inputs=(abi.Operand("x"),),
+        outputs=(abi.Operand("result", "u32", (1,)),),
         shaders={
             "main": stream_shader(*made),
-            "rest": rest_shader(Binding("partial"), Binding("origin", "u32"), *made),
+            "rest": rest_shader(abi.Binding("partial"), abi.Binding("origin", "u32"), *made),
         },
         plan=plan,
         reference=reference,
         cost=cost,
-        cases=tuple(Case({"x": shape}) for shape in SHAPES if 0 not in shape),
-        bench=tuple(Case({"x": shape}) for shape in LARGE),
+        cases=tuple(abi.Case({"x": shape}) for shape in SHAPES if 0 not in shape),
+        bench=tuple(abi.Case({"x": shape}) for shape in LARGE),
         tunings=STREAM_TUNINGS,
         aliases=aliases,
     )

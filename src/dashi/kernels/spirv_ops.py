@@ -82,9 +82,7 @@ _TABLE: Final = """
 363 GroupNonUniformLogicalOr TRiliI|364 GroupNonUniformLogicalXor TRiliI
 365 GroupNonUniformQuadBroadcast TRiii|400 CopyLogical TRi
 4456 TypeCooperativeMatrixKHR Riiiii|4457 CooperativeMatrixLoadKHR TRiiL|4458 CooperativeMatrixStoreKHR iiiL
-4459 CooperativeMatrixMulAddKHR TRiiiL|4460 CooperativeMatrixLengthKHR TRi|5367 CooperativeMatrixLoadTensorNV TRiiill
-5370 TypeTensorLayoutNV Rii|5372 CreateTensorLayoutNV TR|5373 TensorLayoutSetDimensionNV TRiI
-5375 TensorLayoutSliceNV TRiI|5614 AtomicFMinEXT TRiiii
+4459 CooperativeMatrixMulAddKHR TRiiiL|4460 CooperativeMatrixLengthKHR TRi|5614 AtomicFMinEXT TRiiii
 5615 AtomicFMaxEXT TRiiii|6035 AtomicFAddEXT TRiiii
 """
 
@@ -105,9 +103,7 @@ CAPABILITIES: Final = {
     65: "GroupNonUniformShuffle", 68: "GroupNonUniformQuad", 4433: "StorageBuffer16BitAccess",
     4434: "UniformAndStorageBuffer16BitAccess", 4448: "StorageBuffer8BitAccess",
     4449: "UniformAndStorageBuffer8BitAccess", 5345: "VulkanMemoryModel", 5346: "VulkanMemoryModelDeviceScope",
-    5433: "CooperativeMatrixTensorAddressingNV", 5439: "TensorAddressingNV", 6022: "CooperativeMatrixKHR",
-    6033: "AtomicFloat32AddEXT",
-    6034: "AtomicFloat64AddEXT",
+    6022: "CooperativeMatrixKHR", 6033: "AtomicFloat32AddEXT", 6034: "AtomicFloat64AddEXT",
 }  # fmt: skip
 
 BUILTINS: Final = {

@@ -18,12 +18,13 @@ _SPEC_ID, _BLOCK, _ARRAY_STRIDE, _BUILTIN, _NON_WRITABLE, _NON_READABLE = 1, 2, 
 _BINDING, _SET, _OFFSET = 33, 34, 35
 _SIZES: Final = {
     "float": 4, "double": 8, "uint": 4, "int": 4, "uint64_t": 8, "int64_t": 8, "uvec2": 8, "float16_t": 2, "vec4": 16,
-    "uvec4": 16, "ivec4": 16, "dvec2": 16, "u64vec2": 16, "i64vec2": 16,
+    "vec2": 8, "uvec4": 16, "ivec4": 16, "dvec2": 16, "u64vec2": 16, "i64vec2": 16,
 }  # fmt: skip
 
 
 _VECTORS: Final = {
-    ("uint", 2): "uvec2", ("uint", 4): "uvec4", ("int", 4): "ivec4", ("float", 4): "vec4", ("double", 2): "dvec2",
+    ("uint", 2): "uvec2", ("uint", 4): "uvec4", ("int", 4): "ivec4", ("float", 4): "vec4", ("float", 2): "vec2",
+    ("double", 2): "dvec2",
     ("uint64_t", 2): "u64vec2", ("int64_t", 2): "i64vec2",
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from dashi.kernels import small_tiles
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, groups_for
 from dashi.kernels.reductions import shares
 from dashi.types import Cost
@@ -20,12 +21,19 @@ VECTOR_BYTES: Final = 16
 SIDE: Final = 16
 """A workgroup is 16 x 16 invocations, each with a block of `rows` x `columns` results."""
 
+SMALL: Final = {"block": 8, "slab": 16, "invocations": 256, "processors": 132}
+"""Of `small_tiles`: the rows of an invocation's block, how much of k a team stages at a time, the most invocations of a
+workgroup, and how many workgroups a device works on at full speed."""
+ALWAYS: Final = 1 << 16
 TUNINGS: Final[dict[str, dict[str, int]]] = {
-    "fitted": {"rows": 8, "columns": 8, "fill": 128},
-    "blocks_8x8": {"rows": 8, "columns": 8, "fill": 0},
-    "blocks_4x4": {"rows": 4, "columns": 4, "fill": 0},
+    "fitted": {"rows": 8, "columns": 8, "fill": 128, **SMALL},
+    "blocks_8x8": {"rows": 8, "columns": 8, "fill": 0, **SMALL},
+    "blocks_4x4": {"rows": 4, "columns": 4, "fill": 0, **SMALL},
+    "small": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL},
+    "small_few": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL, "processors": 4},
 }
-"""The block of an invocation; it is made smaller while there are not so many tiles as fill a device."""
+"""The block of an invocation; it is made smaller while there are not so many tiles as fill a device. Where even the
+smallest do not, `small_tiles` multiplies."""
 SOFTWARE_FILL: Final = 4
 """Tiles that keep a processor's cores busy."""
 BLOCKS: Final = ((8, 8), (8, 4), (4, 4))
@@ -90,9 +98,9 @@ def cost(call: Call, dispatches: int) -> Cost:
 
 
 def shaders() -> dict[str, Shader]:
-    """One per block shape for rows of whole vectors of 16 bytes, and the smallest for any rows."""
+    """One per block shape for rows of whole vectors of 16 bytes, and the smallest for any rows; and small tiles."""
     wide = {f"wide_{rows}x{columns}": _shader("V", rows, columns) for rows, columns in BLOCKS}
-    return {**wide, "any_4x4": _shader("T", 4, 4)}
+    return {**wide, "any_4x4": _shader("T", 4, 4), **small_tiles.shaders()}
 
 
 def _shader(element: str, rows: int, columns: int) -> Shader:
@@ -108,10 +116,22 @@ def _shader(element: str, rows: int, columns: int) -> Shader:
 
 
 def multiply(call: Call, reach: tuple[int, int], target: str, flags: Mapping[str, Number]) -> Iterator[Dispatch]:
-    """Dispatches that add the products over k from reach[0] to reach[1] to `target`."""
+    """Dispatches that add the products over k from reach[0] to reach[1] to `target`, in the order tree64."""
+    yield from multiply_tiles(call, reach, target, flags, ordered=True)
+
+
+def multiply_tiles(
+    call: Call, reach: tuple[int, int], target: str, flags: Mapping[str, Number], *, ordered: bool
+) -> Iterator[Dispatch]:
+    """The same in that order or in any."""
     m, n, k = (call.dims[name] for name in ("m", "n", "k"))
     per_vector = VECTOR_BYTES // call.dtype.size
     wide = k % per_vector == 0 and n % per_vector == 0
+    if _is_small(call, wide):
+        small = small_tiles.multiply(call, reach, target, flags, ordered=ordered)
+        if small is not None:
+            yield small
+            return
     rows, columns = _block(call) if wide else BLOCKS[-1]
     shader = f"wide_{rows}x{columns}" if wide else "any_4x4"
     across = -(-n // (SIDE * columns))
@@ -122,6 +142,15 @@ def multiply(call: Call, reach: tuple[int, int], target: str, flags: Mapping[str
         place = {"first_tile": share.first, "tiles": share.beyond, "stride": share.groups}
         push = {**numbers, **place, **flags}
         yield Dispatch(shader, ("a", "b", target), push, (share.groups, 1, 1), share.trips)
+
+
+def _is_small(call: Call, wide: bool) -> bool:
+    """Whether tiles of the smallest blocks would leave much of a device idle (those that are not read in vectors, twice
+    as many: they are slower); a processor's few cores never are."""
+    fill = call.tuning.get("fill", 0)
+    rows, columns = BLOCKS[-1]
+    count = -(-call.dims["m"] // (SIDE * rows)) * -(-call.dims["n"] // (SIDE * columns))
+    return fill == ALWAYS or (count < (fill if wide else 2 * fill) and not call.limits.software)
 
 
 def _block(call: Call) -> tuple[int, int]:

@@ -10,15 +10,17 @@ from collections.abc import Iterable
 from typing import Final
 
 from dashi.errors import AbiError
-from dashi.kernels.abi import Call, Case, Dispatch, Kernel, Operand, Plan, Shader, part_of, within_trips
+from dashi.kernels.abi import Call, Case, Dispatch, Kernel, Operand, Plan, Shader, part_of, variants, within_trips
 from dashi.kernels.glsl import FEATURES, local_default, push_layout
 from dashi.types import DTYPES, DType
 
 PUSH_BYTES: Final = 128
 INVOCATIONS: Final = 1024
 AXIS_GROUPS: Final = 65535
-_VECTORS: Final = frozenset({"V", "u32x4"})
+_VECTORS: Final = frozenset({"V", "P", "u32x4"})
 _VECTOR_BYTES: Final = 16
+_SMALL: Final = 2
+"""Bytes of elements that may be written several to a word."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")
 _DIMENSION: Final = re.compile(_IDENTIFIER.pattern + r"(/[1-9][0-9]*)?")
@@ -149,14 +151,14 @@ def _check_shader(kernel: Kernel, name: str, shader: Shader) -> None:
             raise _broken(
                 kernel,
                 f"has in {where} the buffer {binding.name} of dtype {binding.dtype!r}, access {binding.access!r}",
-                f"use T, W, V, u32x4, {', '.join(DTYPES)}, and read, write or readwrite.",
+                f"use T, W, V, P, u32x4, {', '.join(DTYPES)}, and read, write or readwrite.",
             )
     if all(b.access == "read" for b in shader.buffers):
         raise _broken(kernel, f"writes no buffer in {where}", 'give its output access="write".')
     for scalar in shader.push:
         if scalar.dtype not in {"T", *DTYPES}:
             raise _broken(kernel, f"has in {where} the push constant {scalar.name} of dtype {scalar.dtype!r}", "use T.")
-    for variant in kernel.dtypes:
+    for variant in variants(kernel, shader):
         size = push_layout(shader.push, DTYPES[variant])[1]
         if size > PUSH_BYTES:
             raise _broken(
@@ -261,10 +263,11 @@ def _check_dispatch(kernel: Kernel, call: Call, plan: Plan, dispatch: Dispatch) 
         if name in inputs and binding.access != "read":
             raise _broken(kernel, f"writes its input {name} in a {where}", "write to an output or to scratch.")
         width = _width(kernel, call, plan, name)
-        # Any buffer may be read as its 32-bit words, which is how bits are hashed and moved; bytes are written so too.
-        words = binding.dtype in ("u32", "u32x4") and (binding.access == "read" or width == 1)
+        # Any buffer may be read as its 32-bit words, which is how bits are hashed and moved; small elements are written
+        # so too.
+        words = binding.dtype in ("u32", "u32x4") and (binding.access == "read" or width <= _SMALL)
         if binding.dtype in _VECTORS and not words:
-            words = _bytes(kernel, call, plan, name) % _VECTOR_BYTES == 0
+            words = _bytes(kernel, call, plan, name) % _size(binding.dtype, call.dtype) == 0
         if width != _size(binding.dtype, call.dtype) and not words:
             raise _broken(
                 kernel, f"binds {name} to {binding.name} of another element size in a {where}", "make the dtypes agree."
@@ -289,7 +292,7 @@ def _bytes(kernel: Kernel, call: Call, plan: Plan, name: str) -> int:
 
 def _size(dtype: str, variant: DType) -> int:
     if dtype in _VECTORS:
-        return _VECTOR_BYTES
+        return 2 * variant.size if dtype == "P" else _VECTOR_BYTES
     return variant.size if dtype in ("T", "W") else DTYPES[dtype].size
 
 

@@ -20,11 +20,7 @@ COMPUTE_STAGE: Final = 0x20
 BUFFER_USAGE: Final = 0x1 | 0x2 | 0x20  # transfer source, transfer destination, storage
 DISPATCH_BASE: Final = 0x10
 FULL_SUBGROUPS: Final = 0x2
-_OPTIONAL_EXTENSIONS: Final = (
-    "VK_EXT_shader_atomic_float",
-    "VK_KHR_cooperative_matrix",
-    "VK_NV_cooperative_matrix2",
-)
+_OPTIONAL_EXTENSIONS: Final = ("VK_EXT_shader_atomic_float", "VK_KHR_cooperative_matrix")
 
 
 @dataclass(frozen=True)

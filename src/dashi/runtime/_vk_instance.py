@@ -130,8 +130,6 @@ def feature_structs(fns: vk.Functions, physical: int, extensions: frozenset[str]
         found["atomic_float"] = s.PhysicalDeviceShaderAtomicFloatFeaturesEXT()
     if "VK_KHR_cooperative_matrix" in extensions:
         found["coop"] = s.PhysicalDeviceCooperativeMatrixFeaturesKHR()
-    if "VK_NV_cooperative_matrix2" in extensions:
-        found["coop2"] = s.PhysicalDeviceCooperativeMatrix2FeaturesNV()
     fns.GetPhysicalDeviceFeatures2(physical, ctypes.byref(_chain(*found.values())))
     return found
 
@@ -140,7 +138,7 @@ def feature_names(found: dict[str, Any], extensions: frozenset[str], subgroup: A
     """dashi's names of the features that a device offers; `subgroup` holds its subgroup properties."""
     in_compute = bool(subgroup.supportedStages & 0x20)
     core, v11, v12 = found["core"].features, found["v11"], found["v12"]
-    v13, atomic, coop, coop2 = (found.get(name) for name in ("v13", "atomic_float", "coop", "coop2"))
+    v13, atomic, coop = (found.get(name) for name in ("v13", "atomic_float", "coop"))
     offered = {
         "fp64": core.shaderFloat64,
         "int64": core.shaderInt64,
@@ -159,10 +157,6 @@ def feature_names(found: dict[str, Any], extensions: frozenset[str], subgroup: A
         and v13.computeFullSubgroups,
         "subgroup_size_control": v13 is not None and v13.subgroupSizeControl,
         "coop_matrix": coop is not None and coop.cooperativeMatrix,
-        "coop_matrix2": coop2 is not None
-        and coop2.cooperativeMatrixWorkgroupScope
-        and coop2.cooperativeMatrixFlexibleDimensions
-        and coop2.cooperativeMatrixTensorAddressing,
         "host_import": "VK_EXT_external_memory_host" in extensions,
         "external_fd": "VK_KHR_external_memory_fd" in extensions,
     }

@@ -347,8 +347,3 @@ ExternalMemoryBufferCreateInfo = struct("ExternalMemoryBufferCreateInfo", 100007
 PhysicalDeviceCooperativeMatrixFeaturesKHR = struct("PhysicalDeviceCooperativeMatrixFeaturesKHR", 1000506000, """
     cooperativeMatrix:u32 cooperativeMatrixRobustBufferAccess:u32
 """)
-PhysicalDeviceCooperativeMatrix2FeaturesNV = struct("PhysicalDeviceCooperativeMatrix2FeaturesNV", 1000593000, """
-    cooperativeMatrixWorkgroupScope:u32 cooperativeMatrixFlexibleDimensions:u32 cooperativeMatrixReductions:u32
-    cooperativeMatrixConversions:u32 cooperativeMatrixPerElementOperations:u32 cooperativeMatrixTensorAddressing:u32
-    cooperativeMatrixBlockLoads:u32
-""")

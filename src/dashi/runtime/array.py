@@ -42,6 +42,10 @@ class Array:
         self.device.require_open()
         return self._storage
 
+    def overlaps(self, other: Array) -> bool:
+        """Whether the two have memory in common."""
+        return self.device is other.device and self.device.shared(self.storage, other.storage)
+
     def numpy(self) -> HostArray:
         """A copy in host memory, after all work submitted so far."""
         flat = self.device.read(self).view(self.dtype.numpy)

@@ -72,7 +72,7 @@ class Graveyard:
 class Buffer:
     """A storage buffer with its memory, freed when it is forgotten. `key` identifies it in hazard tracking."""
 
-    __slots__ = ("__weakref__", "allocation", "handle", "key", "nbytes")
+    __slots__ = ("__weakref__", "allocation", "handle", "key", "nbytes", "offset", "whole")
     _keys = itertools.count(1)
 
     def __init__(self, raw: RawDevice, allocator: Allocator, graveyard: Graveyard, nbytes: int, use: Use) -> None:
@@ -87,6 +87,8 @@ class Buffer:
         self.handle = handle
         self.allocation: Allocation = allocation
         self.nbytes = nbytes
+        self.offset = 0
+        self.whole: Buffer | None = None
         self.key = next(Buffer._keys)
 
         def destroy() -> None:
@@ -98,10 +100,17 @@ class Buffer:
     @property
     def range(self) -> tuple[int, int, int]:
         """(buffer, offset, bytes) for a descriptor."""
-        return (self.handle, 0, _whole(max(self.nbytes, _MINIMUM)))
+        return (self.handle, self.offset, _whole(max(self.nbytes, _MINIMUM)))
 
     @property
     def view(self) -> memoryview | None:
         """The host's view of the bytes, where the memory is mapped."""
         view = self.allocation.view
-        return None if view is None else view[: self.nbytes]
+        return None if view is None else view[self.offset : self.offset + self.nbytes]
+
+    def part(self, offset: int, nbytes: int) -> Buffer:
+        """Bytes of this buffer from an offset on, which descriptors can start at. The buffer lives as long as it."""
+        part = object.__new__(Buffer)
+        part.handle, part.allocation, part.key = self.handle, self.allocation, self.key
+        part.nbytes, part.offset, part.whole = nbytes, self.offset + offset, self.whole or self
+        return part

@@ -6,12 +6,17 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from dashi.errors import ClosedError
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission
+from dashi.runtime.array import Array
 from dashi.runtime.device import Program, Recording, Step, Waitable
 from dashi.runtime.info import Barriers
+from dashi.runtime.staging import synchronise
 from dashi.runtime.sync import Queue, Ticket
+from dashi.types import Array as HostArray
 
 if TYPE_CHECKING:
     from dashi.runtime.vulkan_device import Lowered, VulkanDevice
@@ -28,11 +33,12 @@ class VulkanProgram(Program):
     def __init__(
         self, device: VulkanDevice, steps: Sequence[Step], label: str, options: Recording, queue: Queue
     ) -> None:
-        super().__init__(device, steps, label)
+        super().__init__(device, steps, label, options)
         self._queue = queue
         self._timestamps = device.raw.create_query_pool(2) if options.timed else None
         self._recorded: list[RawCommands] = []
         self._closed = False
+        self._landing = {id(a): device.landing(a.nbytes) for a in options.fetch}
         self._bury = device.graveyard.watch(self, _destroy(device.raw, self._recorded, self._timestamps))
         self._record(options.barriers)
         self._lock = threading.Lock()
@@ -48,6 +54,10 @@ class VulkanProgram(Program):
                 self._end(commands)
                 commands = self._begin()
             commands.dispatch(batch, barriers)
+        if self.fetches:
+            commands.in_order()
+            for array in self.fetches:
+                commands.copy(array.storage.range[:2], self._landing[id(array)].range[:2], array.nbytes)
         if self._timestamps is not None:
             commands.timestamp(self._timestamps, 1, end=True)
         self._end(commands)
@@ -102,6 +112,13 @@ class VulkanProgram(Program):
             return None
         start, end = self.device.raw.query_results(self._timestamps, 2)
         return round((end - start) * self.device.info.timestamp_ns)
+
+    def fetched(self, array: Array) -> HostArray:
+        landing = self._landing[id(array)]
+        synchronise(self.device.raw, landing, flush=False)
+        assert landing.view is not None  # memory for reading back is always mapped
+        flat = np.frombuffer(landing.view, np.uint8, array.nbytes).copy()
+        return flat.view(array.dtype.numpy).reshape(array.shape)
 
     def close(self) -> None:
         """Frees the recording once its last run is done. Closing twice is harmless."""

@@ -174,10 +174,11 @@ def missing_features(
     try:
         chosen = device.tuning_for(kernel, variant, tuning)
         numbers = None if chosen is None else kernel.tunings[chosen]
-        plan = kernel.plan(resolve_call(kernel, variant, shapes, given.scalars, device.limits, numbers))
+        plan = kernel.plan(resolve_call(kernel, variant, shapes, given.scalars, device.limits_for(kernel), numbers))
     except DashiError:
         return []  # what cannot be planned is an error of the run
-    return sorted(plan_features(kernel, plan, variant) - device.info.features)
+    needed = plan_features(kernel, plan, variant) - device.info.features
+    return sorted(needed - device.features) if needed else []
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dashi.types import Array as HostArray
 EVERY_FEATURE = frozenset(
     """
     fp16 fp64 int8 int16 int64 atomics_float atomics_int64 subgroup subgroup_size_control timeline memory_model
-    coop_matrix coop_matrix2 subgroup_quad
+    coop_matrix subgroup_quad rendezvous
     """.split()
 )
 UNLIMITED = Limits(
@@ -28,6 +28,7 @@ UNLIMITED = Limits(
     push_bytes=256,
     offset_alignment=1,
     loop_trips=1 << 62,
+    resident=1 << 31,
 )
 
 
@@ -41,6 +42,7 @@ def cpu_info() -> DeviceInfo:
         driver_version=np.__version__,
         features=EVERY_FEATURE,
         limits=UNLIMITED,
+        subgroup_size=32,
     )
 
 
@@ -56,13 +58,21 @@ class Done:
 class CpuProgram(Program):
     """Steps run in order, each by its reference."""
 
+    def __init__(self, device: Device, steps: Sequence[Step], label: str, options: Recording | None = None) -> None:
+        super().__init__(device, steps, label, options or Recording())
+        self._landed: dict[int, HostArray] = {}
+
     def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
         self.device.require_open()
         for ticket in after:
             ticket.wait()
         for step in self.steps:
             _compute(step)
+        self._landed = {id(array): array.numpy() for array in self.fetches}
         return Done()
+
+    def fetched(self, array: Array) -> HostArray:
+        return self._landed[id(array)].copy()
 
     def close(self) -> None:
         """Nothing to free."""
@@ -89,6 +99,12 @@ class CpuDevice(Device):
     def _allocate(self, nbytes: int) -> Any:
         return np.zeros(nbytes, np.uint8)
 
+    def _part(self, storage: Any, offset: int, nbytes: int) -> Any:
+        return storage[offset : offset + nbytes]
+
+    def shared(self, one: Any, other: Any) -> bool:
+        return np.may_share_memory(one, other)
+
     def write(self, array: Array, values: HostArray) -> None:
         _values(array)[...] = values
 
@@ -99,7 +115,7 @@ class CpuDevice(Device):
         return None
 
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
-        return CpuProgram(self, steps, label)
+        return CpuProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
         for ticket in after:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from dashi import kernels
-from dashi.errors import ClosedError, DTypeError, FeatureError, InputError, LimitError, ShapeError
+from dashi.errors import AlignmentError, ClosedError, DTypeError, FeatureError, InputError, LimitError, ShapeError
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Plan, plan_features
 from dashi.kernels.calls import resolve_call
 from dashi.kernels.validate import check_plan
@@ -50,11 +50,13 @@ class Timing:
 
 @dataclass(frozen=True)
 class Recording:
-    """How steps are recorded: where barriers go, whether runs are timed on the device, and for which queue."""
+    """How steps are recorded: where barriers go, whether runs are timed on the device, for which queue, and which
+    arrays come back to the host with every run."""
 
     barriers: Barriers = "auto"
     timed: bool = False
     queue: int = 0
+    fetch: tuple[Array, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +79,11 @@ class Step:
 class Program(ABC):
     """Steps recorded once, to be submitted any number of times."""
 
-    def __init__(self, device: Device, steps: Sequence[Step], label: str) -> None:
+    def __init__(self, device: Device, steps: Sequence[Step], label: str, options: Recording) -> None:
         self.device = device
         self.steps = tuple(steps)
         self.label = label
+        self.fetches = options.fetch
         self.dispatches = 0
         self.barriers = 0
 
@@ -106,6 +109,11 @@ class Program(ABC):
         return None
 
     @abstractmethod
+    def fetched(self, array: Array) -> HostArray:
+        """A copy of one of the arrays that come back with every run (`fetch`), as it was at the end of the last run
+        that was waited for. Work submitted since does not delay it."""
+
+    @abstractmethod
     def close(self) -> None:
         """Frees what was recorded; waits for runs that are under way."""
 
@@ -129,6 +137,14 @@ class Device(ABC):
     @abstractmethod
     def _allocate(self, nbytes: int) -> Any:
         """New storage."""
+
+    @abstractmethod
+    def _part(self, storage: Any, offset: int, nbytes: int) -> Any:
+        """Some of the bytes of storage, as storage."""
+
+    @abstractmethod
+    def shared(self, one: Any, other: Any) -> bool:
+        """Whether two pieces of this device's storage have bytes in common."""
 
     @abstractmethod
     def write(self, array: Array, values: HostArray) -> None:
@@ -159,7 +175,16 @@ class Device(ABC):
     @property
     def limits(self) -> Limits:
         """What plans must respect on this device."""
-        return replace(self.info.limits, features=self.info.features)
+        return replace(self.info.limits, features=self.info.features, subgroup=self.info.subgroup_size)
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What kernels may ask for here."""
+        return self.info.features
+
+    def limits_for(self, kernel: Kernel) -> Limits:
+        """The limits for a kernel's plan: some are tried only for kernels that need to know."""
+        return self.limits
 
     def require_open(self) -> None:
         if self._closed:
@@ -207,6 +232,29 @@ class Device(ABC):
         self.write(made, host)
         return made
 
+    def part(self, array: Array, offset: int, shape: int | Sequence[int], kind: Any = None) -> Array:
+        """An array in the memory of another, from a byte on that is a multiple of `part_alignment`; of the same type
+        unless `kind` names another."""
+        self._require_mine("part", "an array", array)
+        sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        element = array.dtype if kind is None else dtype(kind)
+        nbytes = math.prod(sizes) * element.size
+        if offset % self.part_alignment:
+            raise AlignmentError(
+                f"a part of an array cannot start at byte {offset} on {self.info.name!r}.",
+                f"start it at a multiple of {self.part_alignment} bytes.",
+            )
+        if offset < 0 or any(n < 0 for n in sizes) or offset + nbytes > array.nbytes:
+            raise ShapeError(
+                f"{nbytes} bytes from byte {offset} on are not within {array!r}.", "choose a part of the array."
+            )
+        return Array(self, sizes, element, self._part(array.storage, offset, nbytes))
+
+    @property
+    def part_alignment(self) -> int:
+        """Bytes: parts of arrays start at multiples of it. Shaders may read vectors of 16 bytes to the end of one."""
+        return max(16, self.limits.offset_alignment)
+
     def copy(self, source: Array, target: Array, after: Iterable[Waitable] = ()) -> Waitable:
         """Starts a copy from one array of this device to another, on the transfer queue where there is one, and
         returns at once. `after` names the work that must be done first."""
@@ -239,13 +287,17 @@ class Device(ABC):
         barriers: Barriers = "auto",
         timed: bool = False,
         queue: int = 0,
+        fetch: Sequence[Array] = (),
     ) -> Program:
         """Records steps in order; each sees what those before it wrote. Programs of one queue run in the order of
         their submission; between queues, `submit(after=...)` says what must come first. `timed` programs know how
-        long their last run took on the device's own clock."""
+        long their last run took on the device's own clock. What `fetch` names comes back to the host with every run
+        (`Program.fetched`), whatever is submitted meanwhile."""
         self.require_open()
         self._require_steps(steps)
-        return self._program(steps, label, Recording(barriers, timed, queue))
+        for array in fetch:
+            self._require_mine("program", "an array to fetch", array)
+        return self._program(steps, label, Recording(barriers, timed, queue, tuple(fetch)))
 
     def bind(
         self,
@@ -264,7 +316,7 @@ class Device(ABC):
         variant = _variant(found, inputs)
         chosen = self.tuning_for(found, variant.name, tuning)
         numbers = None if chosen is None else found.tunings[chosen]
-        call = resolve_call(found, variant, [a.shape for a in inputs], scalars, self.limits, numbers)
+        call = resolve_call(found, variant, [a.shape for a in inputs], scalars, self.limits_for(found), numbers)
         plan = check_plan(found, call, found.plan(call))
         self._require_features(found, plan, variant)
         outputs = self._outputs(found, call, out)
@@ -311,6 +363,7 @@ class Device(ABC):
 
     def _require_features(self, kernel: Kernel, plan: Plan, variant: DType) -> None:
         missing = sorted(plan_features(kernel, plan, variant.name) - self.info.features)
+        missing = missing and sorted(set(missing) - self.features)
         if missing:
             raise FeatureError(
                 f"kernel {kernel.name!r} ({variant.name}) needs {', '.join(missing)}, which {self.info.name!r} lacks.",
@@ -372,7 +425,7 @@ def _require_fit(kernel: Kernel, operand: Operand, array: Array, shape: Shape, k
 
 def _require_apart(kernel: Kernel, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
     """Outputs may share memory with inputs only where the kernel declares it."""
-    written: list[int] = [id(a.storage) for a in outputs]
-    shared = set(written) & {id(a.storage) for a in inputs}
-    if len(set(written)) < len(written) or (shared and not kernel.in_place):
+    apart = not any(a.overlaps(b) for i, a in enumerate(outputs) for b in outputs[:i])
+    shared = any(a.overlaps(b) for a in outputs for b in inputs)
+    if not apart or (shared and not kernel.in_place):
         raise InputError(f"kernel {kernel.name!r} cannot write over its own operands.", "pass another array as `out`.")

@@ -68,12 +68,13 @@ class Allocation:
 
 @dataclass(frozen=True)
 class MemoryStats:
-    """Bytes reserved from the driver, bytes in use, blocks and allocations."""
+    """Bytes reserved from the driver, bytes in use, blocks and allocations; the most that was ever reserved at once."""
 
     reserved: int
     used: int
     blocks: int
     allocations: int
+    peak: int
 
 
 def _wishes(use: Use, kind: MemoryType) -> tuple[bool, ...] | None:
@@ -106,6 +107,7 @@ class Allocator:
         self._blocks: list[Block] = []
         self._used = 0
         self._allocations = 0
+        self._peak = 0
 
     def allocate(self, size: int, alignment: int, allowed: int, use: Use) -> Allocation:
         """A range of at least `size` bytes of memory fit for `use`."""
@@ -156,7 +158,11 @@ class Allocator:
             raise
         block = Block(memory, size, index, dedicated, view, [] if dedicated else [(0, size)])
         self._blocks.append(block)
+        self._peak = max(self._peak, self._reserved())
         return block
+
+    def _reserved(self) -> int:
+        return sum(block.size for block in self._blocks)
 
     def free(self, allocation: Allocation) -> None:
         """Gives a range back; a block that is empty goes back to the driver."""
@@ -172,8 +178,7 @@ class Allocator:
 
     def stats(self) -> MemoryStats:
         with self._lock:
-            reserved = sum(block.size for block in self._blocks)
-            return MemoryStats(reserved, self._used, len(self._blocks), self._allocations)
+            return MemoryStats(self._reserved(), self._used, len(self._blocks), self._allocations, self._peak)
 
     def close(self) -> None:
         """Frees every block, in use or not."""

@@ -18,8 +18,8 @@ from dashi.types import Array as HostArray
 class NullProgram(Program):
     """The recorded dispatches of its steps; running them does nothing but count."""
 
-    def __init__(self, device: Device, steps: Sequence[Step], label: str) -> None:
-        super().__init__(device, steps, label)
+    def __init__(self, device: Device, steps: Sequence[Step], label: str, options: Recording) -> None:
+        super().__init__(device, steps, label, options)
         self.recorded: list[tuple[str, Dispatch]] = [(s.kernel.name, d) for s in steps for d in s.lowered.dispatches]
         self.dispatches = len(self.recorded)
         self.submissions = 0
@@ -28,6 +28,9 @@ class NullProgram(Program):
         self.device.require_open()
         self.submissions += 1
         return Done()
+
+    def fetched(self, array: Array) -> HostArray:
+        return array.numpy()
 
     def close(self) -> None:
         """Nothing to free."""
@@ -44,7 +47,8 @@ class NullDevice(Device):
                 type="null",
                 driver="null",
                 features=EVERY_FEATURE,
-                limits=limits or Limits(invocations=256, storage_range=1 << 32),
+                subgroup_size=32,
+                limits=limits or Limits(invocations=256, storage_range=1 << 32, resident=128),
             )
         )
 
@@ -52,6 +56,13 @@ class NullDevice(Device):
 
     def _allocate(self, nbytes: int) -> Any:
         return _Nothing(nbytes)
+
+    def _part(self, storage: Any, offset: int, nbytes: int) -> Any:
+        whole, start, _ = storage.place
+        return _Nothing(nbytes, (whole, start + offset, start + offset + nbytes))
+
+    def shared(self, one: Any, other: Any) -> bool:
+        return one.place[0] is other.place[0] and one.place[1] < other.place[2] and other.place[1] < one.place[2]
 
     def write(self, array: Array, values: HostArray) -> None:
         """Forgets the values."""
@@ -65,7 +76,7 @@ class NullDevice(Device):
         return plan
 
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
-        return NullProgram(self, steps, label)
+        return NullProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
         return Done()
@@ -77,5 +88,6 @@ class NullDevice(Device):
 class _Nothing:
     """Storage that holds nothing."""
 
-    def __init__(self, nbytes: int) -> None:
+    def __init__(self, nbytes: int, place: tuple[object, int, int] | None = None) -> None:
         self.nbytes = nbytes
+        self.place: tuple[object, int, int] = place or (object(), 0, nbytes)

@@ -45,7 +45,7 @@ class Staging:
                 through = self._buffer("upload", data.nbytes)
                 _view(through)[: piece.nbytes] = piece.data
                 self._to_device(through)
-                self._copy((through.handle, 0), (target.handle, start), piece.nbytes)
+                self._copy((through.handle, 0), (target.handle, target.offset + start), piece.nbytes)
 
     def read(self, source: Buffer) -> HostArray:
         """A copy of the buffer's bytes, after all work submitted so far."""
@@ -60,7 +60,7 @@ class Staging:
             for start in range(0, source.nbytes, _PIECE):
                 size = min(_PIECE, source.nbytes - start)
                 through = self._buffer("readback", source.nbytes)
-                self._copy((source.handle, start), (through.handle, 0), size)
+                self._copy((source.handle, source.offset + start), (through.handle, 0), size)
                 self._from_device(through)
                 out[start : start + size] = _view(through)[:size]
         return out
@@ -90,14 +90,17 @@ class Staging:
             commands.close()
 
     def _to_device(self, buffer: Buffer) -> None:
-        part = buffer.allocation
-        if not part.coherent:
-            self._raw.synchronise_host(part.block.memory, part.offset, part.size, flush=True)
+        synchronise(self._raw, buffer, flush=True)
 
     def _from_device(self, buffer: Buffer) -> None:
-        part = buffer.allocation
-        if not part.coherent:
-            self._raw.synchronise_host(part.block.memory, part.offset, part.size, flush=False)
+        synchronise(self._raw, buffer, flush=False)
+
+
+def synchronise(raw: RawDevice, buffer: Buffer, *, flush: bool) -> None:
+    """Makes what the host wrote visible to the device (flush), or what the device wrote visible to the host."""
+    part = buffer.allocation
+    if not part.coherent:
+        raw.synchronise_host(part.block.memory, part.offset, part.size, flush=flush)
 
 
 def _view(buffer: Buffer) -> memoryview:

@@ -24,6 +24,7 @@ from dashi.runtime.instance import Instance
 from dashi.runtime.memory import Allocator, MemoryStats
 from dashi.runtime.pipeline import DescriptorSets, Pipelines, PoolSet
 from dashi.runtime.probes import loop_limit
+from dashi.runtime.residence import resident_groups
 from dashi.runtime.staging import Staging
 from dashi.runtime.sync import Queue, Ticket
 from dashi.types import DTYPES
@@ -63,6 +64,7 @@ class VulkanDevice(Device):
         self._binaries: dict[tuple[Any, ...], Binary] = {}
         self._lock = threading.RLock()
         self._limits: Limits | None = None
+        self._resident: int | None = None
 
     @property
     def limits(self) -> Limits:
@@ -73,6 +75,27 @@ class VulkanDevice(Device):
                 self._limits = replace(self._limits, loop_trips=loop_limit(self))
             return self._limits
 
+    @property
+    def resident(self) -> int:
+        """Workgroups that run at the same time; tried once in a child process and remembered on disk."""
+        with self._lock:
+            if self._resident is None:
+                self._resident = resident_groups(self)
+            return self._resident
+
+    def assume_resident(self, groups: int) -> None:
+        """Takes a number of workgroups for granted: the probe's own privilege."""
+        self._resident = groups
+
+    @property
+    def features(self) -> frozenset[str]:
+        # Whoever asks for it first pays for the trial.
+        return self.info.features | ({"rendezvous"} if self.resident else frozenset[str]())
+
+    def limits_for(self, kernel: Kernel) -> Limits:
+        waits = any("rendezvous" in shader.features for shader in kernel.shaders.values())
+        return replace(self.limits, resident=self.resident) if waits else self.limits
+
     def memory(self) -> MemoryStats:
         """How much device memory is reserved and used."""
         self.require_open()
@@ -82,6 +105,18 @@ class VulkanDevice(Device):
     def _allocate(self, nbytes: int) -> Buffer:
         self.graveyard.drain()
         return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "device")
+
+    def landing(self, nbytes: int) -> Buffer:
+        """Memory that the host reads while the device works on."""
+        return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "readback")
+
+    def _part(self, storage: Any, offset: int, nbytes: int) -> Buffer:
+        return storage.part(offset, nbytes)
+
+    def shared(self, one: Any, other: Any) -> bool:
+        return (
+            one.key == other.key and one.offset < other.offset + other.nbytes and other.offset < one.offset + one.nbytes
+        )
 
     def write(self, array: Array, values: HostArray) -> None:
         self._staging.write(array.storage, values)
@@ -104,7 +139,7 @@ class VulkanDevice(Device):
         ticket = Ticket(self.transfer, 0)
         try:
             commands.begin()
-            commands.copy((source.storage.handle, 0), (target.storage.handle, 0), source.nbytes)
+            commands.copy(source.storage.range[:2], target.storage.range[:2], source.nbytes)
             commands.results_to_host()
             commands.end()
             waits = sort_waits(self, self.transfer, after)

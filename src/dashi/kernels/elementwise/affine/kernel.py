@@ -3,7 +3,7 @@
 import numpy as np
 
 from dashi.kernels.abi import Scalar
-from dashi.kernels.patterns import elementwise
+from dashi.kernels.patterns import WITH_HALVES, elementwise
 from dashi.kernels.portable import canon, mul
 from dashi.types import Array
 
@@ -18,6 +18,7 @@ KERNEL = elementwise(
     scalars=(Scalar("a", doc="factor of x"), Scalar("b", doc="added to the product")),
     flops=2,
     wide=True,
+    dtypes=WITH_HALVES,
     examples=({"a": 2.0, "b": -1.0}, {"a": -0.3, "b": 1.0e-33}, {"a": 1.0e-30, "b": 0.0}, {"a": np.inf, "b": -np.inf}),
     reference=reference,
 )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dashi.kernels.abi import Scalar
-from dashi.kernels.patterns import LARGE, elementwise
+from dashi.kernels.patterns import LARGE, WITH_HALVES, elementwise
 from dashi.kernels.portable import canon, mul
 from dashi.types import Array
 
@@ -19,6 +19,7 @@ KERNEL = elementwise(
     scalars=(Scalar("a", doc="factor of x"),),
     flops=2,
     wide=True,
+    dtypes=WITH_HALVES,
     examples=({"a": 2.0}, {"a": -0.3}, {"a": 1.0e-30}, {"a": 0.0}),
     bench=LARGE,
     reference=reference,

@@ -6,7 +6,7 @@ import numpy as np
 
 from dashi.errors import InputError
 from dashi.kernels.abi import Call, Number, Plan, Scalar
-from dashi.kernels.patterns import elementwise
+from dashi.kernels.patterns import WITH_HALVES, elementwise
 from dashi.kernels.portable import canon
 from dashi.types import Array
 
@@ -29,6 +29,7 @@ _BASE = elementwise(
     scalars=(Scalar("lo", doc="lowest result"), Scalar("hi", doc="highest result")),
     flops=2,
     wide=True,
+    dtypes=WITH_HALVES,
     examples=(
         {"lo": -1.0, "hi": 1.0}, {"lo": 0.0, "hi": 0.0}, {"lo": -np.inf, "hi": 0.5}, {"lo": -1.0e-32, "hi": np.inf},
     ),

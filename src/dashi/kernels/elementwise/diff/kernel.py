@@ -1,7 +1,7 @@
 """diff: result = b - a, what changed from a to b. (`sub` has the operands the other way round; `defect_local` is the
 size of the change.)"""
 
-from dashi.kernels.patterns import elementwise
+from dashi.kernels.patterns import WITH_HALVES, elementwise
 from dashi.kernels.portable import canon
 from dashi.types import Array
 
@@ -11,5 +11,10 @@ def reference(a: Array, b: Array) -> Array:
 
 
 KERNEL = elementwise(
-    summary="b - a, the change from a to b", inputs=("a", "b"), flops=1, wide=True, reference=reference
+    summary="b - a, the change from a to b",
+    inputs=("a", "b"),
+    flops=1,
+    wide=True,
+    dtypes=WITH_HALVES,
+    reference=reference,
 )

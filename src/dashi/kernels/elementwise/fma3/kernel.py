@@ -1,7 +1,7 @@
 """fma3: result = x y + z. In spite of its name it rounds twice, after the product and after the sum: a fused
 multiply-add does not give the same bits on every device."""
 
-from dashi.kernels.patterns import elementwise
+from dashi.kernels.patterns import WITH_HALVES, elementwise
 from dashi.kernels.portable import canon, mul
 from dashi.types import Array
 
@@ -15,5 +15,6 @@ KERNEL = elementwise(
     inputs=("x", "y", "z"),
     flops=2,
     wide=True,
+    dtypes=WITH_HALVES,
     reference=reference,
 )

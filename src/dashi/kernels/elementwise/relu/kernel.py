@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dashi.kernels.patterns import elementwise
+from dashi.kernels.patterns import WITH_HALVES, elementwise
 from dashi.kernels.portable import canon
 from dashi.types import Array
 
@@ -12,4 +12,10 @@ def reference(x: Array) -> Array:
     return np.where(v < 0, v.dtype.type(0), v)
 
 
-KERNEL = elementwise(summary="x where it is positive, else 0; NaN stays NaN", flops=1, wide=True, reference=reference)
+KERNEL = elementwise(
+    summary="x where it is positive, else 0; NaN stays NaN",
+    flops=1,
+    wide=True,
+    dtypes=WITH_HALVES,
+    reference=reference,
+)

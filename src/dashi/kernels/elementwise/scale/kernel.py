@@ -3,7 +3,7 @@
 import numpy as np
 
 from dashi.kernels.abi import Scalar
-from dashi.kernels.patterns import LARGE, elementwise
+from dashi.kernels.patterns import LARGE, WITH_HALVES, elementwise
 from dashi.kernels.portable import canon, mul
 from dashi.types import Array
 
@@ -18,6 +18,7 @@ KERNEL = elementwise(
     scalars=(Scalar("a", doc="factor of x"),),
     flops=1,
     wide=True,
+    dtypes=WITH_HALVES,
     examples=({"a": 2.0}, {"a": -0.3}, {"a": 1.0e-30}, {"a": 0.0}, {"a": np.inf}, {"a": np.nan}),
     bench=LARGE,
     reference=reference,

@@ -6,10 +6,9 @@ then every place is written once. Indices past the end of base are ignored.
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
-from dashi.types import Array, Cost, Shape
-
-LOCAL = 256
+from dashi.kernels.abi import Binding, Call, Kernel, Plan, Shader
+from dashi.kernels.scattering import CASES, INPUTS, ITEMS, LOCAL, OUTPUTS, PLACES, case, sweep
+from dashi.types import Array, Cost
 
 
 def reference(base: Array, index: Array, values: Array) -> Array:
@@ -27,13 +26,9 @@ def plan(call: Call) -> Plan:
     m, n = call.dims["m"], call.dims["n"]
     if m == 0:
         return Plan(())
-    places, over_places = groups_for(m, LOCAL, call.limits)
-    items, over_items = groups_for(n, LOCAL, call.limits)
-    every = {"m": m, "stride": places * LOCAL}
-    clear = Dispatch("clear", ("owner",), every, (places, 1, 1), over_places)
-    each = {"m": m, "n": n, "stride": items * LOCAL}
-    claim = Dispatch("claim", ("index", "owner"), each, (items, 1, 1), over_items)
-    copy = Dispatch("copy", ("base", "owner", "values", "result"), every, (places, 1, 1), over_places)
+    clear = sweep(call, "clear", ("owner",), m, {"m": m})
+    claim = sweep(call, "claim", ("index", "owner"), n, {"m": m, "n": n})
+    copy = sweep(call, "copy", ("base", "owner", "values", "result"), m, {"m": m})
     return Plan((clear, claim, copy) if n else (clear, copy), {"owner": ("u32", m)})
 
 
@@ -45,25 +40,15 @@ def cost(call: Call) -> Cost:
     return Cost(bytes=m * (4 + 4 + 2 * call.dtype.size) + n * (4 + 8), dispatches=3 if n else 2)
 
 
-def case(m: int, n: int, reach: int | None = None) -> Case:
-    """Targets below `reach` (m by default): a small reach has many duplicates, a large one indices out of range."""
-
-    def index(rng: np.random.Generator, shape: Shape) -> Array:
-        return rng.integers(0, m if reach is None else reach, shape, dtype=np.uint64).astype(np.uint32)
-
-    return Case({"base": (m,), "index": (n,), "values": (n,)}, fill={"index": index})
-
-
-PLACES = (Scalar("m", "u32"), Scalar("stride", "u32"))
 KERNEL = Kernel(
     summary="base with result[index[i]] = values[i] bit for bit; the highest i wins, out of range is ignored",
-    inputs=(Operand("base", shape=("m",)), Operand("index", "u32", ("n",)), Operand("values", shape=("n",))),
-    outputs=(Operand("result", shape=("m",)),),
+    inputs=INPUTS,
+    outputs=OUTPUTS,
     shaders={
         "clear": Shader((Binding("owner", "u32", "write"),), PLACES, local=(LOCAL, 1, 1), file="clear.comp"),
         "claim": Shader(
             (Binding("index", "u32"), Binding("owner", "u32", "readwrite")),
-            (Scalar("m", "u32"), Scalar("n", "u32"), Scalar("stride", "u32")),
+            ITEMS,
             local=(LOCAL, 1, 1),
             file="claim.comp",
         ),
@@ -76,10 +61,7 @@ KERNEL = Kernel(
     plan=plan,
     reference=reference,
     cost=cost,
-    cases=(
-        case(1, 1), case(63, 65), case(1, 1000), case(257, 4097), case(5000, 100), case(4097, 5000, reach=3),
-        case(64, 4099, reach=100), case(1000, 257, reach=1 << 32), case(65, 0), case(0, 65, reach=8),
-        case(70000, 70000),
-    ),
+    cases=CASES,
+    bench=(case(1 << 24, 1 << 24),),
     dtypes=("f32", "f64", "u32", "i32", "u64", "i64"),
-)  # fmt: skip
+)

@@ -1,4 +1,5 @@
-// Neighbours go along a row of the result; the place in the source row is stepped, not divided for.
+// Neighbours go along a row of the result; the place in the source row is stepped, not divided for. Elements are single
+// words, or vectors where rows are made of such.
 void main() {
     for (uint i = gl_GlobalInvocationID.y; i < rows; i += stride_rows) {
         uint from = i % h * w;

@@ -1,10 +1,9 @@
 // result (m, n) = a (m, k) b (k, n): halves multiplied by the device's matrix units, summed in fp32. Define before:
-//     BM, BN, BK   a workgroup makes BM x BN results, over BK of k at a time
+//     BM, BN, BK   a workgroup makes BM x BN results, over BK of k, which is 32, at a time
 //     PM, PN       its subgroups make PM x PN patches of BM / PM rows by BN / PN columns; 32 invocations for each
-//     SLOTS        1: one buffer is filled and multiplied in turns. 2: one is filled while the other is multiplied
-//     FULL         1: m, n and k are multiples of BM, BN and SLOTS BK, and nothing is guarded
-//     EARLY        1: fragments are loaded while those before them are multiplied; needs FULL, and BK to be 32 with one
-//                  buffer, 16 or 32 with two, which need EARLY
+//     FULL         1: m, n and k are multiples of BM, BN and BK, nothing is guarded, and results go to memory through
+//                  shared memory, by whole rows of 128 bytes
+//     EARLY        1: fragments are loaded before those before them are multiplied; needs FULL
 // b, and a unless it is read by halves, come in vectors of 8 halves. m and n are multiples of 16. Past the end of k
 // both are zero.
 #pragma use_vulkan_memory_model
@@ -21,17 +20,18 @@ const uint A_PITCH = A_WIDE + 1u;  // one more, so that rows do not meet in one 
 const uint B_PITCH = B_WIDE + 1u;
 const uint A_BROUGHT = BM * A_WIDE / LOCAL;
 const uint B_BROUGHT = BK * B_WIDE / LOCAL;
-const uint GROUP = 8u;  // rows of tiles that are worked on together, so that their part of a stays in the cache
 
-const uint A_SLOT = BM * A_PITCH;
-const uint B_SLOT = BK * B_PITCH;
+// Results of a subgroup on their way to memory: 16 rows of 32.
+const uint STRIP_WIDE = 8u;
+const uint STRIP_PITCH = STRIP_WIDE + 2u;
+const uint STRIP = SIDE * STRIP_PITCH;
 
-shared uvec4 left[SLOTS * A_SLOT];
-shared uvec4 right[SLOTS * B_SLOT];
+shared uvec4 left[BM * A_PITCH];
+shared uvec4 right[max(BK * B_PITCH, FULL * PATCHES * STRIP)];
 
 struct Brought {
-    uvec4 left[A_BROUGHT];
-    uvec4 right[B_BROUGHT];
+    uvec4 of_a[A_BROUGHT];
+    uvec4 of_b[B_BROUGHT];
 };
 
 #ifdef V
@@ -57,32 +57,35 @@ uvec4 a_at(uint row, uint depth) {
 
 #if FULL
 // An invocation reads and writes columns of vectors, some rows apart: only its first place is worked out.
-Brought fetch(uint row, uint column, uint depth) {
-    uint me = gl_LocalInvocationIndex;
-    uint from = min(depth, k - BK);  // after the last come the last again, which nobody multiplies
-    uint a_from = (row + me / A_WIDE) * (k / HALVES) + me % A_WIDE + from / HALVES;
-    uint b_from = me / B_WIDE * (n / HALVES) + column / HALVES + me % B_WIDE + from * (n / HALVES);
-    Brought v;
-    [[unroll]] for (uint q = 0u; q < A_BROUGHT; q++) {
-        v.left[q] = a[a_from + q * (LOCAL / A_WIDE) * (k / HALVES)];
-    }
-    [[unroll]] for (uint q = 0u; q < B_BROUGHT; q++) {
-        v.right[q] = b[b_from + q * (LOCAL / B_WIDE) * (n / HALVES)];
-    }
-    return v;
+
+// The row of a for an invocation: of each eight, those next to each other are not written to the same banks at once.
+uint a_row() {
+    uint row = gl_LocalInvocationIndex / A_WIDE;
+    return (row & ~7u) | (row & 1u) << 2 | (row >> 1 & 3u);
 }
 
-void put(Brought v, uint depth, uint slot) {
+// Where the first vectors of an invocation lie in the tile's rows of a and in its columns of b.
+uvec2 sources(uint row, uint column) {
     uint me = gl_LocalInvocationIndex;
-    uint a_to = me / A_WIDE * A_PITCH + me % A_WIDE;
-    uint b_to = me / B_WIDE * B_PITCH + me % B_WIDE;
-    [[unroll]] for (uint q = 0u; q < A_BROUGHT; q++) {
-        left[a_to + (slot * A_SLOT + q * (LOCAL / A_WIDE) * A_PITCH)] = v.left[q];
-    }
-    [[unroll]] for (uint q = 0u; q < B_BROUGHT; q++) {
-        right[b_to + (slot * B_SLOT + q * (LOCAL / B_WIDE) * B_PITCH)] = v.right[q];
-    }
+    uint left_at = (row + a_row()) * (k / HALVES) + me % A_WIDE;
+    return uvec2(left_at, me / B_WIDE * (n / HALVES) + column / HALVES + me % B_WIDE);
 }
+
+// The next part of k. After the last part comes the last again, which nobody multiplies.
+#define FETCH(v, from, depth) \
+    [[unroll]] for (uint q = 0u; q < A_BROUGHT; q++) { \
+        v.of_a[q] = a[from.x + min(depth, k - BK) / HALVES + q * (LOCAL / A_WIDE) * (k / HALVES)]; \
+    } \
+    [[unroll]] for (uint q = 0u; q < B_BROUGHT; q++) { \
+        v.of_b[q] = b[from.y + (min(depth, k - BK) + q * (LOCAL / B_WIDE)) * (n / HALVES)]; \
+    }
+#define PUT(v) \
+    [[unroll]] for (uint q = 0u; q < A_BROUGHT; q++) { \
+        left[left_to + q * (LOCAL / A_WIDE) * A_PITCH] = v.of_a[q]; \
+    } \
+    [[unroll]] for (uint q = 0u; q < B_BROUGHT; q++) { \
+        right[right_to + q * (LOCAL / B_WIDE) * B_PITCH] = v.of_b[q]; \
+    }
 #else
 // Loads are never skipped, so that they do not wait for each other: where the matrix has ended, its edge is read.
 Brought fetch(uint row, uint column, uint depth) {
@@ -91,27 +94,27 @@ Brought fetch(uint row, uint column, uint depth) {
     [[unroll]] for (uint q = 0u; q < A_BROUGHT; q++) {
         uint i = q * LOCAL + me;
         uint d = depth + i % A_WIDE * HALVES;
-        v.left[q] = a_at(min(row + i / A_WIDE, m - 1u), d < k ? d : 0u);
+        v.of_a[q] = a_at(min(row + i / A_WIDE, m - 1u), d < k ? d : 0u);
     }
     [[unroll]] for (uint q = 0u; q < B_BROUGHT; q++) {
         uint i = q * LOCAL + me;
         uint c = min(column / HALVES + i % B_WIDE, n / HALVES - 1u);
-        v.right[q] = b[min(depth + i / B_WIDE, k - 1u) * (n / HALVES) + c];
+        v.of_b[q] = b[min(depth + i / B_WIDE, k - 1u) * (n / HALVES) + c];
     }
     return v;
 }
 
-void put(Brought v, uint depth, uint slot) {
+void put(Brought v, uint depth) {
     uint me = gl_LocalInvocationIndex;
     [[unroll]] for (uint q = 0u; q < A_BROUGHT; q++) {
         uint i = q * LOCAL + me;
         bool inside = depth + i % A_WIDE * HALVES < k;
-        left[slot * A_SLOT + i / A_WIDE * A_PITCH + i % A_WIDE] = inside ? v.left[q] : uvec4(0u);
+        left[i / A_WIDE * A_PITCH + i % A_WIDE] = inside ? v.of_a[q] : uvec4(0u);
     }
     [[unroll]] for (uint q = 0u; q < B_BROUGHT; q++) {
         uint i = q * LOCAL + me;
         bool inside = depth + i / B_WIDE < k;
-        right[slot * B_SLOT + i / B_WIDE * B_PITCH + i % B_WIDE] = inside ? v.right[q] : uvec4(0u);
+        right[i / B_WIDE * B_PITCH + i % B_WIDE] = inside ? v.of_b[q] : uvec4(0u);
     }
 }
 #endif
@@ -121,18 +124,18 @@ void put(Brought v, uint depth, uint slot) {
 #define SUM coopmat<float, gl_ScopeSubgroup, SIDE, SIDE, gl_MatrixUseAccumulator>
 
 // Not functions: matrices that are handed over might be copied.
-#define LOAD_LEFT(p, slot, d) \
+#define LOAD_LEFT(p, d) \
     [[unroll]] for (uint i = 0u; i < FM; i++) { \
-        uint at = r * A_PITCH + ((slot) * A_SLOT + i * SIDE * A_PITCH + (d) / HALVES); \
+        uint at = r * A_PITCH + (i * SIDE * A_PITCH + (d) / HALVES); \
         coopMatLoad(p[i], left, at, A_PITCH, gl_CooperativeMatrixLayoutRowMajor); \
     }
-#define LOAD_RIGHT(q, j, slot, d) \
-    uint at = c / HALVES + ((slot) * B_SLOT + (d) * B_PITCH + (j) * SIDE / HALVES); \
+#define LOAD_RIGHT(q, j, d) \
+    uint at = c / HALVES + ((d) * B_PITCH + (j) * SIDE / HALVES); \
     coopMatLoad(q, right, at, B_PITCH, gl_CooperativeMatrixLayoutRowMajor);
-#define LOAD(p, q, slot, d) \
-    LOAD_LEFT(p, slot, d) \
+#define LOAD(p, q, d) \
+    LOAD_LEFT(p, d) \
     [[unroll]] for (uint j = 0u; j < FN; j++) { \
-        LOAD_RIGHT(q[j], j, slot, d) \
+        LOAD_RIGHT(q[j], j, d) \
     }
 #define MULTIPLY(p, q, begin, end) \
     [[unroll]] for (uint j = begin; j < end; j++) { \
@@ -140,131 +143,149 @@ void put(Brought v, uint depth, uint slot) {
             sums[i][j] = coopMatMulAdd(p[i], q[j], sums[i][j]); \
         } \
     }
+// All products of a buffer; fragments are loaded when they are needed.
+#define MULTIPLY_IN_TURN \
+    [[unroll]] for (uint d = 0u; d < BK; d += SIDE) { \
+        LEFT p[FM]; \
+        LOAD_LEFT(p, d) \
+        [[unroll]] for (uint j = 0u; j < FN; j++) { \
+            RIGHT q; \
+            LOAD_RIGHT(q, j, d) \
+            [[unroll]] for (uint i = 0u; i < FM; i++) { \
+                sums[i][j] = coopMatMulAdd(p[i], q, sums[i][j]); \
+            } \
+        } \
+    }
+
+// Rows of tiles that are worked on together, so that their part of a stays in the cache.
+const uint GROUP = 8u;
+
+// The first row and column of a tile.
+uvec2 place_of(uint tile) {
+    uint group = tile / (GROUP * across);
+    uint place = tile % (GROUP * across);
+    uint rows = min(GROUP, down - group * GROUP);
+    return uvec2((group * GROUP + place % rows) * BM, place / rows * BN);
+}
+
+#if FULL
+// One vector of a strip to its place.
+void hand_over(uint e, uint strip, uint corner) {
+    uint y = e / STRIP_WIDE;
+    uint x = e % STRIP_WIDE;
+    result[corner + y * (n / 4u) + x] = right[strip + y * STRIP_PITCH + x];
+}
+
+// A strip to memory, by the subgroup that made it. Where its size is known, nothing waits for the loop.
+void hand_over_strip(uint strip, uint corner) {
+    subgroupBarrier();
+    if (gl_SubgroupSize == 32u) {
+        [[unroll]] for (uint e = 0u; e < SIDE * STRIP_WIDE; e += 32u) {
+            hand_over(e + gl_SubgroupInvocationID, strip, corner);
+        }
+    } else {
+        for (uint e = gl_SubgroupInvocationID; e < SIDE * STRIP_WIDE; e += gl_SubgroupSize) {
+            hand_over(e, strip, corner);
+        }
+    }
+    subgroupBarrier();
+}
+
+#define WRITE_RESULTS \
+    if (piece < PATCHES) { \
+        uint strip = piece * STRIP; \
+        uint to = (tile.x + r) * (n / 4u) + (tile.y + c) / 4u; \
+        [[unroll]] for (uint i = 0u; i < FM; i++) { \
+            [[unroll]] for (uint j = 0u; j < FN; j += 2u) { \
+                coopMatStore(sums[i][j], right, strip, STRIP_PITCH, gl_CooperativeMatrixLayoutRowMajor); \
+                coopMatStore(sums[i][j + 1u], right, strip + 4u, STRIP_PITCH, gl_CooperativeMatrixLayoutRowMajor); \
+                hand_over_strip(strip, to + i * SIDE * (n / 4u) + j * SIDE / 4u); \
+            } \
+        } \
+    } \
+    barrier();  // before the buffers are filled again
+#else
+#define WRITE_RESULTS \
+    [[unroll]] for (uint i = 0u; i < FM; i++) { \
+        [[unroll]] for (uint j = 0u; j < FN; j++) { \
+            uint y = tile.x + r + i * SIDE; \
+            uint x = tile.y + c + j * SIDE; \
+            if (piece < PATCHES && y < m && x < n) { \
+                coopMatStore(sums[i][j], result, y * n + x, n, gl_CooperativeMatrixLayoutRowMajor); \
+            } \
+        } \
+    }
+#endif
 
 // A subgroup makes one patch. All subgroups of the workgroup call it together; those with a number too many make some
 // patch again and write nothing.
-void multiply_tile(uint row, uint column, uint piece) {
+void multiply_tile(uvec2 tile, uint piece) {
     uint r = piece % PATCHES / PN * FM * SIDE;
     uint c = piece % PN * FN * SIDE;
+    Brought ahead;
     SUM sums[FM][FN];
     [[unroll]] for (uint i = 0u; i < FM; i++) {
         [[unroll]] for (uint j = 0u; j < FN; j++) {
             sums[i][j] = SUM(0.0);
         }
     }
-#if SLOTS == 2
+#if FULL
+    uint left_to = a_row() * A_PITCH + gl_LocalInvocationIndex % A_WIDE;
+    uint right_to = gl_LocalInvocationIndex / B_WIDE * B_PITCH + gl_LocalInvocationIndex % B_WIDE;
+    uvec2 from = sources(tile.x, tile.y);
+    FETCH(ahead, from, 0u)
+#endif
+#if EARLY
     LEFT p_even[FM];
     LEFT p_odd[FM];
     RIGHT q_even[FN];
     RIGHT q_odd[FN];
-    Brought ahead = fetch(row, column, 0u);
-    put(ahead, 0u, 0u);
-    ahead = fetch(row, column, BK);
-    put(ahead, 0u, 1u);
-    ahead = fetch(row, column, 2u * BK);
-#if BK == 16
-    Brought later = fetch(row, column, 3u * BK);
-#endif
+    PUT(ahead)
+    FETCH(ahead, from, BK)
     barrier();
-    LOAD(p_even, q_even, 0u, 0u)
-    [[dont_unroll]] for (uint depth = 0u; depth < k; depth += 2u * BK) {
-        // After a barrier one buffer has been loaded wholly, and may be filled, and the other filled, and may be loaded.
-#if BK == 16
-        barrier();
-        LOAD(p_odd, q_odd, 1u, 0u)
-        put(ahead, 0u, 0u);
-        ahead = fetch(row, column, depth + 4u * BK);
-        MULTIPLY(p_even, q_even, 0u, FN)
-        barrier();
-        LOAD(p_even, q_even, 0u, 0u)
-        put(later, 0u, 1u);
-        later = fetch(row, column, depth + 5u * BK);
-        MULTIPLY(p_odd, q_odd, 0u, FN)
-#else
-        LOAD(p_odd, q_odd, 0u, SIDE)
-        MULTIPLY(p_even, q_even, 0u, FN)
-        barrier();
-        LOAD(p_even, q_even, 1u, 0u)
-        put(ahead, 0u, 0u);
-        ahead = fetch(row, column, depth + 3u * BK);
-        MULTIPLY(p_odd, q_odd, 0u, FN)
-        LOAD(p_odd, q_odd, 1u, SIDE)
-        MULTIPLY(p_even, q_even, 0u, FN)
-        barrier();
-        LOAD(p_even, q_even, 0u, 0u)
-        put(ahead, 0u, 1u);
-        ahead = fetch(row, column, depth + 4u * BK);
-        MULTIPLY(p_odd, q_odd, 0u, FN)
-#endif
-    }
-    barrier();
-#elif EARLY
-    LEFT p_even[FM];
-    LEFT p_odd[FM];
-    RIGHT q_even[FN];
-    RIGHT q_odd[FN];
-    Brought ahead = fetch(row, column, 0u);
-    put(ahead, 0u, 0u);
-    ahead = fetch(row, column, BK);
-    barrier();
-    LOAD(p_even, q_even, 0u, 0u)
+    LOAD(p_even, q_even, 0u)
     [[dont_unroll]] for (uint depth = 0u; depth < k; depth += BK) {
-        LOAD(p_odd, q_odd, 0u, SIDE)
+        LOAD(p_odd, q_odd, SIDE)
         MULTIPLY(p_even, q_even, 0u, FN)
-        barrier();  // the buffer has been loaded wholly, and may be filled
-        put(ahead, 0u, 0u);
-        ahead = fetch(row, column, depth + 2u * BK);
+        barrier();  // the buffers have been loaded wholly, and may be filled
+        PUT(ahead)
+        FETCH(ahead, from, depth + 2u * BK)
         MULTIPLY(p_odd, q_odd, 0u, FN / 2u)
         barrier();
-        LOAD(p_even, q_even, 0u, 0u)
+        LOAD(p_even, q_even, 0u)
         MULTIPLY(p_odd, q_odd, FN / 2u, FN)
     }
     barrier();
+#elif FULL
+    [[dont_unroll]] for (uint depth = 0u; depth < k; depth += BK) {
+        PUT(ahead)
+        barrier();
+        FETCH(ahead, from, depth + BK)  // on its way while the products are made
+        MULTIPLY_IN_TURN
+        barrier();
+    }
 #else
-    Brought ahead;
     if (k > 0u) {
-        ahead = fetch(row, column, 0u);
+        ahead = fetch(tile.x, tile.y, 0u);
     }
     [[dont_unroll]] for (uint depth = 0u; depth < k; depth += BK) {
-        put(ahead, depth, 0u);
+        put(ahead, depth);
         barrier();
-        ahead = fetch(row, column, depth + BK);  // on its way while the products are made
-        [[unroll]] for (uint d = 0u; d < BK; d += SIDE) {
-            LEFT p[FM];
-            LOAD_LEFT(p, 0u, d)
-            [[unroll]] for (uint j = 0u; j < FN; j++) {
-                RIGHT q;
-                LOAD_RIGHT(q, j, 0u, d)
-                [[unroll]] for (uint i = 0u; i < FM; i++) {
-                    sums[i][j] = coopMatMulAdd(p[i], q, sums[i][j]);
-                }
-            }
-        }
+        ahead = fetch(tile.x, tile.y, depth + BK);  // on its way while the products are made
+        MULTIPLY_IN_TURN
         barrier();
     }
 #endif
-    [[unroll]] for (uint i = 0u; i < FM; i++) {
-        [[unroll]] for (uint j = 0u; j < FN; j++) {
-            uint y = row + r + i * SIDE;
-            uint x = column + c + j * SIDE;
-            if (piece < PATCHES && (FULL == 1 || y < m && x < n)) {
-                coopMatStore(sums[i][j], result, y * n + x, n, gl_CooperativeMatrixLayoutRowMajor);
-            }
-        }
-    }
+    WRITE_RESULTS
 }
 
 // Every invocation of a workgroup makes the same trips, so all of them reach every barrier. Devices whose subgroups are
 // wider than 32 have fewer of them, which take turns.
 void main() {
     for (uint tile = first_tile + gl_WorkGroupID.x; tile < tiles; tile += stride) {
-        uint group = tile / (GROUP * across);
-        uint place = tile % (GROUP * across);
-        uint rows = min(GROUP, down - group * GROUP);
-        uint row = (group * GROUP + place % rows) * BM;
-        uint column = place / rows * BN;
+        uvec2 here = place_of(tile);
         for (uint turn = 0u; turn < PATCHES; turn += gl_NumSubgroups) {
-            multiply_tile(row, column, turn + gl_SubgroupID);
+            multiply_tile(here, turn + gl_SubgroupID);
         }
     }
 }

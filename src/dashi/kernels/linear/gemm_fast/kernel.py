@@ -1,9 +1,9 @@
 """gemm_fast: result = a b as fast as the device multiplies: sums in any order, products and sums contracted.
 
 Where the sizes are whole tiles and there are enough of them to fill a device, lean.glsl multiplies them without any
-guard; elsewhere the tiles of gemm_tiled do, without its order. Repeatable on one device and driver, not the same bits
-on others. With normal inputs every result is within k/2 roundings of the exact one; the bound is for cases of k up to
-4096.
+guard; elsewhere the tiles of gemm_tiled do, large or small, without its order. Repeatable on one device and driver, not
+the same bits on others. With normal inputs every result is within k/2 roundings of the exact one; the bound is for
+cases of k up to 4096.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,9 +23,10 @@ SHARED_BYTES: Final = 33280
 ROWS: Final = 128
 NUMBERS: Final = ("m", "n", "k", "begin", "end", "across", "first_tile", "tiles", "stride", "fresh")
 TUNINGS: Final[dict[str, dict[str, int]]] = {
-    "lean_128x128x16": {"rows": 8, "columns": 8, "fill": 128, "step": 16},
-    "lean_128x128x8": {"rows": 8, "columns": 8, "fill": 128, "step": 8},
-    "guarded": {"rows": 8, "columns": 8, "fill": 128, "step": 0},
+    "lean_128x128x16": {**tiles.TUNINGS["fitted"], "step": 16},
+    "lean_128x128x8": {**tiles.TUNINGS["fitted"], "step": 8},
+    "guarded": {**tiles.TUNINGS["fitted"], "step": 0},
+    **{name: {**tiles.TUNINGS[name], "step": 0} for name in ("small", "small_few")},
 }
 """The block of an invocation, the tiles that fill a device, and how much of k whole tiles take at a time (0: the same
 way as others)."""
@@ -59,7 +60,7 @@ def _multiply(call: Call, reach: tuple[int, int], flags: Mapping[str, Number]) -
     count = m // ROWS * (n // columns)
     whole = step > 0 and k > 0 and not (m % ROWS or n % columns or k % step)
     if not whole or count < fill or _shared(call, step, columns) > call.limits.shared_bytes:
-        yield from tiles.multiply(call, reach, "result", flags)
+        yield from tiles.multiply_tiles(call, reach, "result", flags, ordered=False)
         return
     numbers = {"m": m, "n": n, "k": k, "begin": reach[0], "end": reach[1], "across": n // columns}
     for share in shares(count, _trips(reach[1] - reach[0], step, columns), call.limits):
@@ -101,7 +102,7 @@ def cost(call: Call) -> Cost:
 
 SIZES: Final = (
     (1, 1, 1), (2, 0, 3), (0, 4, 3), (3, 5, 7), (64, 64, 64), (65, 63, 66), (70, 132, 128), (129, 68, 132),
-    (5, 4096, 3), (2, 9000, 4), (256, 48, 256), (1024, 32, 2048),
+    (5, 4096, 3), (2, 9000, 4), (256, 48, 256), (1024, 32, 2048), (100, 130, 70),
 )  # fmt: skip
 """(m, k, n)"""
 

@@ -17,14 +17,14 @@ def reference(x: Array, a: Array) -> Array:
 
 SIZES: Final = (
     (0, 3), (1, 1), (1, 70), (63, 31), (64, 32), (65, 33), (128, 128), (257, 65), (1000, 5), (1025, 3), (4095, 2),
-    (4096, 1), (4097, 3), (5000, 40), (70000, 1), (70, 8200), (262145, 1), (5, 0),
+    (4096, 1), (4097, 3), (5000, 40), (130, 100), (1100, 12), (70000, 1), (70, 8200), (262145, 1), (5, 0),
 )  # fmt: skip
 
 KERNEL = Kernel(
     summary="row vector times matrix: sum over i of x[i] A[i, j]",
     inputs=(Operand("x", shape=("k",)), Operand("A", shape=("k", "n"))),
     outputs=(Operand("result", shape=("n",)),),
-    shaders=columns.shaders(),
+    shaders={**columns.shaders(), **columns.held_shaders()},
     plan=columns.plan,
     reference=reference,
     cost=columns.cost,

@@ -29,18 +29,15 @@ TOGETHER = 4
 """Superblocks that a workgroup of the second pass takes at once."""
 SHARES = 1024
 """Workgroups of the second pass at most: each adds all the counts before its own, so that more of them read more."""
-TUNINGS = {
-    "direct": {"subgroups": 1, "words": 2, "staged": 0},
-    "shared": {"subgroups": 0, "words": 2, "staged": 1},
-}
-"""Words of 32 sites that an invocation of the first pass takes; whether the field is read side by side, its bits going
-through shared memory; and how counts are added to those of others: by subgroups, or through shared memory too."""
+WORDS = 2
+"""Words of 32 sites that an invocation of the first pass takes."""
+TUNINGS = {"direct": {"staged": 0}, "shared": {"staged": 1}}
+"""Whether the field is read side by side, its bits and counts going through shared memory; else every invocation reads
+its own sites, and subgroups add the counts."""
 MANY = Scalar("many", "u32", doc="superblocks")
 
 
-def packing(words: int, *, subgroups: bool, staged: bool) -> Shader:
-    defined = ["SUBGROUPS"] * subgroups + ["STAGED"] * staged
-    numbers = [f"WORDS {words}", f"COUNTS {'uvec2' if words == 4 else 'uint'}"]
+def packing(staged: bool) -> Shader:
     return Shader(
         (
             Binding("s", "u32x4"),
@@ -51,10 +48,10 @@ def packing(words: int, *, subgroups: bool, staged: bool) -> Shader:
             Binding("counts", "u32", "write"),
         ),
         (Scalar("n", "u32"), Scalar("words", "u32"), MANY, Scalar("stride", "u32")),
-        local=(SUPER // WORD // words, 1, 1),
+        local=(SUPER // WORD // WORDS, 1, 1),
         extensions=("GL_EXT_control_flow_attributes",),
-        features=frozenset({"subgroup"} if subgroups else ()),
-        prelude="".join(f"#define {name}\n" for name in defined + numbers),
+        features=frozenset() if staged else frozenset({"subgroup"}),
+        prelude="#define STAGED\n" if staged else "",
         file="pack.comp",
     )
 
@@ -84,11 +81,11 @@ def plan(call: Call) -> Plan:
     if n == 0:
         return Plan((place,), scratch)
     groups = min(supers, call.limits.groups)
-    # For every superblock: the sums of every subgroup, at most as many as invocations, and loops over four words.
+    # For every superblock: the sums of every subgroup, at most as many as invocations, and loops over words.
     trips = pieces(supers, groups) * (1 + LOCAL + 16)
     made = ("s", "support", "signs", "dense", "blocks", "counts")
     numbers = {"n": n, "words": words, "many": supers, "stride": groups}
-    shader = next((name for name, numbers in TUNINGS.items() if numbers == dict(call.tuning)), "shared")
+    shader = "shared" if call.tuning.get("staged", 1) else "direct"
     return Plan((Dispatch(shader, made, numbers, (groups, 1, 1), trips), place), scratch)
 
 
@@ -113,10 +110,8 @@ KERNEL = Kernel(
         Operand("count", "u32", (1,)),
     ),
     shaders={
-        **{
-            name: packing(sizes["words"], subgroups=bool(sizes["subgroups"]), staged=bool(sizes["staged"]))
-            for name, sizes in TUNINGS.items()
-        },
+        "direct": packing(staged=False),
+        "shared": packing(staged=True),
         "signs": Shader(
             (
                 Binding("dense", "u32"),

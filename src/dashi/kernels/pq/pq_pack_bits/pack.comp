@@ -1,52 +1,67 @@
 // One superblock of 16384 sites at a time: its words of the support plane, the counts before its blocks, its own
 // count, and the sign bits of its supported sites, close together.
 //
-// An invocation takes the 32 sites of a word, WORDS times; products gather their bits, and the signs move together in
-// pairs, fours, eights and a word, all of one kind at once, without tables or branches. The kernel defines WORDS, two or
-// four, and COUNTS: as many counts, two to a word. With STAGED, the field is read side by side, and bits of 16 sites go to
-// the invocations that take them through shared memory; else every invocation reads its own sites, 32 in a row.
+// An invocation takes the 32 sites of two words; products gather their bits, and the signs move together in pairs, fours,
+// eights and a word, all of one kind at once, without tables or branches. With STAGED, the field is read side by side,
+// bits of 16 sites go to the invocations that take them through shared memory, and so do their counts; else every
+// invocation reads its own sites, 32 in a row, and subgroups add the counts.
 #include "planes.glsl"
 #include "trits.glsl"
 
-const uint MEMBERS = SUPER_WORDS / WORDS;  // each with a word in every WORDS-th part of the superblock
+const uint WORDS = 2u;                     // of an invocation
+const uint MEMBERS = SUPER_WORDS / WORDS;  // each with a word in both halves of the superblock
+const uint VECTORS = 2u * WORDS;           // of 16 sites, of an invocation
 const uint RUNS = 16u;
 const uint RUN = MEMBERS / RUNS;
 shared uint gathered[SUPER_WORDS];
 #ifdef STAGED
 shared uvec2 halves[SUPER_WORDS];  // support of 16 sites, their signs above, twice
 #endif
-shared COUNTS counted[MEMBERS];
-shared COUNTS totals[MEMBERS];
-
-// Of sites that do not exist, nothing.
-uvec4 read_sites(uint vector) {
-    uint last = (n - 1u) / 16u;
-    uvec4 sites = uvec4(0u);
-    if (vector <= last) {
-        sites = s[vector];
-    }
-    if (vector == last) {
-        sites &= below16(16u * vector, n);
-    }
-    return sites;
-}
+// Counts of two words, the second above.
+shared uint counted[MEMBERS];
+shared uint totals[MEMBERS];
 
 // The lowest bit of every nibble, or any other: of eight sites they come together, in order, in the highest byte of the
 // product. No two of the other products meet, so nothing carries.
 const uint GATHER = 0x01020408u;
 
+const uint TOP = 0xff000000u;
+
+// Of twice eight sites, those of x and y together: their support and their signs in the highest bytes.
+void gather(uvec4 sites, out uvec2 held, out uvec2 minus) {
+    uvec2 eight = (sites.xz & 0x0f0f0f0fu) | ((sites.yw << 4) & 0xf0f0f0f0u);
+    held = (eight & 0x11111111u) * GATHER;
+    minus = (eight & 0x22222222u) * (GATHER >> 1);
+}
+
+#ifdef STAGED
 // 16 sites: their support, their signs above.
 uint half_from(uvec4 sites) {
-    uvec2 eight = (sites.xz & 0x0f0f0f0fu) | ((sites.yw << 4) & 0xf0f0f0f0u);
-    uvec2 held = (eight & 0x11111111u) * GATHER;
-    uvec2 minus = (eight & 0x22222222u) * (GATHER >> 1);
-    return held.x >> 24 | (held.y >> 16 & 0xff00u) | (minus.x >> 8 & 0xff0000u) | (minus.y & 0xff000000u);
+    uvec2 held, minus;
+    gather(sites, held, minus);
+    return held.x >> 24 | (held.y >> 16 & 0xff00u) | (minus.x >> 8 & 0xff0000u) | (minus.y & TOP);
 }
 
 // 32 sites: their support, and their signs beside it.
-uvec2 bits_from(uint low, uint high) {
-    return uvec2((low & 0xffffu) | high << 16, low >> 16 | (high & 0xffff0000u));
+uvec2 bits_from(uvec2 pair) {
+    return uvec2((pair.x & 0xffffu) | pair.y << 16, pair.x >> 16 | (pair.y & 0xffff0000u));
 }
+#else
+// Highest bytes, the first to the lowest place.
+uint joined(uvec2 low, uvec2 high) {
+    uint bits = low.x >> 8 | (low.y & TOP);
+    bits = bits >> 8 | (high.x & TOP);
+    return bits >> 8 | (high.y & TOP);
+}
+
+// 32 sites: their support, and their signs beside it.
+uvec2 word_from(uvec4 low, uvec4 high) {
+    uvec2 low_held, low_minus, high_held, high_minus;
+    gather(low, low_held, low_minus);
+    gather(high, high_held, high_minus);
+    return uvec2(joined(low_held, high_held), joined(low_minus, high_minus));
+}
+#endif
 
 uint down(uint bits, uint mask, int far) {
     uint moved = bits & mask;
@@ -73,40 +88,38 @@ uint compress(uvec2 word, out uint others) {
 
 void put(uint rank, uint bits) {
     uint apart = rank & 31u;
-    if (bits != 0u) {
-        atomicOr(gathered[rank >> 5], bits << apart);
-        uint rest = (bits >> 1) >> (31u - apart);
-        if (rest != 0u) {
-            atomicOr(gathered[(rank >> 5) + 1u], rest);
-        }
+    uint rest = (bits >> 1) >> (31u - apart);
+    atomicOr(gathered[rank >> 5], bits << apart);
+    if (rest != 0u) {
+        atomicOr(gathered[(rank >> 5) + 1u], rest);
     }
 }
 
 // Counts of every invocation to the sums before it, and to those of all. All invocations call it together.
-COUNTS before_shared(uint me, COUNTS own, out COUNTS every) {
+uint before_shared(uint me, uint own, out uint every) {
     counted[me] = own;
     barrier();
     if (me < RUNS) {
-        COUNTS sum = COUNTS(0u);
+        uint sum = 0u;
         [[unroll]] for (uint i = 0u; i < RUN; i++) {
-            COUNTS next = counted[RUN * me + i];
+            uint next = counted[RUN * me + i];
             counted[RUN * me + i] = sum;
             sum += next;
         }
         totals[me] = sum;
     }
     barrier();
-    COUNTS before = counted[me];
-    every = COUNTS(0u);
+    uint before = counted[me];
+    every = 0u;
     [[unroll]] for (uint i = 0u; i < RUNS; i++) {
-        COUNTS total = totals[i];
-        before += i < me / RUN ? total : COUNTS(0u);
+        uint total = totals[i];
+        before += i < me / RUN ? total : 0u;
         every += total;
     }
     return before;
 }
 
-#ifdef SUBGROUPS
+#ifndef STAGED
 bool whole_subgroups() {
     return gl_NumSubgroups * gl_SubgroupSize == MEMBERS;
 }
@@ -116,19 +129,19 @@ uint member() {
     return whole_subgroups() ? gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID : gl_LocalInvocationIndex;
 }
 
-COUNTS before_me(uint me, COUNTS own, out COUNTS every) {
+uint before_me(uint me, uint own, out uint every) {
     if (!whole_subgroups()) {
         return before_shared(me, own, every);
     }
-    COUNTS before = subgroupExclusiveAdd(own);
+    uint before = subgroupExclusiveAdd(own);
     if (gl_SubgroupInvocationID == gl_SubgroupSize - 1u) {
         totals[gl_SubgroupID] = before + own;
     }
     barrier();
-    every = COUNTS(0u);
+    every = 0u;
     for (uint i = 0u; i < gl_NumSubgroups; i++) {
-        COUNTS total = totals[i];
-        before += i < gl_SubgroupID ? total : COUNTS(0u);
+        uint total = totals[i];
+        before += i < gl_SubgroupID ? total : 0u;
         every += total;
     }
     return before;
@@ -138,26 +151,13 @@ uint member() {
     return gl_LocalInvocationIndex;
 }
 
-COUNTS before_me(uint me, COUNTS own, out COUNTS every) {
+uint before_me(uint me, uint own, out uint every) {
     return before_shared(me, own, every);
 }
 #endif
 
-uint count_of(COUNTS both, uint part) {
-#if WORDS == 4
-    uint pair = both[part / 2u];
-#else
-    uint pair = both;
-#endif
-    return part % 2u == 0u ? pair & 0xffffu : pair >> 16;
-}
-
-COUNTS counts_from(uint counts[WORDS]) {
-#if WORDS == 4
-    return uvec2(counts[0] | counts[1] << 16, counts[2] | counts[3] << 16);
-#else
-    return counts[0] | counts[1] << 16;
-#endif
+uint count_of(uint both, uint part) {
+    return part == 0u ? both & 0xffffu : both >> 16;
 }
 
 void write_word(uint index, uint at, uint held, uint rank) {
@@ -171,50 +171,65 @@ void write_word(uint index, uint at, uint held, uint rank) {
     }
 }
 
-// The bits of 16 sites twice, for every word. All invocations call it together.
-void read_words(uint me, uint index, out uvec2 made[WORDS]) {
-    uvec4 sites[2u * WORDS];
-    uint first = index * (2u * SUPER_WORDS);
+// Where the vector of an invocation lies in its superblock.
+uint place_of(uint me, uint i) {
 #ifdef STAGED
-    [[unroll]] for (uint i = 0u; i < 2u * WORDS; i++) {
-        sites[i] = read_sites(first + i * MEMBERS + me);
+    return i * MEMBERS + me;
+#else
+    return 2u * (i / 2u * MEMBERS + me) + i % 2u;
+#endif
+}
+
+// The sites of an invocation; of sites that do not exist, nothing.
+void read_sites(uint me, uint index, out uvec4 sites[VECTORS]) {
+    uint first = index * (2u * SUPER_WORDS);
+    if (index < n / (32u * SUPER_WORDS)) {
+        [[unroll]] for (uint i = 0u; i < VECTORS; i++) {
+            sites[i] = s[first + place_of(me, i)];
+        }
+    } else {
+        uint last = (n - 1u) / 16u;
+        [[unroll]] for (uint i = 0u; i < VECTORS; i++) {
+            uint vector = first + place_of(me, i);
+            sites[i] = vector <= last ? s[min(vector, last)] & below16(16u * vector, n) : uvec4(0u);
+        }
     }
-    [[unroll]] for (uint i = 0u; i < 2u * WORDS; i++) {
+}
+
+// Support and signs of every word. All invocations call it together.
+void words_from(uint me, uvec4 sites[VECTORS], out uvec2 made[WORDS]) {
+#ifdef STAGED
+    [[unroll]] for (uint i = 0u; i < VECTORS; i++) {
         halves[(i * MEMBERS + me) / 2u][me % 2u] = half_from(sites[i]);
     }
     barrier();
     [[unroll]] for (uint i = 0u; i < WORDS; i++) {
-        made[i] = halves[i * MEMBERS + me];
+        made[i] = bits_from(halves[i * MEMBERS + me]);
     }
 #else
-    [[unroll]] for (uint i = 0u; i < 2u * WORDS; i++) {
-        sites[i] = read_sites(first + 2u * (i / 2u * MEMBERS + me) + i % 2u);
-    }
     [[unroll]] for (uint i = 0u; i < WORDS; i++) {
-        made[i] = uvec2(half_from(sites[2u * i]), half_from(sites[2u * i + 1u]));
+        made[i] = word_from(sites[2u * i], sites[2u * i + 1u]);
     }
 #endif
 }
 
-void pack_super(uint me, uint index) {
+void pack_super(uint me, uint index, uvec4 sites[VECTORS]) {
     uvec2 read[WORDS];
-    read_words(me, index, read);
-    uint held[WORDS], minus[WORDS], own[WORDS];
+    words_from(me, sites, read);
+    uint minus[WORDS], own[WORDS];
     [[unroll]] for (uint i = 0u; i < WORDS; i++) {
         gathered[i * MEMBERS + me] = 0u;
-        uvec2 word = bits_from(read[i].x, read[i].y);
         uint others;
-        held[i] = word.x;
-        minus[i] = compress(word, others);
+        minus[i] = compress(read[i], others);
         own[i] = 32u - others;
     }
-    COUNTS every;
-    COUNTS before = before_me(me, counts_from(own), every);
+    uint every;
+    uint before = before_me(me, own[0] | own[1] << 16, every);
     uint count = 0u;
     [[unroll]] for (uint i = 0u; i < WORDS; i++) {
         uint rank = count + count_of(before, i);
         put(rank, minus[i]);
-        write_word(index, i * MEMBERS + me, held[i], rank);
+        write_word(index, i * MEMBERS + me, read[i].x, rank);
         count += count_of(every, i);
     }
     if (me == 0u) {
@@ -232,8 +247,10 @@ void pack_super(uint me, uint index) {
 // Every invocation of a workgroup makes the same trips, so all of them reach every barrier.
 void main() {
     uint me = member();
+    uvec4 sites[VECTORS];
     for (uint index = gl_WorkGroupID.x; index < many; index += stride) {
-        pack_super(me, index);
+        read_sites(me, index, sites);
+        pack_super(me, index, sites);
         if (index + stride < many) {
             barrier();
         }

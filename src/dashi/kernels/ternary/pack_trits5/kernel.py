@@ -6,11 +6,9 @@ The first ceil(n / 5) bytes of the result hold the field; digits past the last s
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.trits import EACH, LENGTHS, LOCAL, each, in_turn, minus_of, padded, random_trits, support_of
-from dashi.types import Array, Cost
-
-SIZES = (*LENGTHS, 9, 10, 11, 19, 20, 21, 24, 25, 26)
+from dashi.kernels.packings import FIVES, packing
+from dashi.kernels.trits import minus_of, padded, support_of
+from dashi.types import Array
 
 
 def reference(s: Array) -> Array:
@@ -19,32 +17,11 @@ def reference(s: Array) -> Array:
     return data.view("<u4").astype(np.uint32)
 
 
-def plan(call: Call) -> Plan:
-    n = call.size("s")
-    return each(call, -(-n // 20), ("s", "result"), {"n": n}, trips=25)
-
-
-def cost(call: Call) -> Cost:
-    n = call.size("s")
-    return Cost(bytes=n + 4 * -(-n // 20), dispatches=int(n > 0))
-
-
-KERNEL = Kernel(
+KERNEL = packing(
     summary="a ternary field with five trits to a byte, twenty to a word",
-    inputs=(Operand("s", "i8"),),
-    outputs=(Operand("result", "u32", ("size/20",)),),
-    shaders={
-        "main": Shader(
-            (Binding("s", "u32"), Binding("result", "u32", "write")), (*EACH, Scalar("n", "u32")), local=(LOCAL, 1, 1)
-        )
-    },
-    plan=plan,
     reference=reference,
-    cost=cost,
-    cases=(
-        *(Case({"s": (n,)}, fill={"s": fill}) for n, fill in in_turn(SIZES)),
-        Case({"s": (9, 11)}, fill={"s": random_trits}),
-    ),
-    bench=(Case({"s": (1 << 26,)}, fill={"s": random_trits}),),
-    dtypes=("u32",),
+    sites=20,
+    read="u32",
+    lengths=FIVES,
+    trips=25,
 )

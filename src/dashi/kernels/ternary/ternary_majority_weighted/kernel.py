@@ -4,15 +4,19 @@ weights[i, j] belongs to the neighbour i - p // 2 rows down and j - q // 2 colum
 Sums are taken modulo 2^32.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from dashi.errors import ShapeError
-from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
+from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.torus import GRID, SHAPES, grid, moved, trits
 from dashi.kernels.trits import EACH, FIELDS, LOCAL, each, random_trits
 from dashi.types import Array, Cost, Shape
 
 NAME = "ternary_majority_weighted"
+FOUR = 4
+"""Sites of a word."""
 ETA = Scalar("eta", "i32", 1, "the least magnitude of a sum that decides; below 1 it is 1")
 GROW = Scalar("grow", "u32", 0, "1: sites without support may gain it")
 
@@ -45,8 +49,14 @@ def plan(call: Call) -> Plan:
     shape, (p, q) = call.shapes["s"], call.shapes["weights"]
     require_weights(shape, (p, q))
     h, w = grid(NAME, shape)
-    push = {"h": h, "w": w, "tall": p, "wide": q, "eta": max(int(call.scalars["eta"]), 1), "grow": call.scalars["grow"]}
-    return each(call, -(-h * w // 4), ("s", "weights", "result"), push, trips=4 * (1 + p * (1 + q)))
+    buffers = ("s", "weights", "result")
+    push: dict[str, Number] = {"h": h, "eta": max(int(call.scalars["eta"]), 1), "grow": call.scalars["grow"]}
+    if h * w and w % FOUR == 0 and q <= 2 * FOUR + 1:
+        push |= {"across": w // FOUR, "rise": p // 2 % h}
+        made = each(call, h * w // FOUR, buffers, push, shader="words", trips=p * (1 + 3 * FOUR + q))
+        return replace(made, dispatches=tuple(replace(d, spec={"TALL": p, "WIDE": q}) for d in made.dispatches))
+    push |= {"w": w, "tall": p, "wide": q}
+    return each(call, -(-h * w // FOUR), buffers, push, trips=FOUR * (1 + p * (1 + q)))
 
 
 def cost(call: Call) -> Cost:
@@ -64,7 +74,7 @@ def any_weights(rng: np.random.Generator, shape: Shape) -> Array:
 
 
 def case(number: int, shape: Shape) -> Case:
-    sizes = ((1, 3), (1, 5), (1, 1)) if len(shape) == 1 else ((3, 3), (5, 3), (1, 1), (3, 7))
+    sizes = ((1, 3), (1, 5), (1, 1)) if len(shape) == 1 else ((3, 3), (5, 3), (1, 1), (3, 7), (1, 9), (3, 11))
     weights = any_weights if number % 5 == 4 else random_weights
     return Case(
         {"s": shape, "weights": sizes[number % len(sizes)]},
@@ -83,12 +93,20 @@ KERNEL = Kernel(
             (Binding("s", "u32"), Binding("weights", "i32"), Binding("result", "u32", "write")),
             (*EACH, *GRID, Scalar("tall", "u32"), Scalar("wide", "u32"), ETA, GROW),
             local=(LOCAL, 1, 1),
-        )
+        ),
+        "words": Shader(
+            (Binding("s", "u32"), Binding("weights", "i32"), Binding("result", "u32", "write")),
+            (*EACH, Scalar("h", "u32"), Scalar("across", "u32"), Scalar("rise", "u32"), ETA, GROW),
+            (Spec("TALL", 3), Spec("WIDE", 3)),
+            local=(LOCAL, 1, 1),
+            file="words.comp",
+            extensions=("GL_EXT_control_flow_attributes",),
+        ),
     },
     plan=plan,
     reference=reference,
     cost=cost,
-    cases=tuple(case(i, shape) for i, shape in enumerate(SHAPES)),
+    cases=tuple(case(i, shape) for i, shape in enumerate((*SHAPES, (5, 4), (37, 48), (2, 8), (40, 12)))),
     bench=(Case({"s": (1 << 13, 1 << 13), "weights": (3, 3)}, fill={"s": random_trits, "weights": random_weights}),),
     dtypes=("u32",),
 )

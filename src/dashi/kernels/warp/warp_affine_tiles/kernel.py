@@ -81,7 +81,7 @@ KERNEL = Kernel(
             (*PUSH, Scalar("tiles_x", "u32")),
             (SPEC, Spec("BORDER", CLAMP), Spec("TILE", 16)),
             local=LOCAL,
-            includes=("portable.glsl", "raster.glsl"),
+            includes=("portable.glsl",),
             extensions=("GL_EXT_control_flow_attributes",),
         )
     },

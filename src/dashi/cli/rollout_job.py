@@ -1,0 +1,200 @@
+"""The work of `dashi rollout`: inputs, device, run, and the files that it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from dashi.cli.output import remark
+from dashi.cli.progress import progress
+from dashi.cli.rollout import Request
+from dashi.cli.rollout_report import print_report
+from dashi.cli.rollout_setup import Setup, check_request, read_setup
+from dashi.core.account import Stages, account
+from dashi.core.certificate import Certificate, Execution, Source, certify, write_certificate
+from dashi.core.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from dashi.core.fingerprint import fingerprints
+from dashi.core.inputs import save_inputs
+from dashi.core.placement import Placement, place
+from dashi.core.rollout import Rollout, rollout
+from dashi.core.verdict import Verdict, verdict
+from dashi.core.ways import choose_way
+from dashi.errors import DeviceNotFoundError, FeatureError, NonFiniteError
+from dashi.io import run_folder
+from dashi.io.arrays import write_array, write_arrays
+from dashi.io.metrics import Metrics, PerfFlag, write_metrics
+
+
+class Job:
+    """One call of the command."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.stages = Stages()
+        self.flags: list[PerfFlag] = []
+        self.failure: NonFiniteError | None = None
+
+    def do(self) -> None:
+        """Everything, from the inputs to what is printed."""
+        request = self.request
+        check_request(request)
+        with self.stages.time("encode"):
+            setup = read_setup(request)
+        with place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed:
+            folder = run_folder.open_run(request.out, request.resume) if request.out else None
+            resumed: Rollout | None = None
+            if folder and request.resume:
+                setup, resumed = read_resume(folder, setup, request)
+            run = self._run(setup, placed, folder, resumed)
+            judged = judge(setup, run)
+            first = resumed.steps if resumed else 0
+            certificates = self._certify(setup, placed, run, folder)
+            metrics = account(
+                "rollout", setup.operator, run, placed, self.stages, verdict=judged, flags=self.flags,
+                first_step=first, certificate=next(iter(certificates.values()), None),
+            )  # fmt: skip
+        self._leave(setup, run, metrics, folder)
+        if self.failure:
+            raise self.failure
+        if request.require_gpu and not metrics.gpu_hotloop_active:
+            raise DeviceNotFoundError("no step was executed on a GPU.", "look at `metrics`: it says what ran where.")
+        print_report(request, run, metrics, certificates)
+        if run.stopped:
+            raise KeyboardInterrupt
+
+    def _run(self, setup: Setup, placed: Placement, folder: Path | None, resumed: Rollout | None) -> Rollout:
+        request, strides = self.request, setup.strides
+        way = self._way(setup, placed)
+        start = resumed.steps if resumed else 0
+        remark(f"rolling out {request.steps - start} steps of {setup.operator.kind} on {placed.device.info.name}")
+        with self.stages.time("rollout"), progress("rollout", request.steps - start, "steps") as advance:
+            try:
+                run = rollout(
+                    setup.operator,
+                    setup.z0,
+                    request.steps,
+                    device=placed.device,
+                    hash_every=strides.hash,
+                    observe_every=strides.observe,
+                    sheet_every=strides.sheet,
+                    bands=strides.bands,
+                    keep_every=strides.keep,
+                    keep=partial(keep_checkpoint, folder, setup) if folder and strides.keep else None,
+                    way=way,
+                    stop_on_nonfinite=not request.keep_going,
+                    progress=advance,
+                    resume=resumed,
+                )
+            except NonFiniteError as error:
+                # What came before is kept, and told, before the error is.
+                self.failure, run = error, until_failure(error)
+        if run.reruns:
+            reason = f"a poll of the tagged kernel ran out in {run.reruns} blocks"
+            self.flags.append(PerfFlag(name="tagged_rerun", requested="tagged", used="stepwise", reason=reason))
+        if run.stopped and folder and not self.failure:
+            keep_checkpoint(folder, setup, run)
+        return run
+
+    def _way(self, setup: Setup, placed: Placement) -> str:
+        """The way asked for, if it is possible here; another may be taken where falling back is allowed."""
+        asked = self.request.way
+        try:
+            choose_way(setup.operator, placed.device, len(setup.z0), asked)
+        except FeatureError as error:
+            if not self.request.allow_fallback:
+                raise
+            used, _ = choose_way(setup.operator, placed.device, len(setup.z0))
+            self.flags.append(PerfFlag(name="way", requested=asked, used=used, reason=error.what))
+            return used
+        return asked
+
+    def _certify(self, setup: Setup, placed: Placement, run: Rollout, folder: Path | None) -> dict[Path, str]:
+        """Writes the certificates asked for; their digests by file."""
+        wanted: list[tuple[Path, dict[str, Source]]] = []
+        if run.stopped and not run.hashes:
+            remark("it ended before the first hash: there is nothing to certify")
+            return {}
+        if self.request.certificate:
+            wanted.append((self.request.certificate, setup.sources))
+        if folder and run.hashes and setup.operator.portable:
+            beside = save_inputs(folder / run_folder.INPUTS, setup.operator, setup.z0)
+            wanted.append((folder / run_folder.CERTIFICATE, beside))
+        digests: dict[Path, str] = {}
+        for file, sources in wanted:
+            made = certificate_of(file, setup, sources, placed, run)
+            digests[file] = write_certificate(file, made)
+            warn_if_outside(file, made)
+        return digests
+
+    def _leave(self, setup: Setup, run: Rollout, metrics: Metrics, folder: Path | None) -> None:
+        """Writes state, sheet and metrics; the folder is then whole."""
+        if self.request.metrics:
+            write_metrics(self.request.metrics, metrics)
+        if not folder:
+            return
+        written = {run_folder.METRICS, run_folder.STATE}
+        single = setup.z0.shape[0] == 1
+        write_arrays(folder / run_folder.STATE, {"z": run.state[0] if single else run.state, "step": run.steps})
+        if setup.strides.sheet:
+            write_array(folder / run_folder.SHEET, run.sheet)
+            written.add(run_folder.SHEET)
+        if (folder / run_folder.CERTIFICATE).exists() and run.hashes and setup.operator.portable:
+            written |= {run_folder.CERTIFICATE, run_folder.INPUTS}
+        write_metrics(folder / run_folder.METRICS, metrics)
+        run_folder.close_run(folder, written, finished=not run.stopped)
+
+
+def until_failure(error: NonFiniteError) -> Rollout:
+    """The run up to the step after which a value was no longer finite, with that observation."""
+    run: Rollout = error.rollout
+    return replace(run, observations=(*run.observations, error.observation))
+
+
+def keep_checkpoint(folder: Path, setup: Setup, run: Rollout) -> None:
+    """Writes where the run stands. A hash of a step at which Ctrl-C came is none of the uninterrupted run's."""
+    every = setup.strides
+    now = Checkpoint(
+        run.steps,
+        run.state,
+        tuple(h for h in run.hashes if h.step % every.hash == 0),
+        tuple(seen for seen in run.observations if seen.step % every.observe == 0),
+        run.sheet,
+        run.sheet_steps,
+        (every.hash, every.observe, every.sheet, every.bands),
+    )
+    write_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, now)
+
+
+def read_resume(folder: Path, setup: Setup, request: Request) -> tuple[Setup, Rollout]:
+    """The part of the run that the folder's checkpoint holds, and the setup that it goes on with."""
+    kept = read_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, setup.z0.shape, setup.operator.dtype)
+    remark(f"going on after {kept.step} steps")
+    done = Rollout(kept.step, kept.state, kept.hashes, kept.observations, kept.sheet, kept.sheet_steps)
+    return setup.resumed(request, kept.strides), done
+
+
+def judge(setup: Setup, run: Rollout) -> Verdict | None:
+    """What became of the states, where anything was observed."""
+    if not run.observations:
+        return None
+    members = (setup.z0, run.state) if len(setup.z0) > 1 else None
+    return verdict(run.observations, run.sheet if len(run.sheet) else None, members=members)
+
+
+def certificate_of(
+    file: Path, setup: Setup, sources: dict[str, Source], placed: Placement, run: Rollout
+) -> Certificate:
+    """The certificate of a run; of one that was stopped, up to its last hash."""
+    every = setup.strides.hash
+    hashes = [h for h in run.hashes if not run.stopped or h.step % every == 0]
+    steps = hashes[-1].step if run.stopped and hashes else run.steps
+    done = Execution(placed.device.info, fingerprints(run.used), run.way, steps, every, hashes)
+    return certify(file, setup.operator, sources, done)
+
+
+def warn_if_outside(file: Path, certificate: Certificate) -> None:
+    """A certificate whose inputs are not beside it is harder to verify, so that is said."""
+    outside = [one.name for one in certificate.inputs if one.path.startswith("../")]
+    if outside:
+        remark(f"{file}: {', '.join(outside)} not in its folder; to verify it elsewhere, use --inputs DIR")

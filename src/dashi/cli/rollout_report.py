@@ -1,0 +1,52 @@
+"""What `dashi rollout` prints at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dashi.cli.output import add_row, new_table, print_json, print_table
+from dashi.cli.rollout import Request
+from dashi.core.rollout import Rollout
+from dashi.io.metrics import Metrics
+
+
+def print_report(request: Request, run: Rollout, metrics: Metrics, certificates: dict[Path, str]) -> None:
+    """A table for people; with --json the metrics document and the names of the files."""
+    if request.json:
+        print_json(_document(request, metrics, certificates))
+        return
+    table = new_table("", "")
+    verdict = metrics.verdict
+    rows = {
+        "verdict": verdict.sentence if verdict else "",
+        "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
+        "steps": _steps(run, metrics),
+        "time": f"{metrics.ns_per_step / 1000:.3f} us per step ({metrics.steps_per_s:,.0f} steps/s)",
+        "way": f"{run.way}: {run.reason}",
+        "hash": metrics.hashes[-1].hash if metrics.hashes else "none",
+        "portable": "" if metrics.portable else "no: these hashes hold on this device alone",
+        "fell back": "; ".join(f"{f.name}: {f.used} instead of {f.requested} ({f.reason})" for f in metrics.perf_flags),
+        "certificate": ", ".join(str(file) for file in certificates),
+        "folder": str(request.out or ""),
+    }
+    for name, value in rows.items():
+        if value:
+            add_row(table, name, value)
+    print_table(table)
+
+
+def _steps(run: Rollout, metrics: Metrics) -> str:
+    shape = " x ".join(str(n) for n in metrics.state_shape or ())
+    many = f"{metrics.states} states of " if metrics.states != 1 else ""
+    stopped = ", stopped" if run.stopped else ""
+    return f"{metrics.steps} of {metrics.operator}, {many}{shape}, {metrics.dtype}{stopped}"
+
+
+def _document(request: Request, metrics: Metrics, certificates: dict[Path, str]) -> dict[str, Any]:
+    document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
+    document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
+    document["certificate"] = next((str(file) for file in certificates), None)
+    document["metrics"] = str(request.metrics) if request.metrics else None
+    document["folder"] = str(request.out) if request.out else None
+    return document

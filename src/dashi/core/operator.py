@@ -1,0 +1,112 @@
+"""What a rollout advances: an operator over states, the ways in which it can run, and how it is kept.
+
+An operator is its kind and version, named arrays and plain parameters. One convention everywhere: a state is a row,
+so `z' = z A`. The kernels compute; an operator only binds them. States live on the device as `(m, *shape)`, m states
+of one ensemble.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from dashi.errors import DTypeError, FeatureError, InputError
+from dashi.kernels.abi import Limits
+from dashi.runtime.array import Array
+from dashi.runtime.device import Device, Step
+from dashi.types import Array as HostArray
+from dashi.types import Shape
+
+Parameter = int | float | str
+Constants = Mapping[str, Array]
+Way = Literal["stepwise", "workgroup", "tagged"]
+"""How many steps run: a dispatch (or a few) for each; many in a dispatch, each state in one workgroup; many in a
+dispatch over several workgroups, which pass values tagged with their step."""
+
+WAYS: tuple[Way, ...] = get_args(Way)
+
+
+class Operator(ABC):
+    """Advances states by one step. Frozen: arrays are read-only, nothing changes after it is made."""
+
+    kind: ClassVar[str]
+    """Its name in files and certificates."""
+    version: ClassVar[int] = 1
+    """Rises when the same arrays and parameters would give other bits."""
+
+    portable: bool = True
+    """Whether every backend gives the same bits."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape:
+        """The shape of one state: (D,) or (V, B)."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> Mapping[str, HostArray]:
+        """The arrays that define it, by name; those of floats all have its element type."""
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The numbers and names that define it besides the arrays."""
+        return {}
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
+        """The operator with these arrays and parameters; the inverse of the two properties. Raises InputError."""
+
+    def load(self, device: Device) -> Constants:
+        """The arrays on a device."""
+        return {name: device.array(values) for name, values in self.arrays.items()}
+
+    @abstractmethod
+    def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
+        """The steps to record that advance all states once, from `source` to `target`, both `(m, *shape)`."""
+
+    def many(
+        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
+    ) -> Step:
+        """One step to record that advances all states `count` times by a kernel of that way. `flag` is a u32[4] that a
+        tagged kernel leaves 0 when all went well; `source` is left as it was, so that the chunk can be repeated."""
+        raise FeatureError(f"{self.kind} has no kernel for the way {way!r}.", "use the way stepwise.")
+
+    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
+        """Why the way is not possible on a device with these limits for so many states; empty if it is possible."""
+        return "" if way == "stepwise" else f"{self.kind} has no kernel that runs many steps"
+
+    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
+        """About how long a step takes that way: good enough to choose between ways, no better."""
+        one_by_one = 30.0 if limits.software else 3.0
+        return one_by_one if way == "stepwise" else one_by_one / 3
+
+
+def float_array(name: str, values: Any) -> HostArray:
+    """The values as a read-only array of float32 or float64."""
+    made = np.array(values, order="C")
+    if made.dtype.name not in ("float32", "float64"):
+        raise DTypeError(
+            f"{name} is an array of {made.dtype}.", f"convert it: {name}.astype(np.float64), or np.float32."
+        )
+    made.setflags(write=False)
+    return made
+
+
+def require_finite(name: str, values: HostArray) -> None:
+    """Refuses NaN and infinities: nothing that starts from them means anything."""
+    odd = np.flatnonzero(~np.isfinite(values))
+    if odd.size:
+        place = ", ".join(str(int(i)) for i in np.argwhere(~np.isfinite(values))[0])
+        raise InputError(
+            f"{name} holds {odd.size} values that are not finite, the first at [{place}].",
+            f"remove NaN and infinities from {name}.",
+        )

@@ -1,0 +1,111 @@
+"""The same rollout by torch (a CUDA graph of cuBLAS calls) and by JAX (a compiled loop), for comparison only."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import time
+from typing import Any, Final
+
+from dashi.errors import InputError
+from dashi.types import Array as HostArray
+
+STEPS: Final = 1000
+ROUNDS: Final = 5
+NAMES: Final = ("torch", "jax")
+
+
+class TorchRollout:
+    """`torch.mm` to and fro, captured in a CUDA graph."""
+
+    name = "torch"
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        torch.backends.cuda.matmul.allow_tf32 = False
+        self.version = f"torch {torch.__version__}, CUDA graph"
+
+    def us_per_step(self, matrix: HostArray, states: HostArray) -> float:
+        """The median over rounds."""
+        torch = self._torch
+        a, z = torch.from_numpy(matrix).cuda(), torch.from_numpy(states).cuda()
+        other = torch.empty_like(z)
+
+        def loop() -> None:
+            for _ in range(STEPS // 2):
+                torch.mm(z, a, out=other)
+                torch.mm(other, a, out=z)
+
+        loop()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            loop()
+        for _ in range(3):
+            graph.replay()
+        taken: list[float] = []
+        for _ in range(ROUNDS):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            taken.append(start.elapsed_time(end) * 1000 / STEPS)
+        graph.reset()
+        torch.cuda.empty_cache()
+        return statistics.median(taken)
+
+
+class JaxRollout:
+    """`lax.fori_loop` of z @ A, compiled."""
+
+    name = "jax"
+
+    def __init__(self, jax: Any) -> None:
+        self._jax = jax
+        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_default_matmul_precision", "highest")
+        self.version = f"jax {jax.__version__}, fori_loop on {jax.devices()[0].platform}"
+
+    def us_per_step(self, matrix: HostArray, states: HostArray) -> float:
+        """The median over rounds."""
+        jax = self._jax
+        put = jax.device_put
+
+        def loop(z: Any, a: Any) -> Any:
+            def step(_: Any, v: Any) -> Any:
+                return v @ a
+
+            return jax.lax.fori_loop(0, STEPS, step, z)
+
+        run = jax.jit(loop)
+        z, a = put(states[0] if len(states) == 1 else states), put(matrix)
+        run(z, a).block_until_ready()
+        taken: list[float] = []
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            run(z, a).block_until_ready()
+            taken.append((time.perf_counter() - began) * 1e6 / STEPS)
+        return statistics.median(taken)
+
+
+Peer = TorchRollout | JaxRollout
+
+
+def load(name: str) -> Peer:
+    """The peer of that name, on a GPU: on a processor its numbers would compare nothing."""
+    if name not in NAMES:
+        raise InputError(f"there is no peer {name!r}.", f"use one of {', '.join(NAMES)}.")
+    try:
+        library: Any = importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"{name} is not installed, and the peer's times come from it.", f"pip install {name}."
+        ) from error
+    found = library.cuda.is_available() if name == "torch" else library.devices()[0].platform != "cpu"
+    if not found:
+        raise InputError(
+            f"{name} {library.__version__} finds no GPU here.",
+            f"run it on a machine with one, and a build of {name} for it, or leave --peer away.",
+        )
+    return TorchRollout(library) if name == "torch" else JaxRollout(library)

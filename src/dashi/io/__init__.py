@@ -1,0 +1,1 @@
+"""Files: run folders, safe reading of arrays, metrics."""

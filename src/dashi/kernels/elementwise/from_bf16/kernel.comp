@@ -1,0 +1,3 @@
+float value_of(uint h) {
+    return bf16_value(h);
+}

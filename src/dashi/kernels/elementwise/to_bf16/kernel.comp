@@ -1,0 +1,3 @@
+uint bits_of(float v) {
+    return bf16_bits(v);
+}

@@ -1,0 +1,3 @@
+uint bits_of(float v) {
+    return f16_bits(v);
+}

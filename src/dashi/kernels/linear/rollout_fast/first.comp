@@ -1,0 +1,1 @@
+#include "tagged_words.glsl"

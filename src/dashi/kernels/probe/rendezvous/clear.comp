@@ -1,0 +1,3 @@
+void main() {
+    come[gl_LocalInvocationIndex] = 0u;
+}

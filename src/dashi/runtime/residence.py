@@ -1,0 +1,80 @@
+"""How many workgroups of a device run at the same time. No driver says so, and a wrong guess hangs: it is tried, in a
+child process, once for each driver, and never on a processor, whose workgroups run one after another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dashi.runtime.pipeline import cache_folder, read_cache, write_cache
+
+if TYPE_CHECKING:
+    from dashi.runtime.vulkan_device import VulkanDevice
+
+_CHILD: Final = "from dashi.runtime.residence import child; child()"
+_TIMEOUT: Final = 60.0
+_MOST: Final = 4096
+NEEDED: Final = frozenset({"memory_model", "atomics_int64", "int64"})
+
+
+def resident_groups(device: VulkanDevice) -> int:
+    """Workgroups of any size that are known to run at the same time, one per multiprocessor; 0 if that is not known."""
+    info = device.info
+    # A program packed into one file is its own interpreter: starting it again would start the program.
+    if not info.is_hardware or not info.features >= NEEDED or not sys.executable or getattr(sys, "frozen", False):
+        return 0
+    file = cache_folder() / "probes" / f"{info.uuid}-{info.driver_version}-resident.bin"
+    known = read_cache(file)
+    if not known:
+        known = str(_ask(info.spec)).encode()
+        write_cache(file, known)
+    return int(known)
+
+
+def _ask(spec: str) -> int:
+    """What the child finds; 0 if it crashes or hangs."""
+    paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "DASHI_VALIDATION": "0"}
+    with contextlib.suppress(subprocess.TimeoutExpired, OSError, ValueError):
+        done = subprocess.run(
+            [sys.executable, "-c", _CHILD, spec],
+            env=environment,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_TIMEOUT,
+            check=True,
+        )
+        return int(done.stdout.split()[-1])
+    return 0
+
+
+def child() -> None:
+    """What runs in the child process: the most workgroups that met, halved, since a multiprocessor may hold two."""
+    from dashi.runtime.select import open_device
+    from dashi.runtime.vulkan_device import VulkanDevice
+
+    with open_device(sys.argv[1], timeout=_TIMEOUT, validation=False) as device:
+        assert isinstance(device, VulkanDevice)
+        sys.stdout.write(f"{most_that_meet(device) // 2}\n")
+
+
+def most_that_meet(device: VulkanDevice) -> int:
+    """The largest number of workgroups that wait for each other and are all there."""
+    device.assume_resident(_MOST)
+    good, bad = 0, 8
+    while bad <= _MOST and _meet(device, bad):
+        good, bad = bad, 2 * bad
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if _meet(device, middle) else (good, middle)
+    return good
+
+
+def _meet(device: VulkanDevice, groups: int) -> bool:
+    return bool(np.all(device.run("rendezvous", np.zeros(groups, np.uint32)).numpy() == 1))
