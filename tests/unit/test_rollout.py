@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_every_way_and_device_gives_the_same_bits(device: Device, name: str, sta
     operator = OPERATORS[name]
     shape = operator.shape if states is None else (states, *operator.shape)
     z0 = start(*shape, dtype=operator.dtype.name)
-    strides = {"hash_every": 10, "observe_every": 7, "sheet_every": 5, "bands": 4}
+    strides: dict[str, Any] = {"hash_every": 10, "observe_every": 7, "sheet_every": 5, "bands": 4}
     with CpuDevice() as reference:
         want = rollout(operator, z0, 41, device=reference, way="stepwise", **strides)
     for way in ("auto", "stepwise", "workgroup"):
@@ -107,7 +108,7 @@ def test_the_sheet_holds_band_energies(device: Device) -> None:
 
 def test_a_rollout_resumes_with_the_hashes_of_one_that_went_through(device: Device) -> None:
     operator, z0 = OPERATORS["linear"], start(130)
-    strides = {"hash_every": 10, "observe_every": 4, "sheet_every": 3}
+    strides: dict[str, Any] = {"hash_every": 10, "observe_every": 4, "sheet_every": 3}
     kept: list[Rollout] = []
     whole = rollout(operator, z0, 50, device=device, keep_every=20, keep=kept.append, **strides)
     assert [k.steps for k in kept] == [20, 40]
@@ -290,6 +291,6 @@ def test_fast_products_are_near_and_say_that_they_are_not_portable(device: Devic
     matrix, z0 = rotation(96), start(5, 96)
     fast = Linear(matrix, fast=True)
     assert not fast.portable
-    got = rollout(fast, z0, 20, device=device).state
+    got: Any = rollout(fast, z0, 20, device=device).state
     # Twenty steps, each with a relative rounding error of at most 96/2 units.
     np.testing.assert_allclose(got, z0 @ np.linalg.matrix_power(matrix.astype(np.float64), 20), atol=1e-4)

@@ -15,7 +15,7 @@ LOCAL: Final = 1024
 
 
 def reference(x: Array) -> Array:
-    return x + np.uint32(1)
+    return np.add(x, 1, dtype=np.uint32)
 
 
 def plan(call: Call) -> Plan:
