@@ -39,13 +39,6 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 COMMANDS = list(commands(typer.main.get_command(app)))
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def call(*words: str) -> Any:
     return CliRunner().invoke(app, list(words))
 

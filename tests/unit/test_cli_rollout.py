@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,10 @@ D = 12
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with inputs: a rotation of D components, a state, an ensemble, a bias."""
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(5)
-    turn, _ = np.linalg.qr(rng.standard_normal((D, D)))
-    np.savez("A.npz", A=turn.astype(np.float32))
-    np.savez("b.npz", b=rng.standard_normal(D).astype(np.float32))
-    np.savez("z0.npz", z0=rng.standard_normal(D).astype(np.float32))
-    np.savez("many.npz", z0=rng.standard_normal((3, D)).astype(np.float32))
-    return tmp_path
+def here(here: Path, write_inputs: Callable[[int], None]) -> Path:
+    """A folder with inputs."""
+    write_inputs(D)
+    return here
 
 
 INPUTS = ("--z0", "z0.npz", "--A", "A.npz")

@@ -16,12 +16,6 @@ from dashi.cli.main import app
 from dashi.core.sheet import save_sheet
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def view(*words: str) -> Any:
     return CliRunner().invoke(app, ["sheet", "view", "--device", "cpu", *words])
 

@@ -27,15 +27,11 @@ D = 10
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(here: Path, write_inputs: Callable[[int], None]) -> Path:
     """A folder with inputs and the certificate of a run on the cpu."""
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(6)
-    turn, _ = np.linalg.qr(rng.standard_normal((D, D)))
-    np.savez("A.npz", A=turn.astype(np.float32))
-    np.savez("z0.npz", z0=rng.standard_normal(D).astype(np.float32))
+    write_inputs(D)
     certify("c.json", "cpu")
-    return tmp_path
+    return here
 
 
 def certify(file: str, device: str, *more: str) -> None:

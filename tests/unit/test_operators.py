@@ -354,6 +354,11 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
 }  # fmt: skip
 
 
+def test_only_clamp_asks_for_a_range() -> None:
+    for operator in (Csr([1.0], [0], [0, 1], None, "squash", low=2.0), Affine(np.eye(1), None, "squash", low=2.0)):
+        assert operator.parameters == {"psi": "squash", "alpha": 1.0, "low": 2.0, "high": 1.0}
+
+
 @pytest.mark.parametrize("what", BAD)
 def test_bad_input_is_refused_with_what_is_wrong_and_a_fix(what: str) -> None:
     attempt, text = BAD[what]

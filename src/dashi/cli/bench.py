@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dashi.cli import bench_identify, bench_report, bench_rollout
+from dashi.cli import bench_fft, bench_flow, bench_identify, bench_report, bench_rollout
 from dashi.cli.kernels import Folder, Names, chosen
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import new_table, print_json, print_table, remark
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 app = typer.Typer(name="bench", help="What things cost, measured in one run.", no_args_is_help=True)
 bench_rollout.register(app)
 bench_identify.register(app)
+bench_fft.register(app)
+bench_flow.register(app)
 
 
 @app.command("host", epilog=example("dashi bench host"))

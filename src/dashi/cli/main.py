@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from dashi.cli import bench, demo, devices, doctor, kernels, rollout, sheet, verify
+from dashi.cli import bench, demo, devices, doctor, flow, kernels, rollout, sheet, verify
 from dashi.cli.options import wants_json
 from dashi.cli.output import print_error, remark
 from dashi.errors import DashiError
@@ -41,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (devices, kernels, bench, sheet):
+for _part in (devices, kernels, bench, sheet, flow):
     app.add_typer(_part.app)
 for _part in (doctor, demo, rollout, verify):
     _part.register(app)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dashi.core.operator import Constants, Operator, Parameter, Way, float_array, require_finite
-from dashi.errors import InputError, ShapeError
+from dashi.core.nonlinearity import Nonlinearity
+from dashi.core.operator import Constants, Operator, Parameter, Way, float_array, require_finite, square_array
+from dashi.errors import ShapeError
 from dashi.kernels import rolling, rolling_sets
 from dashi.kernels.abi import Limits
-from dashi.kernels.psi import number_of
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import Array as HostArray
@@ -38,9 +38,7 @@ class Affine(Operator):
         high: float = 1.0,
         fast: bool = False,
     ) -> None:
-        matrix = float_array("A", A)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ShapeError(f"A has shape {matrix.shape}; it must be square.", "pass A of shape (D, D).")
+        matrix = square_array("A", A)
         bias = np.zeros(len(matrix), matrix.dtype) if b is None else float_array("b", b)
         if bias.shape != (len(matrix),) or bias.dtype != matrix.dtype:
             raise ShapeError(
@@ -49,13 +47,8 @@ class Affine(Operator):
             )
         require_finite("A", matrix)
         require_finite("b", bias)
-        self._psi = number_of(psi)
-        if psi == "clamp" and not low <= high:
-            raise InputError(f"there is nothing between low={low} and high={high}.", "pass low <= high.")
-        if not np.isfinite([alpha, low, high]).all():
-            raise InputError(f"alpha, low, high are {alpha}, {low}, {high}.", "pass finite numbers.")
+        self._psi = Nonlinearity(psi, alpha, low, high)
         self._matrix, self._bias = matrix, bias
-        self._parameters: dict[str, Parameter] = {"psi": psi, "alpha": alpha, "low": low, "high": high}
         self.portable = not fast
 
     @property
@@ -68,7 +61,7 @@ class Affine(Operator):
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        return self._parameters
+        return self._psi.parameters("psi")
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -84,8 +77,7 @@ class Affine(Operator):
 
     @property
     def _scalars(self) -> dict[str, Any]:
-        numbers = {name: float(self._parameters[name]) for name in ("alpha", "low", "high")}
-        return {"psi": self._psi, **numbers}
+        return self._psi.scalars
 
     def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
         single = source.shape[0] == 1
@@ -96,7 +88,7 @@ class Affine(Operator):
             product = device.bind("gemv", row, constants["A"], out=result)
         else:
             product = device.bind("gemm_tiled", source, constants["A"], out=target)
-        if self._psi == 0 and not self._bias.any():
+        if self._psi.name == "none" and not self._bias.any():
             return [product]
         return [product, device.bind("activate", target, constants["b"], out=target, **self._scalars)]
 

@@ -140,9 +140,8 @@ class Bands(Operator):
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
         phi = Nonlinearity.restore("phi", parameters)
         graph = Graph(arrays["weights"], arrays["neighbours"], arrays["offsets"])
-        numbers = {"alpha": phi.alpha, "low": phi.low, "high": phi.high}
         strength = float(parameters["strength"])
-        return Bands(graph, arrays["kappa"], arrays["coupling"], strength, phi.name, **numbers)
+        return Bands(graph, arrays["kappa"], arrays["coupling"], strength, phi.name, **phi.numbers)
 
     @property
     def _scalars(self) -> dict[str, Any]:

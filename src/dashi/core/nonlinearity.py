@@ -26,17 +26,22 @@ class Nonlinearity:
         number_of(self.name)
         if not np.isfinite([self.alpha, self.low, self.high]).all():
             raise InputError(f"alpha, low, high are {self.alpha}, {self.low}, {self.high}.", "pass finite numbers.")
-        if not self.low <= self.high:
+        if self.name == "clamp" and not self.low <= self.high:
             raise InputError(f"there is nothing between low={self.low} and high={self.high}.", "pass low <= high.")
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What defines it besides its name."""
+        return {"alpha": self.alpha, "low": self.low, "high": self.high}
 
     def parameters(self, name: str) -> dict[str, Parameter]:
         """What defines it, its own name under `name`."""
-        return {name: self.name, "alpha": self.alpha, "low": self.low, "high": self.high}
+        return {name: self.name, **self.numbers}
 
     @property
     def scalars(self) -> dict[str, Any]:
         """What kernels take."""
-        return {"psi": number_of(self.name), "alpha": self.alpha, "low": self.low, "high": self.high}
+        return {"psi": number_of(self.name), **{key: float(value) for key, value in self.numbers.items()}}
 
     @classmethod
     def restore(cls, name: str, parameters: Mapping[str, Any]) -> Nonlinearity:

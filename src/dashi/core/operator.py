@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from dashi.errors import DTypeError, FeatureError, InputError
+from dashi.errors import DTypeError, FeatureError, InputError, ShapeError
 from dashi.kernels.abi import Limits
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
@@ -98,6 +98,14 @@ def float_array(name: str, values: Any) -> HostArray:
             f"{name} is an array of {made.dtype}.", f"convert it: {name}.astype(np.float64), or np.float32."
         )
     made.setflags(write=False)
+    return made
+
+
+def square_array(name: str, values: Any) -> HostArray:
+    """The values as such an array of shape (D, D)."""
+    made = float_array(name, values)
+    if made.ndim != 2 or made.shape[0] != made.shape[1]:
+        raise ShapeError(f"{name} has shape {made.shape}; it must be square.", f"pass {name} of shape (D, D).")
     return made
 
 

@@ -8,14 +8,15 @@ operator.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dashi.core.lists import index_array, longest_of, number_array, pointer_array, require_rising
 from dashi.core.nonlinearity import Nonlinearity
-from dashi.core.operator import Constants, Operator, Parameter, Way, float_array, require_finite
+from dashi.core.operator import Constants, Operator, Parameter, Way, float_array, require_finite, square_array
 from dashi.errors import FeatureError, ShapeError
 from dashi.kernels import lists
 from dashi.kernels.abi import Limits
@@ -49,12 +50,64 @@ def list_microseconds(way: Way, limits: Limits, states: int, products: int, move
     return 3.0 + states * moved / 2e6
 
 
-class Csr(Operator):
+class _ByColumns(Operator):
+    """What both kinds share: a bias and a nonlinearity after the product, a kernel of one step and one of many."""
+
+    _kernels: ClassVar[tuple[str, str]]
+    """Of one step, and of many; below, what they take behind the state."""
+    _operands: ClassVar[tuple[str, ...]]
+    _operands_of_many: ClassVar[tuple[str, ...]]
+    _bias: HostArray
+    _psi: Nonlinearity
+    _longest: int
+
+    @property
+    def shape(self) -> Shape:
+        return (self._bias.size,)
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        return self._psi.parameters("psi")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._bias.dtype
+
+    @property
+    @abstractmethod
+    def _depth(self) -> int:
+        """The most products that are added in one output."""
+
+    @property
+    def _scalars(self) -> dict[str, Any]:
+        return {"longest": self._longest, **self._psi.scalars}
+
+    def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
+        operands = (source, *(constants[name] for name in self._operands))
+        return [device.bind(self._kernels[0], *operands, out=target, **self._scalars)]
+
+    def many(
+        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
+    ) -> Step:
+        require_way(self, way, device.limits)
+        operands = (source, *(constants[name] for name in self._operands_of_many))
+        return device.bind(self._kernels[1], *operands, out=target, steps=count, **self._scalars)
+
+    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
+        if way == "workgroup":
+            return chip_hindrance(self._kernels[1], self.shape[0], (self._depth,), self.dtype.itemsize, limits)
+        return "" if way == "stepwise" else "sparse operators have no kernel that passes tagged values"
+
+
+class Csr(_ByColumns):
     """z' = psi(z A + b), A given by its columns: `indices[indptr[j]:indptr[j + 1]]` are the rows of the entries of
     column j, in rising order, and `data` their values. `from_dense` and `from_entries` make it from what is at hand.
     """
 
     kind = "csr"
+    _operands = ("data", "indices", "indptr", "b")
+    _operands_of_many = ("values", "sources", "heads", "b")
+    _kernels = ("csr_step", "csr_rollout")
 
     def __init__(
         self,
@@ -85,9 +138,7 @@ class Csr(Operator):
     @classmethod
     def from_dense(cls, A: Any, b: Any = None, psi: str = "none", **numbers: float) -> Csr:  # noqa: N803 - as in z A
         """The entries of a square matrix that are not 0."""
-        matrix = float_array("A", A)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ShapeError(f"A has shape {matrix.shape}; it must be square.", "pass A of shape (D, D).")
+        matrix = square_array("A", A)
         columns, rows = np.nonzero(matrix.T)
         return cls.from_entries(rows, columns, matrix[rows, columns], len(matrix), b, psi, **numbers)
 
@@ -107,26 +158,18 @@ class Csr(Operator):
         return cls(data[order], r[order], indptr, b, psi, **numbers)
 
     @property
-    def shape(self) -> Shape:
-        return (len(self._indptr) - 1,)
-
-    @property
     def arrays(self) -> Mapping[str, HostArray]:
         return {"data": self._data, "indices": self._indices, "indptr": self._indptr, "b": self._bias}
-
-    @property
-    def parameters(self) -> Mapping[str, Parameter]:
-        return self._psi.parameters("psi")
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._data.dtype
 
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
         psi = Nonlinearity.restore("psi", parameters)
         lists_ = (arrays["data"], arrays["indices"], arrays["indptr"])
-        return Csr(*lists_, arrays.get("b"), psi.name, alpha=psi.alpha, low=psi.low, high=psi.high)
+        return Csr(*lists_, arrays.get("b"), psi.name, **psi.numbers)
+
+    @property
+    def _depth(self) -> int:
+        return self._longest
 
     def load(self, device: Device) -> Constants:
         found = dict(super().load(device))
@@ -137,33 +180,18 @@ class Csr(Operator):
             found |= {name: device.array(array) for name, array in more.items()}
         return found
 
-    def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
-        operands = (source, *(constants[name] for name in ("data", "indices", "indptr", "b")))
-        return [device.bind("csr_step", *operands, out=target, longest=self._longest, **self._psi.scalars)]
-
-    def many(
-        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
-    ) -> Step:
-        require_way(self, way, device.limits)
-        operands = (source, *(constants[name] for name in ("values", "sources", "heads", "b")))
-        numbers: dict[str, Any] = {"steps": count, "longest": self._longest, **self._psi.scalars}
-        return device.bind("csr_rollout", *operands, out=target, **numbers)
-
-    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
-        if way == "workgroup":
-            return chip_hindrance("csr_rollout", self.shape[0], (self._longest,), self.dtype.itemsize, limits)
-        return "" if way == "stepwise" else "sparse operators have no kernel that passes tagged values"
-
     def microseconds(self, way: Way, limits: Limits, states: int) -> float:
         entries = self._data.size
         return list_microseconds(way, limits, states, entries, entries * (self.dtype.itemsize + 4))
 
 
-class BlockSparse(Operator):
+class BlockSparse(_ByColumns):
     """z' = psi(z A + b), A given by square blocks: block t of column c holds A[rows[t] s + i, c s + j] at
     blocks[t, i, j], and those of block column c are t = indptr[c] up to indptr[c + 1], in rising order of rows."""
 
     kind = "block_sparse"
+    _operands = _operands_of_many = ("blocks", "rows", "indptr", "b")
+    _kernels = ("block_step", "block_rollout")
 
     def __init__(
         self,
@@ -216,46 +244,18 @@ class BlockSparse(Operator):
         return cls(cut[columns, rows], rows, indptr, b, psi, **numbers)
 
     @property
-    def shape(self) -> Shape:
-        return (self._bias.size,)
-
-    @property
     def arrays(self) -> Mapping[str, HostArray]:
         return {"blocks": self._blocks, "rows": self._rows, "indptr": self._indptr, "b": self._bias}
-
-    @property
-    def parameters(self) -> Mapping[str, Parameter]:
-        return self._psi.parameters("psi")
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._blocks.dtype
 
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
         psi = Nonlinearity.restore("psi", parameters)
         lists_ = (arrays["blocks"], arrays["rows"], arrays["indptr"])
-        return BlockSparse(*lists_, arrays.get("b"), psi.name, alpha=psi.alpha, low=psi.low, high=psi.high)
+        return BlockSparse(*lists_, arrays.get("b"), psi.name, **psi.numbers)
 
-    def _operands(self, constants: Constants, source: Array) -> tuple[Array, ...]:
-        return (source, *(constants[name] for name in ("blocks", "rows", "indptr", "b")))
-
-    def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
-        numbers: dict[str, Any] = {"longest": self._longest, **self._psi.scalars}
-        return [device.bind("block_step", *self._operands(constants, source), out=target, **numbers)]
-
-    def many(
-        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
-    ) -> Step:
-        require_way(self, way, device.limits)
-        numbers: dict[str, Any] = {"steps": count, "longest": self._longest, **self._psi.scalars}
-        return device.bind("block_rollout", *self._operands(constants, source), out=target, **numbers)
-
-    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
-        if way == "workgroup":
-            entries = (self._longest * self._blocks.shape[1],)
-            return chip_hindrance("block_rollout", self.shape[0], entries, self.dtype.itemsize, limits)
-        return "" if way == "stepwise" else "sparse operators have no kernel that passes tagged values"
+    @property
+    def _depth(self) -> int:
+        return self._longest * self._blocks.shape[1]
 
     def microseconds(self, way: Way, limits: Limits, states: int) -> float:
         return list_microseconds(way, limits, states, self._blocks.size, self._blocks.nbytes)

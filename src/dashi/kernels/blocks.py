@@ -18,7 +18,7 @@ import numpy as np
 
 from dashi.errors import LimitError, ShapeError
 from dashi.kernels import psi as nonlinear
-from dashi.kernels.abi import Binding, Call, Case, Number, Operand, Scalar, Spec
+from dashi.kernels.abi import Binding, Call, Case, Fill, Number, Operand, Scalar, Spec
 from dashi.kernels.lists import LONGEST as MOST
 from dashi.kernels.portable import Matrix, canon, contract, prepare
 from dashi.types import Array, Shape
@@ -105,6 +105,20 @@ def prepare_columns(blocks: Array, offsets: Array, longest: int) -> list[Matrix 
     return found
 
 
+def fills(rows: int, columns: int, each: int, wrong: int) -> dict[str, Fill]:
+    """`each` blocks in every block column but the first, which has none; the last `wrong` are in no row of blocks."""
+
+    def places(rng: np.random.Generator, shape: Shape) -> Array:
+        made = rng.integers(0, max(1, rows), shape, dtype=np.uint32)
+        made[made.size - wrong :] = rows
+        return made
+
+    def offsets(rng: np.random.Generator, shape: Shape) -> Array:
+        return np.maximum(0, np.arange(columns + 1) - 1).astype(np.uint32) * np.uint32(each)
+
+    return {"places": places, "offsets": offsets}
+
+
 def case(
     m: int,
     columns: int,
@@ -114,20 +128,12 @@ def case(
     longest: int | None = None,
     wrong: int = 0,
 ) -> Case:
-    """`each` blocks in every block column but the first, which has none; the last `wrong` are in no row of blocks."""
+    """Lists as `fills` makes them, for states of as many block rows as columns."""
     count = max(0, columns - 1) * each
-
-    def places(rng: np.random.Generator, shape: Shape) -> Array:
-        rows = rng.integers(0, max(1, columns), shape, dtype=np.uint32)
-        rows[count - wrong :] = columns
-        return rows
-
-    def offsets(rng: np.random.Generator, shape: Shape) -> Array:
-        return np.maximum(0, np.arange(columns + 1) - 1).astype(np.uint32) * np.uint32(each)
 
     shapes: dict[str, Shape] = {"z": (m, columns * side), "blocks": (count, side, side), "places": (count,)}
     return Case(
         {**shapes, "offsets": (columns + 1,), "b": (columns * side,)},
         {**scalars, "longest": each if longest is None else longest},
-        {"places": places, "offsets": offsets},
+        fills(columns, columns, each, wrong),
     )

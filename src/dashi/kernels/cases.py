@@ -44,10 +44,6 @@ def _one(kernel: Kernel, operand: Operand, case: Case, variant: DType, maker: Ma
     elif operand.dtype == "T":
         # An integer variant of a kernel that moves or mixes data: any word will do.
         array = np.frombuffer(rng.bytes(math.prod(shape) * kind.size), dtype=kind.numpy).reshape(shape)
-    elif operand.dtype == "T":
-        # An integer variant of a kernel that moves words: any word will do.
-        info = np.iinfo(cast("Any", kind.numpy.type))
-        array = cast("Array", rng.integers(info.min, info.max, shape, dtype=cast("Any", kind.numpy), endpoint=True))
     else:
         raise AbiError(
             f"kernel {kernel.name!r} has a case without a `fill` for {operand.name}.",

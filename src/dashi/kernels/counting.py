@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dashi.kernels.abi import Call, Dispatch, Number, Plan, Scalar
+from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader
 
 LOCAL: Final = 256
 GROUPS: Final = 2048
@@ -15,6 +15,19 @@ FEW: Final = 16
 
 FIRST: Final = (Scalar("items", "u32"), Scalar("stride", "u32"))
 SECOND: Final = (Scalar("partials", "u32"),)
+
+
+def shaders(
+    inputs: tuple[str, ...], first: tuple[Scalar, ...] = (), second: tuple[Scalar, ...] = ()
+) -> dict[str, Shader]:
+    """The two passes over words of these names; `first` and `second` are what they take besides their own numbers."""
+    words = tuple(Binding(name, "u32") for name in inputs)
+    local = (LOCAL, 1, 1)
+    sums, result = Binding("sums", "u32"), Binding("result", "W", "write")
+    return {
+        "main": Shader((*words, Binding("sums", "u32", "write")), (*FIRST, *first), local=local),
+        "total": Shader((sums, result), (*SECOND, *second), local=local, file="total.comp"),
+    }
 
 
 def counting(

@@ -1,11 +1,16 @@
-"""Features of states on the host: band energies and their entropy, for qfeat and operator_step."""
+"""Features of states for qfeat and operator_step: band energies and their entropy on the host, and the passes in which
+a workgroup makes one of them at a time."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from dashi.errors import ShapeError
+from dashi.kernels.abi import Binding, Call, Dispatch, Number, Scalar, Shader, Spec
 from dashi.kernels.portable import canon, divide, log, mul, sum64
+from dashi.kernels.reductions import shares
 from dashi.kernels.segments import segment_sums
 from dashi.types import Array
 
@@ -42,3 +47,25 @@ def entropy(energies: Array) -> Array:
 def sum_trips(count: int, lanes: int) -> int:
     """Loop iterations of `group_sum64.glsl`."""
     return (count // 1024 + 1) * (2 + 1024 // lanes + 8) + (count // 4096 + 1) * (16 + 3)
+
+
+def shader(file: str, buffers: tuple[Binding, ...], push: tuple[Scalar, ...]) -> Shader:
+    """A pass whose workgroups have LANES invocations; `push` holds first_item, items and stride among others."""
+    return Shader(buffers, push, (Spec("LANES", 256),), ("LANES", 1, 1), file, ("portable.glsl",))
+
+
+def dispatches(
+    call: Call, name: str, buffers: tuple[str, ...], push: Mapping[str, Number], items: int, trips: int
+) -> list[Dispatch]:
+    """The pass over so many items, each of which takes a workgroup so many loop iterations."""
+    return [
+        Dispatch(
+            name,
+            buffers,
+            {**push, "first_item": s.first, "items": s.beyond, "stride": s.groups},
+            (s.groups, 1, 1),
+            s.trips,
+            {"LANES": call.tuning["lanes"]},
+        )
+        for s in shares(items, trips, call.limits)
+    ]

@@ -8,13 +8,7 @@ uint band_start;
 
 #include "group_sum64.glsl"
 
-T not_a_number() {
-#if T_IS_F64
-    return packDouble2x32(uvec2(0u, F64_NAN_HIGH));
-#else
-    return uintBitsToFloat(F32_NAN);
-#endif
-}
+#include "not_a_number.glsl"
 
 void band_energy(uint state, uint band) {
     band_start = edges[band];

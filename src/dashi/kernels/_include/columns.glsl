@@ -4,10 +4,7 @@
 // are a multiple of that; elsewhere V is T. A workgroup is LANES vectors wide and DEPTH runs deep; the LANES vectors of
 // a row lie side by side, and HELD runs are all that a tile of this matrix has. Batches of matrices and vectors lie one after another.
 
-#ifndef V
-#define V T
-#define V_LANES 1
-#endif
+#include "lanes.glsl"
 
 const uint RUN = 64u;
 
@@ -16,13 +13,7 @@ shared V run_sums[HELD * LANES];
 #endif
 
 V cleaned(V v) {
-#if V_LANES == 4
-    return V(canon(v.x), canon(v.y), canon(v.z), canon(v.w));
-#elif V_LANES == 2
-    return V(canon(v.x), canon(v.y));
-#else
-    return canon(v);
-#endif
+    return EACH_LANE(canon, v);
 }
 
 V products(T a, V v) {

@@ -4,23 +4,12 @@
 // wide, so that whole lines of the cache are read, and as many runs deep as there are. Where rows are whole vectors of
 // 16 bytes the buffers may hold V, columns side by side; elsewhere V is T.
 
-#ifndef V
-#define V T
-#define V_LANES 1
-#endif
 #include "root_test.glsl"
+#include "staged_runs.glsl"
 
-#if T_IS_F64
-#define P dvec2
-const uint P_LANES = 2u;
-#else
-#define P vec4
-const uint P_LANES = 4u;
-#endif
-const uint RUN = 64u;
-const uint PITCH = RUN / P_LANES + 1u;  // one more, so that neighbouring runs do not meet in one bank
+const uint RUN_PITCH = RUN / P_LANES + 1u;  // one more, so that neighbouring runs do not meet in one bank
 
-shared P staged[DEPTH * PITCH];
+shared P staged[DEPTH * RUN_PITCH];
 shared V run_sums[DEPTH * LANES];
 shared uint careful[DEPTH];  // 1 where x has values in a run that products may be flushed for
 
@@ -109,7 +98,7 @@ void main() {
     [[unroll]] for (uint q = 0u; q < RUN / LANES; q++) {
         uint i = q * (LANES * DEPTH) + gl_LocalInvocationIndex;
         T value = i < rows ? canon(mine[q]) : T(0);
-        staged[i / RUN * PITCH + i % RUN / P_LANES][i % P_LANES] = value;
+        staged[i / RUN * RUN_PITCH + i % RUN / P_LANES][i % P_LANES] = value;
         if (key(value) < LEAST) {
             careful[i / RUN] = 1u;
         }
@@ -121,7 +110,7 @@ void main() {
         if (first > 0u) {
             now = fetch(at, first, count);
         }
-        uint from = run * PITCH + first / P_LANES;
+        uint from = run * RUN_PITCH + first / P_LANES;
         // As if nothing had to be flushed, while the rows come in; what lies past the last row is times 0.
         V before = total;
         uint least = NO_KEY;

@@ -7,15 +7,7 @@
 //            is a run of 64, and the sums of the teams' runs are added in their order.
 // Where rows of a and of b are whole vectors of 16 bytes the buffers hold V; elsewhere V is T.
 
-#ifndef V
-#define V T
-#define V_LANES 1
-#endif
-#if T_IS_F64
-#define T4 dvec4
-#else
-#define T4 vec4
-#endif
+#include "lanes.glsl"
 #if !FAST
 #include "root_test.glsl"
 #endif
@@ -70,16 +62,7 @@ uint put_left(uint q, uint at, V value) {
     uint r = my_place() / A_WIDE + q * A_STEP;
     value = at + d < end ? value : V(0);
     if ((TEAM % A_WIDE == 0u || my_place() < A_STEP * A_WIDE) && ((q + 1u) * A_STEP <= ROWS || r < ROWS)) {
-#if V_LANES == 1
-        put_one(d, r, value);
-#else
-        put_one(d, r, value.x);
-        put_one(d + 1u, r, value.y);
-#endif
-#if V_LANES == 4
-        put_one(d + 2u, r, value.z);
-        put_one(d + 3u, r, value.w);
-#endif
+        PUT_LANES(put_one, d, r, value)
     }
     return least_key(value);
 }
@@ -90,14 +73,7 @@ uint put_right(uint q, uint at, V value) {
     uint place = RIGHT + (gl_LocalInvocationID.z * SLAB + d) * ACROSS + c / 4u;
     value = at + d < end ? value : V(0);
     if ((TEAM % B_WIDE == 0u || my_place() < B_STEP * B_WIDE) && ((q + 1u) * B_STEP <= SLAB || d < SLAB)) {
-#if V_LANES == 4
-        pool[place] = value;
-#elif V_LANES == 2
-        pool[place][c % 4u] = value.x;
-        pool[place][c % 4u + 1u] = value.y;
-#else
-        pool[place][c % 4u] = value;
-#endif
+        SET_LANES(pool[place], c % 4u, value)
     }
     return least_key(value);
 }
@@ -198,13 +174,7 @@ void write(uint row, uint column, T4 v) {
     [[unroll]] for (uint e = 0u; e < 4u; e += V_LANES) {
         if (column + e < n) {
             uint i = (row * n + column + e) / V_LANES;
-#if V_LANES == 4
-            V total = v;
-#elif V_LANES == 2
-            V total = V(v[e], v[e + 1u]);
-#else
-            V total = v[e];
-#endif
+            V total = LANES_AT(v, e);
             total = fresh != 0u ? total : result[i] + total;
 #if FAST
             result[i] = total;

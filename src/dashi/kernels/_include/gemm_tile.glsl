@@ -3,22 +3,15 @@
 //     FAST     1: sums in any order, contracted as the compiler likes. 0: the order tree64 with products flushed, for
 //              at most 64 x 64 of k; the sum of a run in one set of registers, the sum of runs in another.
 // Where rows of a and of b are whole vectors of 16 bytes the buffers hold V; elsewhere V is T.
-//
-// The flush of small products costs as much as the products. It can change nothing where the smallest exponents of
-// the staged elements of a and of b add up to the threshold's, so it is left out there.
+// The flush of products is left out where the smallest exponents of the staged elements of a and of b allow it.
 
-#ifndef V
-#define V T
-#define V_LANES 1
-#endif
+#include "exponent_limits.glsl"
+#include "lanes.glsl"
+
 #if T_IS_F64
-#define T4 dvec4
 const uint STEP = 8u;
-const uint LEAST_SUM = 1077u;  // biased exponents whose product is 2^-969 or more
 #else
-#define T4 vec4
 const uint STEP = 16u;
-const uint LEAST_SUM = 152u;  // biased exponents whose product is 2^-102 or more
 #endif
 const uint RUN = 64u;
 const uint ROWS = 16u * TM;
@@ -30,7 +23,6 @@ const uint B_BROUGHT = TN * STEP / 16u / V_LANES;
 const uint A_WIDE = STEP / V_LANES;
 const uint B_WIDE = COLUMNS / V_LANES;
 const uint UNROLLED = TM == 8 ? 4u : 1u;
-const uint NONE = 0x7fffu;
 
 shared T4 left[STEP * A_PITCH];
 shared T4 right[STEP * B_PITCH];
@@ -77,40 +69,15 @@ V cleaned(V v) {
     return v;
 }
 #else
-uint exponent(T v) {
-#if T_IS_F64
-    uint e = (unpackDouble2x32(v).y >> 20) & 0x7ffu;
-#else
-    uint e = (floatBitsToUint(v) >> 23) & 0xffu;
-#endif
-    return e == 0u ? NONE : e;  // a canonical value with exponent 0 is zero: its products are too
-}
+#include "exponents.glsl"
 
-#if V_LANES == 4
 V cleaned(V v) {
-    return V(canon(v.x), canon(v.y), canon(v.z), canon(v.w));
+    return EACH_LANE(canon, v);
 }
 
 uint least_exponent(V v) {
-    return min(min(exponent(v.x), exponent(v.y)), min(exponent(v.z), exponent(v.w)));
+    return LEAST_LANE(exponent_of, v);
 }
-#elif V_LANES == 2
-V cleaned(V v) {
-    return V(canon(v.x), canon(v.y));
-}
-
-uint least_exponent(V v) {
-    return min(exponent(v.x), exponent(v.y));
-}
-#else
-V cleaned(V v) {
-    return canon(v);
-}
-
-uint least_exponent(V v) {
-    return exponent(v);
-}
-#endif
 #endif
 
 void put_left(uint depth, uint row, T v) {
@@ -121,21 +88,12 @@ void put_left(uint depth, uint row, T v) {
 // the last row or column go nowhere.
 uvec2 put(Brought v, uint depth) {
     uint me = gl_LocalInvocationIndex;
-    uvec2 least = uvec2(NONE);
+    uvec2 least = uvec2(NO_EXPONENT);
     [[unroll]] for (uint q = 0u; q < A_BROUGHT; q++) {
         uint d = me % A_WIDE * V_LANES;
         uint r = q * (256u / A_WIDE) + me / A_WIDE;
         V value = depth + d < end ? cleaned(v.left[q]) : V(0);
-#if V_LANES == 1
-        put_left(d, r, value);
-#else
-        put_left(d, r, value.x);
-        put_left(d + 1u, r, value.y);
-#endif
-#if V_LANES == 4
-        put_left(d + 2u, r, value.z);
-        put_left(d + 3u, r, value.w);
-#endif
+        PUT_LANES(put_left, d, r, value)
 #if !FAST
         least.x = min(least.x, least_exponent(value));
 #endif
@@ -145,14 +103,7 @@ uvec2 put(Brought v, uint depth) {
         uint d = i / B_WIDE;
         uint c = i % B_WIDE * V_LANES;
         V value = depth + d < end ? cleaned(v.right[q]) : V(0);
-#if V_LANES == 4
-        right[d * B_PITCH + c / 4u] = value;
-#elif V_LANES == 2
-        right[d * B_PITCH + c / 4u][c % 4u] = value.x;
-        right[d * B_PITCH + c / 4u][c % 4u + 1u] = value.y;
-#else
-        right[d * B_PITCH + c / 4u][c % 4u] = value;
-#endif
+        SET_LANES(right[d * B_PITCH + c / 4u], c % 4u, value)
 #if !FAST
         least.y = min(least.y, least_exponent(value));
 #endif
@@ -186,8 +137,8 @@ bool must_flush(uvec2 least, uint slot) {
         small = least_left[slot] + least_right[slot] < LEAST_SUM;
     }
     if (gl_LocalInvocationIndex == 0u) {
-        least_left[slot ^ 1u] = NONE;
-        least_right[slot ^ 1u] = NONE;
+        least_left[slot ^ 1u] = NO_EXPONENT;
+        least_right[slot ^ 1u] = NO_EXPONENT;
     }
     return small;
 }
@@ -269,11 +220,7 @@ void write(uint row, uint column, T4 v) {
     [[unroll]] for (uint e = 0u; e < 4u; e += V_LANES) {
         if (column + e < n) {
             uint i = (row * n + column + e) / V_LANES;
-#if V_LANES == 2
-            V total = V(v[e], v[e + 1u]);
-#else
-            V total = v[e];
-#endif
+            V total = LANES_AT(v, e);
             total = fresh != 0u ? total : result[i] + total;
             result[i] = last != 0u ? cleaned(total) : total;
         }
@@ -343,8 +290,8 @@ void main() {
     for (uint tile = first_tile + gl_WorkGroupID.x; tile < tiles; tile += stride) {
 #if !FAST
         if (gl_LocalInvocationIndex == 0u) {
-            least_left[0] = NONE;
-            least_right[0] = NONE;
+            least_left[0] = NO_EXPONENT;
+            least_right[0] = NO_EXPONENT;
         }
         barrier();
 #endif

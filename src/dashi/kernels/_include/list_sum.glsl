@@ -5,13 +5,7 @@ T product(uint list_kind, uint e);
 
 const uint RUN = 64u;
 
-T not_a_number() {
-#if T_IS_F64
-    return packDouble2x32(uvec2(0u, F64_NAN_HIGH));
-#else
-    return uintBitsToFloat(F32_NAN);
-#endif
-}
+#include "not_a_number.glsl"
 
 // A list that is longer than declared, or that leaves the entries, has no sum: a part is never taken for the whole.
 bool list_is_whole(uint start, uint beyond, uint entries, uint longest) {

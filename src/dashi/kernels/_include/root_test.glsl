@@ -2,6 +2,8 @@
 // the threshold's root. The flush of products, which costs more than they do, can be left out there. So can what
 // canon() does to the other factors, where products are added to a sum that begins with +0 and is stored through
 // canon(): the sign of a zero is lost in the sum, which is never -0, and a NaN becomes the canonical one in the end.
+#include "lanes.glsl"
+
 #if T_IS_F64
 const uint LEAST = (539u << 21) - 1u;  // key() of 2^-484
 #else
@@ -19,28 +21,10 @@ uint key(T v) {
 #endif
 }
 
-#if V_LANES == 4
 uint least_key(V v) {
-    return min(min(key(v.x), key(v.y)), min(key(v.z), key(v.w)));
+    return LEAST_LANE(key, v);
 }
 
 V cleaned(V v) {
-    return V(canon(v.x), canon(v.y), canon(v.z), canon(v.w));
+    return EACH_LANE(canon, v);
 }
-#elif V_LANES == 2
-uint least_key(V v) {
-    return min(key(v.x), key(v.y));
-}
-
-V cleaned(V v) {
-    return V(canon(v.x), canon(v.y));
-}
-#else
-uint least_key(V v) {
-    return key(v);
-}
-
-V cleaned(V v) {
-    return canon(v);
-}
-#endif

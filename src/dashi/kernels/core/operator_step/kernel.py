@@ -109,20 +109,9 @@ def _steps(call: Call) -> list[Dispatch]:
 
 
 def _energies(call: Call, bands: int) -> list[Dispatch]:
-    lanes = call.tuning["lanes"]
-    trips = 1 + features.sum_trips(call.dims["d"], lanes)
+    trips = 1 + features.sum_trips(call.dims["d"], call.tuning["lanes"])
     push = {"bands": bands, "width": call.dims["d"]}
-    return [
-        Dispatch(
-            "energies",
-            ("result", "edges", "energies"),
-            {**push, "first_item": s.first, "items": s.beyond, "stride": s.groups},
-            (s.groups, 1, 1),
-            s.trips,
-            {"LANES": lanes},
-        )
-        for s in shares(call.dims["m"] * bands, trips, call.limits)
-    ]
+    return features.dispatches(call, "energies", ("result", "edges", "energies"), push, call.dims["m"] * bands, trips)
 
 
 def cost(call: Call) -> Cost:
@@ -171,13 +160,10 @@ KERNEL = Kernel(
             includes=lists.INCLUDES,
         ),
         **measures.shaders("metrics_", *TIME, prelude="#define TIMED\n"),
-        "energies": Shader(
+        "energies": features.shader(
+            "energies.comp",
             (Binding("z"), Binding("edges", "u32"), Binding("energies", access="write")),
             (*NUMBERED, Scalar("bands", "u32")),
-            (Spec("LANES", 256),),
-            local=("LANES", 1, 1),
-            file="energies.comp",
-            includes=("portable.glsl",),
         ),
     },
     plan=plan,

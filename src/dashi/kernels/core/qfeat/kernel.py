@@ -9,24 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from dashi.kernels.abi import (
-    Binding,
-    Call,
-    Case,
-    Dispatch,
-    Fill,
-    Kernel,
-    Limits,
-    Operand,
-    Plan,
-    Scalar,
-    Shader,
-    Spec,
-    StreamDefaults,
-)
-from dashi.kernels.features import band_energies, entropy, require_edges, sum_trips
+from dashi.kernels.abi import Binding, Call, Case, Fill, Kernel, Limits, Operand, Plan, Scalar, StreamDefaults
+from dashi.kernels.features import band_energies, dispatches, entropy, require_edges, shader, sum_trips
 from dashi.kernels.portable import canon, mul, order_key, order_value, sqrt, sum64
-from dashi.kernels.reductions import shares
 from dashi.types import Array, Cost, Shape
 
 TUNINGS: Final = {"lanes256": {"lanes": 256}, "lanes64": {"lanes": 64}}
@@ -51,31 +36,12 @@ def plan(call: Call) -> Plan:
     states, width, bands = call.dims["m"], call.dims["d"], int(call.scalars["bands"])
     require_edges("qfeat", bands, call.dims["ends"])
     lanes = call.tuning["lanes"]
-    spec = {"LANES": lanes}
     whole = 2 * sum_trips(width, lanes) + 2 * -(-width // lanes) + lanes + 2
-    dispatches = [
-        Dispatch(
-            "main",
-            ("z", "edges", "energies", "features"),
-            {"bands": bands, "width": width, "first_item": s.first, "items": s.beyond, "stride": s.groups},
-            (s.groups, 1, 1),
-            s.trips,
-            spec,
-        )
-        for s in shares(states * (bands + 1), whole, call.limits)
-    ]
-    dispatches += [
-        Dispatch(
-            "entropy",
-            ("energies", "features"),
-            {"bands": bands, "first_item": s.first, "items": s.beyond, "stride": s.groups},
-            (s.groups, 1, 1),
-            s.trips,
-            spec,
-        )
-        for s in shares(states, 1 + 2 * sum_trips(bands, lanes), call.limits)
-    ]
-    return Plan(tuple(dispatches))
+    buffers = ("z", "edges", "energies", "features")
+    measured = dispatches(call, "main", buffers, {"bands": bands, "width": width}, states * (bands + 1), whole)
+    trips = 1 + 2 * sum_trips(bands, lanes)
+    told = dispatches(call, "entropy", ("energies", "features"), {"bands": bands}, states, trips)
+    return Plan((*measured, *told))
 
 
 def cost(call: Call) -> Cost:
@@ -110,7 +76,8 @@ KERNEL = Kernel(
     outputs=(Operand("energies", shape=("m", "bands")), Operand("features", shape=("m", 4))),
     scalars=(Scalar("bands", "u32", doc="bands: one less than edges"),),
     shaders={
-        "main": Shader(
+        "main": shader(
+            "kernel.comp",
             (
                 Binding("z"),
                 Binding("edges", "u32"),
@@ -118,18 +85,8 @@ KERNEL = Kernel(
                 Binding("features", access="write"),
             ),
             (*PUSH, Scalar("width", "u32")),
-            (Spec("LANES", 256),),
-            local=("LANES", 1, 1),
-            includes=("portable.glsl",),
         ),
-        "entropy": Shader(
-            (Binding("energies"), Binding("features", access="write")),
-            PUSH,
-            (Spec("LANES", 256),),
-            local=("LANES", 1, 1),
-            file="entropy.comp",
-            includes=("portable.glsl",),
-        ),
+        "entropy": shader("entropy.comp", (Binding("energies"), Binding("features", access="write")), PUSH),
     },
     plan=plan,
     reference=reference,

@@ -7,13 +7,7 @@ bool find_segment(uint s, out uint start, out uint size) {
     return start <= end && end <= n && size <= longest;
 }
 
-T not_a_number() {
-#if T_IS_F64
-    return packDouble2x32(uvec2(0u, F64_NAN_HIGH));
-#else
-    return uintBitsToFloat(F32_NAN);
-#endif
-}
+#include "not_a_number.glsl"
 
 T addend(uint k) {
     uint from = order[k];

@@ -12,14 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import ShapeError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, groups_for
 from dashi.kernels.portable import canon, contract, divide, mul, sqrt
+from dashi.kernels.triangles import RUN, require_fit, shader
 from dashi.types import Array, Cost, Shape
-
-RUN: Final = 64
-LARGEST: Final = RUN * RUN
-"""Two levels of tree64: run sums are added one after the other."""
 
 
 def reference(a: Array, shift: float) -> tuple[Array, Array]:
@@ -45,8 +41,7 @@ def reference(a: Array, shift: float) -> tuple[Array, Array]:
 
 def plan(call: Call) -> Plan:
     n, limits = call.dims["n"], call.limits
-    if n > LARGEST:
-        raise ShapeError(f"cholesky factors matrices of up to {LARGEST} rows, not {n}.", "use fewer features.")
+    require_fit("cholesky factors matrices of", n)
     dispatches: list[Dispatch] = []
     for first in range(0, n, RUN):
         push = {"n": n, "first": first, "fresh": int(first == 0)}
@@ -85,7 +80,6 @@ def case(n: int, shift: float, rank: int | None = None) -> Case:
 
 
 NUMBERS: Final = (Scalar("n", "u32"), Scalar("first", "u32"), Scalar("fresh", "u32"))
-INCLUDES: Final = ("portable.glsl",)
 
 KERNEL = Kernel(
     summary="lower triangular factor of a + shift I, and what is left of each diagonal element under the root",
@@ -93,32 +87,17 @@ KERNEL = Kernel(
     outputs=(Operand("factor", shape=("n", "n")), Operand("margin", shape=("n",))),
     scalars=(Scalar("shift", default=0.0, doc="added to the diagonal"),),
     shaders={
-        "pivot": Shader(
-            (
-                Binding("a"),
-                Binding("sums"),
-                Binding("factor", access="write"),
-                Binding("margin", access="write"),
-            ),
+        "pivot": shader(
+            "pivot.comp",
+            (Binding("a"), Binding("sums"), Binding("factor", access="write"), Binding("margin", access="write")),
             (*NUMBERS, Scalar("shift")),
-            local=(RUN, 1, 1),
-            file="pivot.comp",
-            includes=INCLUDES,
         ),
-        "panel": Shader(
+        "panel": shader(
+            "panel.comp",
             (Binding("a"), Binding("sums"), Binding("factor", access="readwrite")),
             (*NUMBERS, Scalar("stride", "u32")),
-            local=(RUN, 1, 1),
-            file="panel.comp",
-            includes=INCLUDES,
         ),
-        "trail": Shader(
-            (Binding("factor"), Binding("sums", access="readwrite")),
-            NUMBERS,
-            local=(RUN, 1, 1),
-            file="trail.comp",
-            includes=INCLUDES,
-        ),
+        "trail": shader("trail.comp", (Binding("factor"), Binding("sums", access="readwrite")), NUMBERS),
     },
     plan=plan,
     reference=reference,

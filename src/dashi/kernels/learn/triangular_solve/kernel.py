@@ -9,14 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import ShapeError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, groups_for
 from dashi.kernels.portable import canon, contract, divide, mul
+from dashi.kernels.triangles import RUN, require_fit, shader
 from dashi.types import Array, Cost, Shape
-
-RUN: Final = 64
-LARGEST: Final = RUN * RUN
-"""Two levels of tree64: run sums are added one after the other."""
 
 
 def reference(triangle: Array, b: Array, transposed: int) -> Array:
@@ -39,8 +35,7 @@ def reference(triangle: Array, b: Array, transposed: int) -> Array:
 
 def plan(call: Call) -> Plan:
     n, m = call.dims["n"], call.dims["m"]
-    if n > LARGEST:
-        raise ShapeError(f"triangular_solve takes up to {LARGEST} rows, not {n}.", "use fewer features.")
+    require_fit("triangular_solve takes", n)
     if n * m == 0:
         return Plan(())
     groups, rounds = groups_for(m, RUN, call.limits)
@@ -74,7 +69,7 @@ def case(n: int, m: int, transposed: int, tame: bool = True) -> Case:
 
 
 NUMBERS: Final = tuple(Scalar(name, "u32") for name in ("n", "m", "transposed", "first", "fresh", "stride"))
-INCLUDES: Final = ("portable.glsl", "triangle_places.glsl")
+PLACES: Final = "triangle_places.glsl"
 
 KERNEL = Kernel(
     summary="x of L x = b, or of L^T x = b, for a lower triangular L",
@@ -82,19 +77,14 @@ KERNEL = Kernel(
     outputs=(Operand("result", shape=("n", "m")),),
     scalars=(Scalar("transposed", "u32", default=0, doc="1: solve with L^T"),),
     shaders={
-        "block": Shader(
+        "block": shader(
+            "block.comp",
             (Binding("L"), Binding("b"), Binding("sums"), Binding("result", access="write")),
             NUMBERS,
-            local=(RUN, 1, 1),
-            file="block.comp",
-            includes=INCLUDES,
+            PLACES,
         ),
-        "update": Shader(
-            (Binding("L"), Binding("result"), Binding("sums", access="readwrite")),
-            NUMBERS,
-            local=(RUN, 1, 1),
-            file="update.comp",
-            includes=INCLUDES,
+        "update": shader(
+            "update.comp", (Binding("L"), Binding("result"), Binding("sums", access="readwrite")), NUMBERS, PLACES
         ),
     },
     plan=plan,

@@ -4,27 +4,14 @@ A block column has at most 4096 rows of blocks in all. What does not fit into sh
 """
 
 from dashi.kernels import blocks, lists
-from dashi.kernels.abi import Call, Kernel, Operand, Plan, Scalar
+from dashi.kernels.abi import Call, Kernel, Number, Operand, Plan, Scalar
 from dashi.kernels.psi import FLOPS, SCALARS
 from dashi.types import Array, Cost
 
 
-def reference(
-    z: Array,
-    stored: Array,
-    places: Array,
-    offsets: Array,
-    b: Array,
-    steps: int,
-    longest: int,
-    psi: int,
-    alpha: float,
-    low: float,
-    high: float,
-) -> Array:
-    scalars = {"longest": longest, "psi": psi, "alpha": alpha, "low": low, "high": high}
+def reference(z: Array, stored: Array, places: Array, offsets: Array, b: Array, **scalars: Number) -> Array:
     blocks.require_fit("block_rollout", z.shape[1], offsets.size, stored.shape[1], scalars)
-    return blocks.advance(z, stored, places, offsets, b, steps, scalars)
+    return blocks.advance(z, stored, places, offsets, b, int(scalars["steps"]), scalars)
 
 
 def plan(call: Call) -> Plan:

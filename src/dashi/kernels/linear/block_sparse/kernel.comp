@@ -7,13 +7,7 @@ const uint BATCH = 8u;
 
 shared T run_sums[RUN * LANES];
 
-T not_a_number() {
-#if T_IS_F64
-    return packDouble2x32(uvec2(0u, F64_NAN_HIGH));
-#else
-    return uintBitsToFloat(F32_NAN);
-#endif
-}
+#include "not_a_number.glsl"
 
 // A block column that is longer than declared, or that leaves the lists, has no sum.
 bool find_column(uint c, out uint start, out uint beyond) {

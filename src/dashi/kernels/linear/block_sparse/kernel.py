@@ -14,9 +14,10 @@ import numpy as np
 
 from dashi.errors import LimitError, ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.blocks import fills
 from dashi.kernels.portable import canon, contract
 from dashi.kernels.reductions import shares
-from dashi.types import Array, Cost, Shape
+from dashi.types import Array, Cost
 
 RUN: Final = 64
 TILE: Final = RUN * RUN
@@ -97,21 +98,12 @@ def cost(call: Call) -> Cost:
 
 
 def case(rows: int, columns: int, side: int, each: int, longest: int | None = None, wrong: int = 0) -> Case:
-    """`each` blocks in every block column but the first, which has none; the last `wrong` are in no row of blocks."""
+    """A vector of so many block rows, and blocks as `fills` lists them."""
     count = max(0, columns - 1) * each
-
-    def places(rng: np.random.Generator, shape: Shape) -> Array:
-        rows_of = rng.integers(0, max(1, rows), shape, dtype=np.uint32)
-        rows_of[count - wrong :] = rows
-        return rows_of
-
-    def offsets(rng: np.random.Generator, shape: Shape) -> Array:
-        return np.maximum(0, np.arange(columns + 1) - 1).astype(np.uint32) * np.uint32(each)
-
     return Case(
         {"x": (rows, side), "blocks": (count, side, side), "places": (count,), "offsets": (columns + 1,)},
         {"columns": columns, "longest": each if longest is None else longest},
-        {"places": places, "offsets": offsets},
+        fills(rows, columns, each, wrong),
     )
 
 

@@ -3,25 +3,13 @@
 from typing import Final
 
 from dashi.kernels import blocks, lists
-from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.psi import FLOPS, SCALARS
 from dashi.kernels.reductions import shares
 from dashi.types import Array, Cost
 
 
-def reference(
-    z: Array,
-    stored: Array,
-    places: Array,
-    offsets: Array,
-    b: Array,
-    longest: int,
-    psi: int,
-    alpha: float,
-    low: float,
-    high: float,
-) -> Array:
-    scalars = {"longest": longest, "psi": psi, "alpha": alpha, "low": low, "high": high}
+def reference(z: Array, stored: Array, places: Array, offsets: Array, b: Array, **scalars: Number) -> Array:
     blocks.require_fit("block_step", z.shape[1], offsets.size, stored.shape[1], scalars)
     return blocks.advance(z, stored, places, offsets, b, 1, scalars)
 

@@ -12,23 +12,10 @@ from dashi.kernels.psi import FLOPS, SCALARS, SPEC, require_psi
 from dashi.types import Array, Cost
 
 
-def reference(
-    z: Array,
-    values: Array,
-    sources: Array,
-    heads: Array,
-    b: Array,
-    steps: int,
-    longest: int,
-    psi: int,
-    alpha: float,
-    low: float,
-    high: float,
-) -> Array:
-    scalars = {"longest": longest, "psi": psi, "alpha": alpha, "low": low, "high": high}
+def reference(z: Array, values: Array, sources: Array, heads: Array, b: Array, **scalars: Number) -> Array:
     require("csr_rollout", z.shape[1], heads.size, scalars)
-    columns = slabs.lists_in_slabs(heads, z.shape[1], values.size, longest)
-    return csr.advance(z, lists.LinearForm(values, sources, columns, z.shape[1]), b, steps, scalars)
+    columns = slabs.lists_in_slabs(heads, z.shape[1], values.size, int(scalars["longest"]))
+    return csr.advance(z, lists.LinearForm(values, sources, columns, z.shape[1]), b, int(scalars["steps"]), scalars)
 
 
 def require(kernel: str, width: int, heads: int, scalars: Mapping[str, Number]) -> None:

@@ -8,21 +8,9 @@ from dashi.kernels.psi import FLOPS, SCALARS, SPEC, require_psi
 from dashi.types import Array, Cost
 
 
-def reference(
-    z: Array,
-    values: Array,
-    sources: Array,
-    offsets: Array,
-    b: Array,
-    longest: int,
-    psi: int,
-    alpha: float,
-    low: float,
-    high: float,
-) -> Array:
-    scalars = {"longest": longest, "psi": psi, "alpha": alpha, "low": low, "high": high}
+def reference(z: Array, values: Array, sources: Array, offsets: Array, b: Array, **scalars: Number) -> Array:
     require("csr_step", z.shape[1], offsets.size, scalars)
-    columns = lists.lists_at(offsets, values.size, longest)
+    columns = lists.lists_at(offsets, values.size, int(scalars["longest"]))
     return csr.advance(z, lists.LinearForm(values, sources, columns, z.shape[1]), b, 1, scalars)
 
 

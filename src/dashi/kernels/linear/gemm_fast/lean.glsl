@@ -4,11 +4,8 @@
 // An invocation has two rows of quadrants of 4 x 4, 64 rows apart, so that a subgroup reads shared memory in whole
 // vectors without conflicts. There are two buffers: one is filled while the other is multiplied.
 
-#if T_IS_F64
-#define T4 dvec4
-#else
-#define T4 vec4
-#endif
+#include "lanes.glsl"
+
 const uint LOCAL = 256u;
 const uint ROWS = 128u;
 const uint COLUMNS = 16u * TN;

@@ -3,13 +3,7 @@
 const uint RUN = 64u;
 const uint TILE = 4096u;
 
-T not_a_number() {
-#if T_IS_F64
-    return packDouble2x32(uvec2(0u, F64_NAN_HIGH));
-#else
-    return uintBitsToFloat(F32_NAN);
-#endif
-}
+#include "not_a_number.glsl"
 
 bool find_row(uint r, out uint start, out uint beyond) {
     start = offsets[r];

@@ -5,8 +5,8 @@ n + k + k * bits_per_code + 8 * residual_bytes, k being the number of supported 
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
-from dashi.kernels.counting import FIRST, LOCAL, SECOND, counting
+from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, Scalar, StreamDefaults
+from dashi.kernels.counting import counting, shaders
 from dashi.kernels.trits import LENGTHS, SITES, random_words, words_to_bits
 from dashi.types import Array, Cost
 
@@ -38,17 +38,7 @@ KERNEL = Kernel(
     inputs=(Operand("support", "u32", ("n/32",)),),
     outputs=(Operand("result", "u64", (1,)),),
     scalars=(SITES, CODE, RESIDUAL),
-    shaders={
-        "main": Shader(
-            (Binding("support", "u32"), Binding("sums", "u32", "write")), (*FIRST, SITES), local=(LOCAL, 1, 1)
-        ),
-        "total": Shader(
-            (Binding("sums", "u32"), Binding("result", "W", "write")),
-            (*SECOND, SITES, CODE, RESIDUAL),
-            local=(LOCAL, 1, 1),
-            file="total.comp",
-        ),
-    },
+    shaders=shaders(("support",), (SITES,), (SITES, CODE, RESIDUAL)),
     plan=plan,
     reference=reference,
     cost=cost,

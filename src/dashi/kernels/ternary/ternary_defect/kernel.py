@@ -6,8 +6,8 @@ sum of |b - a| over all sites is the sum of the two counts: sites of opposite si
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Fill, Kernel, Operand, Plan, Shader
-from dashi.kernels.counting import FIRST, LOCAL, SECOND, counting
+from dashi.kernels.abi import Call, Case, Fill, Kernel, Operand, Plan
+from dashi.kernels.counting import counting, shaders
 from dashi.kernels.trits import random_words, words_to_trits
 from dashi.types import Array, Cost, Shape
 
@@ -39,14 +39,7 @@ KERNEL = Kernel(
     summary="[sites that differ, sites of opposite sign] of two fields in two bits per site, as u64 of shape (2,)",
     inputs=(Operand("a", "u32", ("words",)), Operand("b", "u32", ("words",))),
     outputs=(Operand("result", "u64", (2,)),),
-    shaders={
-        "main": Shader(
-            (Binding("a", "u32"), Binding("b", "u32"), Binding("sums", "u32", "write")), FIRST, local=(LOCAL, 1, 1)
-        ),
-        "total": Shader(
-            (Binding("sums", "u32"), Binding("result", "W", "write")), SECOND, local=(LOCAL, 1, 1), file="total.comp"
-        ),
-    },
+    shaders=shaders(("a", "b")),
     plan=plan,
     reference=reference,
     cost=cost,

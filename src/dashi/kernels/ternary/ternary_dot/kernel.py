@@ -5,8 +5,8 @@ Both fields must be zero past their last site, as pack_trits2 leaves them.
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Shader
-from dashi.kernels.counting import FIRST, LOCAL, SECOND, counting
+from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
+from dashi.kernels.counting import counting, shaders
 from dashi.kernels.trits import random_words, words_to_trits
 from dashi.types import Array, Cost, Shape
 
@@ -34,14 +34,7 @@ KERNEL = Kernel(
     summary="the integer dot product of two fields in two bits per site, as i64 of shape (1,)",
     inputs=(Operand("a", "u32", ("words",)), Operand("b", "u32", ("words",))),
     outputs=(Operand("result", "i64", (1,)),),
-    shaders={
-        "main": Shader(
-            (Binding("a", "u32"), Binding("b", "u32"), Binding("sums", "u32", "write")), FIRST, local=(LOCAL, 1, 1)
-        ),
-        "total": Shader(
-            (Binding("sums", "u32"), Binding("result", "W", "write")), SECOND, local=(LOCAL, 1, 1), file="total.comp"
-        ),
-    },
+    shaders=shaders(("a", "b")),
     plan=plan,
     reference=reference,
     cost=cost,

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Shader
-from dashi.kernels.counting import FIRST, LOCAL, SECOND, counting
+from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
+from dashi.kernels.counting import counting, shaders
 from dashi.kernels.trits import LENGTHS, SITES, random_words, words_to_trits
 from dashi.types import Array, Cost
 
@@ -31,17 +31,7 @@ KERNEL = Kernel(
     inputs=(Operand("packed", "u32", ("n/16",)),),
     outputs=(Operand("result", "u64", (3,)),),
     scalars=(SITES,),
-    shaders={
-        "main": Shader(
-            (Binding("packed", "u32"), Binding("sums", "u32", "write")), (*FIRST, SITES), local=(LOCAL, 1, 1)
-        ),
-        "total": Shader(
-            (Binding("sums", "u32"), Binding("result", "W", "write")),
-            (*SECOND, SITES),
-            local=(LOCAL, 1, 1),
-            file="total.comp",
-        ),
-    },
+    shaders=shaders(("packed",), (SITES,), (SITES,)),
     plan=plan,
     reference=reference,
     cost=cost,

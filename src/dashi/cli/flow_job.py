@@ -1,0 +1,252 @@
+"""The work of `dashi flow simulate`: initial states, device, run, and the files that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dashi.cli.flow import Request
+from dashi.cli.output import add_row, new_table, print_json, print_table, remark
+from dashi.cli.progress import progress
+from dashi.core.account import Stages, account
+from dashi.core.certificate import Execution, certify, write_certificate
+from dashi.core.fingerprint import fingerprints
+from dashi.core.inputs import save_inputs
+from dashi.core.placement import Placement, place
+from dashi.core.rollout import Rollout
+from dashi.errors import InputError
+from dashi.flow import initial
+from dashi.flow.equations import Flow, Forcing, Kolmogorov, Stochastic
+from dashi.flow.fields import read_frame
+from dashi.flow.grid import Floats
+from dashi.flow.operator import Vorticity
+from dashi.flow.simulate import Every, Simulation, courant, simulate
+from dashi.flow.trajectory import FIELDS, Trajectory, identity, read_checkpoint, write_checkpoint
+from dashi.io import run_folder
+from dashi.io.arrays import read_array, write_arrays
+from dashi.io.metrics import Metrics, write_metrics
+
+_FILES = (".npy", ".npz", ".zarr")
+
+
+class Job:
+    """One call of the command."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.stages = Stages()
+        self.flow = flow_of(request)
+        self.every = strides_of(request)
+
+    def do(self) -> None:
+        """Everything, from the initial states to what is printed."""
+        request = self.request
+        with self.stages.time("encode"):
+            states = states_of(request, self.flow)
+        with place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed:
+            folder = run_folder.open_run(request.out, request.resume) if request.out else None
+            belongs = identity(
+                self.flow, states, self.every, request.fields, transfer=request.transfer, fast=request.fast
+            )
+            resumed = self._resumed(folder, belongs, states)
+            run = self._run(placed, folder, states, belongs, resumed)
+            digest = self._certify(placed, folder, states, run)
+            metrics = self._metrics(placed, run, resumed.steps if resumed else 0, digest)
+        self._leave(folder, run, metrics, digest)
+        print_report(request, run, metrics)
+        if run.stopped:
+            raise KeyboardInterrupt
+
+    def _resumed(self, folder: Path | None, belongs: str, states: Floats) -> Simulation | None:
+        if folder is None or not self.request.resume:
+            return None
+        kept = read_checkpoint(folder / run_folder.CHECKPOINT, belongs, Simulation(self.flow, 0, states))
+        remark(f"going on after {kept.steps} steps")
+        return kept
+
+    def _run(
+        self, placed: Placement, folder: Path | None, states: Floats, belongs: str, resumed: Simulation | None
+    ) -> Simulation:
+        request, flow = self.request, self.flow
+        trajectory = self._trajectory(placed, folder, len(states))
+
+        def keep(run: Simulation, fields: Mapping[str, Floats]) -> None:
+            if trajectory is not None and folder is not None and fields:  # the null device has none
+                trajectory.add(run, fields)
+                write_checkpoint(folder / run_folder.CHECKPOINT, belongs, run, self.every)
+
+        start = resumed.steps if resumed else 0
+        remark(f"{request.steps - start} steps of {flow.n} x {flow.n}, {flow.dtype}, on {placed.device.info.name}")
+        with self.stages.time("sim"), progress("flow", request.steps - start, "steps") as advance:
+            run = simulate(
+                flow, states, request.steps, device=placed.device, every=self.every, fields=request.fields,
+                frame=keep if trajectory else None, transfer=request.transfer, fast=request.fast, progress=advance,
+                resume=resumed,
+            )  # fmt: skip
+        if trajectory is not None and folder is not None and placed.device.info.type != "null":
+            trajectory.finish(run)
+            if run.stopped:
+                write_checkpoint(folder / run_folder.CHECKPOINT, belongs, run, self.every)
+        return run
+
+    def _trajectory(self, placed: Placement, folder: Path | None, members: int) -> Trajectory | None:
+        if folder is None:
+            return None
+        import dashi
+
+        request = self.request
+        seeds = [request.seed + j for j in range(members)]
+        provenance: dict[str, Any] = {
+            "source": f"dashi {dashi.__version__}",
+            "device": placed.device.info.name,
+            "initial": request.initial,
+            "initial_options": ", ".join(request.options),
+            "portable": "no" if request.fast else "yes",
+        }
+        return Trajectory(
+            folder / FIELDS, self.flow, seeds, request.fields, self.every, transfer=request.transfer,
+            provenance=provenance, resume=request.resume,
+        )  # fmt: skip
+
+    def _certify(self, placed: Placement, folder: Path | None, states: Floats, run: Simulation) -> str | None:
+        hashes = [h for h in run.hashes if not run.stopped or h.step % self.every.hash == 0]
+        if folder is None or self.request.fast or not hashes:
+            return None
+        operator = Vorticity(self.flow)
+        sources = save_inputs(folder / run_folder.INPUTS, operator, states)
+        steps = hashes[-1].step if run.stopped else run.steps
+        done = Execution(placed.device.info, fingerprints(run.used), "stepwise", steps, self.every.hash, hashes)
+        file = folder / run_folder.CERTIFICATE
+        return write_certificate(file, certify(file, operator, sources, done))
+
+    def _metrics(self, placed: Placement, run: Simulation, first: int, digest: str | None) -> Metrics:
+        rolled = Rollout(
+            run.steps, run.states, run.hashes, way="stepwise", reason="a step is a few dispatches",
+            seconds=run.seconds, dispatches=run.dispatches, stopped=run.stopped, used=run.used,
+        )  # fmt: skip
+        made = account(
+            "flow simulate", Vorticity(self.flow), rolled, placed, self.stages, first_step=first, certificate=digest
+        )
+        used = placed.device.info
+        return made.model_copy(
+            update={
+                "portable": run.portable,
+                "fft_backend_requested": placed.requested,
+                "fft_backend_used": used.spec,
+                "fft_device": used.name,
+            }
+        )
+
+    def _leave(self, folder: Path | None, run: Simulation, metrics: Metrics, digest: str | None) -> None:
+        if folder is None:
+            return
+        written = {run_folder.METRICS, run_folder.STATE}
+        write_arrays(folder / run_folder.STATE, {"z": run.states, "step": np.array(run.steps, np.int64)})
+        if digest:
+            written |= {run_folder.CERTIFICATE, run_folder.INPUTS}
+        write_metrics(folder / run_folder.METRICS, metrics)
+        run_folder.close_run(folder, written, finished=not run.stopped)
+
+
+def flow_of(request: Request) -> Flow:
+    """The flow that was asked for."""
+    numbers = named_numbers("--force", request.force)
+    forcing: Forcing | None = None
+    try:
+        if request.forcing == "kolmogorov":
+            forcing = Kolmogorov(**numbers)
+        elif request.forcing == "stochastic":
+            forcing = Stochastic(**numbers, seed=request.seed)
+        elif numbers:
+            raise InputError("--force goes with --forcing.", "give --forcing kolmogorov or stochastic.")
+    except TypeError as error:
+        raise InputError(
+            f"--force does not fit {request.forcing}: {error}.",
+            "kolmogorov takes wavenumber and amplitude; stochastic takes low, high and rate.",
+        ) from error
+    return Flow(
+        n=request.n, nu=request.nu, dt=request.dt, length=request.length, drag=request.drag,
+        smagorinsky=request.smagorinsky, forcing=forcing, scheme=request.scheme.value, dtype=str(request.dtype),
+    )  # fmt: skip
+
+
+def strides_of(request: Request) -> Every:
+    """The strides asked for, or their defaults."""
+    given = {"--look-every": request.look_every, "--frame-every": request.frame_every}
+    for name, value in {**given, "--hash-every": request.hash_every, "--steps": request.steps}.items():
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}.", "use 1 or more.")
+    if request.resume and not request.out:
+        raise InputError("--resume goes on in a run folder.", "name it with --out.")
+    tenth = max(1, request.steps // 10)
+    return Every(
+        look=request.look_every or max(1, request.steps // 100),
+        frame=(request.frame_every or tenth) if request.out else 0,
+        hash=request.hash_every or tenth,
+    )
+
+
+def states_of(request: Request, flow: Flow) -> Floats:
+    """The initial states, (members, n, n/2 + 1, 2)."""
+    if request.members < 1:
+        raise InputError(f"--members is {request.members}.", "use 1 or more.")
+    path = Path(request.initial)
+    if path.suffix in _FILES:
+        if request.options or request.members != 1:
+            raise InputError("--set and --members go with a named initial condition.", "leave them away with a file.")
+        field = read_frame(path) if path.suffix == ".zarr" else read_array(path, "vorticity")
+        return initial.from_field(flow, field)
+    seeds = [request.seed + j for j in range(request.members)]
+    return initial.ensemble(flow, request.initial, seeds, **named_numbers("--set", request.options))
+
+
+def named_numbers(option: str, given: tuple[str, ...]) -> dict[str, Any]:
+    """NAME=VALUE pairs; whole numbers stay whole."""
+    made: dict[str, Any] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        try:
+            made[name] = int(value) if value.strip().lstrip("+-").isdigit() else float(value)
+        except ValueError as error:
+            raise _no_number(option, text) from error
+        if not name.isidentifier() or name == "given":
+            raise _no_number(option, text)
+    return made
+
+
+def _no_number(option: str, text: str) -> InputError:
+    return InputError(f"{option} {text} is not NAME=NUMBER.", f"write for instance {option} speed=1.5.")
+
+
+def print_report(request: Request, run: Simulation, metrics: Metrics) -> None:
+    """A table for people; with --json the metrics document and the last look."""
+    last = run.looks[-1] if run.looks else None
+    if request.json:
+        document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
+        document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
+        document["folder"] = str(request.out) if request.out else None
+        if last is not None:
+            document["energy"], document["enstrophy"] = last.energy.tolist(), last.enstrophy.tolist()
+            document["courant"] = courant(run.flow, last)
+        print_json(document)
+        return
+    rows = {
+        "flow": f"{run.flow.n} x {run.flow.n}, {len(run.states)} member(s), {run.flow.scheme}, {run.flow.dtype}",
+        "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
+        "time": f"{run.time:g} after {run.steps} steps{', stopped' if run.stopped else ''}; "
+        f"{metrics.ns_per_step / 1000:.1f} us per step",
+        "energy": ", ".join(f"{v:.6g}" for v in last.energy.tolist()[:4]) if last else "",
+        "enstrophy": ", ".join(f"{v:.6g}" for v in last.enstrophy.tolist()[:4]) if last else "",
+        "courant": f"{courant(run.flow, last):.3g} (up to {run.flow.courant_limit:g})" if last else "",
+        "hash": metrics.hashes[-1].hash if metrics.hashes else "none",
+        "portable": "" if run.portable else "no: these hashes hold on this machine alone",
+        "folder": str(request.out or ""),
+    }
+    table = new_table("", "")
+    for name, value in rows.items():
+        if value:
+            add_row(table, name, value)
+    print_table(table)

@@ -1,0 +1,130 @@
+"""What Fourier transforms take on a device's own clock, everything resident; checked first."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from dashi import kernels
+from dashi.errors import LimitError
+from dashi.fft.plans import Kind, Plan, plan
+from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime.device import Device
+from dashi.types import Array as HostArray
+
+REPEATS: Final = 20
+"""Transforms of a program, one after the other."""
+ROUNDS: Final = 7
+
+
+@dataclass(frozen=True)
+class BenchCase:
+    """Square fields of n by n, so many of them."""
+
+    kind: Kind
+    n: int
+    dtype: str = "float32"
+    batch: int = 1
+
+    @property
+    def name(self) -> str:
+        many = f"{self.batch} x " if self.batch > 1 else ""
+        return f"{self.kind} {many}{self.n}^2, {'fp64' if self.dtype == 'float64' else 'fp32'}"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.batch, self.n, self.n)
+
+    def values(self, shape: tuple[int, ...]) -> HostArray:
+        """Random values of the plan's source."""
+        return np.random.default_rng(self.n).standard_normal(shape, dtype=np.dtype(self.dtype).type)
+
+
+CASES: Final = (
+    *(BenchCase("fft2", n) for n in (1024, 2048, 4096)),
+    *(BenchCase(kind, n) for n in (128, 256, 1024, 2048) for kind in ("rfft2", "irfft2")),
+    BenchCase("fft2", 1024, "float64"),
+    BenchCase("fft2", 64, batch=1024),
+    BenchCase("fft2", 960),
+)
+
+
+@dataclass(frozen=True)
+class Time:
+    """Microseconds of one transform with one tuning: the median and the least of the rounds; or why there are none."""
+
+    tuning: str
+    us: float | None = None
+    least_us: float | None = None
+    checked: str = ""
+    skipped: str = ""
+
+
+def measure(device: Device, case: BenchCase, tunings: tuple[str | None, ...] = (None,)) -> tuple[Time, ...]:
+    """The case with each of the tunings (None: the device's own choice)."""
+    made = plan(device, case.shape, case.kind, dtype=case.dtype)
+    values = case.values(made.source_shape)
+    with CpuDevice() as reference:
+        expected = plan(reference, case.shape, case.kind, dtype=case.dtype).run(reference.array(values)).numpy()
+    return tuple(_timed(device, made, values, expected, name) for name in tunings)
+
+
+def tunings_of(case: BenchCase) -> tuple[str, ...]:
+    """Every tuning of the kernel of a case."""
+    return tuple(kernels.get(case.kind.removeprefix("i") if case.kind == "ifft2" else case.kind).tunings)
+
+
+def _timed(device: Device, made: Plan, values: HostArray, expected: HostArray, tuning: str | None) -> Time:
+    source, target = device.array(values), device.empty(made.target_shape, made.dtype)
+    chosen = replace(made, tuning=tuning)
+    try:
+        (step,) = chosen.steps(source, target)
+    except LimitError as error:
+        return Time(tuning or "", skipped=error.what)
+    name = step.tuning or ""
+    with device.program([step] * REPEATS, label=made.kind, timed=device.info.timestamp_ns > 0) as program:
+        program.run()
+        if target.numpy().tobytes() != expected.tobytes():
+            return Time(name, checked="WRONG: other bits than NumPy")
+        until = time.perf_counter() + (0.2 if device.info.is_hardware else 0.0)
+        while time.perf_counter() < until:
+            program.run()  # hardware that was idle has a slow clock
+        taken = [_microseconds(program) for _ in range(ROUNDS)]
+    return Time(name, statistics.median(taken), min(taken), "same bits as NumPy")
+
+
+def _microseconds(program: Any) -> float:
+    timing = program.run_timed()
+    return (timing.wall if timing.device is None else timing.device) / 1000 / REPEATS
+
+
+def floor_bytes(case: BenchCase) -> int:
+    """What two passes must move: everything read and written twice."""
+    full = case.batch * case.n * case.n * np.dtype(case.dtype).itemsize
+    modes = case.batch * case.n * (case.n // 2 + 1) * 2 * np.dtype(case.dtype).itemsize
+    return 8 * full if case.kind in ("fft2", "ifft2") else full + 3 * modes
+
+
+def document(case: BenchCase, times: tuple[Time, ...], peers: dict[str, Any]) -> dict[str, Any]:
+    """A row of the results as plain data: microseconds per transform."""
+    timed = [t for t in times if t.us is not None]
+    best = min(timed, key=lambda t: t.us or 0.0, default=None)
+    return {
+        "case": case.name,
+        "kind": case.kind,
+        "n": case.n,
+        "batch": case.batch,
+        "dtype": case.dtype,
+        "bytes": floor_bytes(case),
+        "best_tuning": best.tuning if best else None,
+        "best_us": best.us if best else None,
+        "times": [
+            {"tuning": t.tuning, "us": t.us, "least_us": t.least_us, "checked": t.checked, "skipped": t.skipped}
+            for t in times
+        ],
+        "peers_us": peers,
+    }

@@ -1,0 +1,74 @@
+"""The same transforms by torch (cuFFT, in a CUDA graph), for comparison only."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+from typing import Any, Final
+
+from dashi.errors import InputError
+from dashi.fft.bench import REPEATS, ROUNDS, BenchCase
+
+NAMES: Final = ("torch",)
+
+
+class TorchFft:
+    """`torch.fft`, captured in a CUDA graph."""
+
+    name = "torch"
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self.version = f"torch {torch.__version__}, CUDA graph"
+
+    def us(self, case: BenchCase) -> float:
+        """The median over rounds of one transform."""
+        torch = self._torch
+        real = getattr(torch, case.dtype)
+        field = torch.randn(case.shape, device="cuda", dtype=real)
+        if case.kind in ("fft2", "ifft2"):
+            field = torch.complex(field, torch.randn_like(field))
+        elif case.kind == "irfft2":
+            field = torch.fft.rfft2(field)
+        transform = getattr(torch.fft, case.kind)
+
+        def many() -> None:
+            for _ in range(REPEATS):
+                transform(field)
+
+        many()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            many()
+        for _ in range(3):
+            graph.replay()
+        taken: list[float] = []
+        for _ in range(ROUNDS):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            taken.append(start.elapsed_time(end) * 1000 / REPEATS)
+        graph.reset()
+        torch.cuda.empty_cache()
+        return statistics.median(taken)
+
+
+def load(name: str) -> TorchFft:
+    """The peer of that name, on a GPU: on a processor its numbers would compare nothing."""
+    if name not in NAMES:
+        raise InputError(f"there is no peer {name!r}.", f"use {', '.join(NAMES)}.")
+    try:
+        library: Any = importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"{name} is not installed, and the peer's times come from it.", f"pip install {name}."
+        ) from error
+    if not library.cuda.is_available():
+        raise InputError(
+            f"{name} {library.__version__} finds no GPU here.",
+            f"run it on a machine with one, and a build of {name} for it, or leave --peer away.",
+        )
+    return TorchFft(library)

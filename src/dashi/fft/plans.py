@@ -1,0 +1,153 @@
+"""Fourier transforms planned once: tables on the device, scale and shapes fixed, ready to be recorded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from dashi.errors import DTypeError, InputError, ShapeError
+from dashi.kernels.fourier import real_table, require_length, table
+from dashi.kernels.portable import reciprocal, sqrt
+from dashi.runtime.array import Array
+from dashi.runtime.device import Device, Step
+from dashi.types import Shape
+
+Kind = Literal["fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "rfft2", "irfft2"]
+Norm = Literal["backward", "ortho", "forward"]
+KINDS: Final = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "rfft2", "irfft2")
+NORMS: Final = ("backward", "ortho", "forward")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A transform on one device. `shape` is that of the field in space: of the complex array for fft, ifft, fft2 and
+    ifft2, of the real array for the others; axes before those transformed are batches.
+
+    Arrays on devices hold complex numbers as pairs: `source_shape` and `target_shape` end with 2 where they are
+    complex. `steps` binds the transform to two arrays, to be recorded by `device.program`, as often as wanted.
+    """
+
+    device: Device
+    kind: Kind
+    shape: Shape
+    dtype: np.dtype[Any]
+    axis: int
+    scale: float
+    tables: tuple[Array, ...]
+    tuning: str | None = None
+
+    @property
+    def source_shape(self) -> Shape:
+        """The shape of what is transformed."""
+        return self._modes if self.kind.startswith("irfft") else self._space
+
+    @property
+    def target_shape(self) -> Shape:
+        """The shape of the result."""
+        return self._modes if self.kind.startswith("rfft") else self._space
+
+    def steps(self, source: Array, target: Array | None = None) -> list[Step]:
+        """The transform bound to arrays of the device; the target is made unless given: `steps[-1].outputs[0]`."""
+        if source.shape != self.source_shape or source.dtype.numpy != self.dtype:
+            raise ShapeError(
+                f"this {self.kind} takes {self.dtype} of shape {self.source_shape}, not {source!r}.",
+                "pass such an array, or plan for another shape.",
+            )
+        made = target if target is not None else self.device.empty(self.target_shape, self.dtype)
+        if made.shape != self.target_shape or made.dtype.numpy != self.dtype:
+            raise ShapeError(
+                f"this {self.kind} makes {self.dtype} of shape {self.target_shape}, not {made!r}.",
+                "pass such an array as target, or none.",
+            )
+        name, scalars = self._call()
+        given = self.device.part(source, 0, self._folded(self.source_shape))
+        wanted = self.device.part(made, 0, self._folded(self.target_shape))
+        return [self.device.bind(name, given, *self.tables, out=wanted, tuning=self.tuning, **scalars)]
+
+    def run(self, source: Array) -> Array:
+        """The transform of an array of the device, now."""
+        target = self.device.empty(self.target_shape, self.dtype)
+        with self.device.program(self.steps(source, target), label=self.kind) as program:
+            program.run()
+        return target
+
+    @property
+    def _space(self) -> Shape:
+        return self.shape if "rfft" in self.kind else (*self.shape, 2)
+
+    @property
+    def _modes(self) -> Shape:
+        return (*self.shape[:-1], self.shape[-1] // 2 + 1, 2)
+
+    def _folded(self, shape: Shape) -> Shape:
+        """The shape that the kernel wants: batches as one axis, and lines of complex transforms between two."""
+        if self.kind.endswith("2"):
+            last = len(shape) - len(self.shape) + 2
+            return (math.prod(shape[:-last]), *shape[-last:])
+        if "rfft" in self.kind:
+            return (math.prod(self.shape[:-1]), *shape[len(self.shape) - 1 :])
+        axis = self.axis
+        return (math.prod(self.shape[:axis]), self.shape[axis], math.prod(self.shape[axis + 1 :]), 2)
+
+    def _call(self) -> tuple[str, dict[str, Any]]:
+        if self.kind in ("rfft", "rfft2"):
+            return self.kind, {"modes": self.shape[-1] // 2 + 1, "scale": self.scale}
+        if self.kind in ("irfft", "irfft2"):
+            return self.kind, {"scale": self.scale}
+        inverse = self.kind.startswith("i")
+        return self.kind.removeprefix("i"), {"inverse": int(inverse), "scale": self.scale}
+
+
+def plan(
+    device: Device,
+    shape: int | Shape,
+    kind: Kind = "fft2",
+    *,
+    dtype: Any = np.float32,
+    axis: int = -1,
+    norm: Norm | None = None,
+    tuning: str | None = None,
+) -> Plan:
+    """Plans a transform of fields of this shape: see `Plan`. `dtype` is float32 or float64, `axis` the one along which
+    fft and ifft transform, `norm` as NumPy's: where the factor 1/n goes."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    real = np.dtype(dtype)
+    if kind not in KINDS:
+        raise InputError(f"there is no transform {kind!r}.", f"use one of {', '.join(KINDS)}.")
+    if real.name not in ("float32", "float64"):
+        raise DTypeError(f"there are no transforms of {real}.", "use float32 or float64 (of the parts, if complex).")
+    axes = _axes(kind, sizes, axis)
+    lengths = [sizes[a] for a in axes]
+    for n in lengths:
+        require_length(n)
+    first = real_table if "rfft" in kind else table
+    tables = [first(lengths[-1], real)] + [table(n, real) for n in lengths[:-1]]
+    scale = scale_of(math.prod(lengths), "i" if kind.startswith("i") else "", norm, real)
+    return Plan(device, kind, sizes, real, axes[-1], scale, tuple(device.array(t) for t in tables), tuning)
+
+
+def _axes(kind: Kind, shape: Shape, axis: int) -> tuple[int, ...]:
+    wanted = 2 if kind.endswith("2") else 1
+    if len(shape) < wanted:
+        raise ShapeError(f"{kind} transforms {wanted} axes; shape {shape} has {len(shape)}.", "add an axis.")
+    if wanted == 2 or "rfft" in kind:
+        if axis not in (-1, len(shape) - 1):
+            raise InputError(f"a planned {kind} transforms the last axes, not axis {axis}.", "leave `axis` away.")
+        return tuple(range(len(shape) - wanted, len(shape)))
+    if not -len(shape) <= axis < len(shape):
+        raise ShapeError(f"shape {shape} has no axis {axis}.", f"use {-len(shape)} to {len(shape) - 1}.")
+    return (axis % len(shape),)
+
+
+def scale_of(n: int, direction: str, norm: str | None, real: np.dtype[Any]) -> float:
+    """The factor of a transform of n values in all, correctly rounded (1/sqrt(n): of the rounded root)."""
+    chosen = norm or "backward"
+    if chosen not in NORMS:
+        raise InputError(f"there is no norm {norm!r}.", f"use one of {', '.join(NORMS)}.")
+    one = np.asarray(n, real)
+    if chosen == "ortho":
+        return float(reciprocal(sqrt(one)))
+    return float(reciprocal(one)) if (chosen == "forward") != (direction == "i") else 1.0

@@ -1,0 +1,179 @@
+"""The equation that is solved, its parameters, and what they may be.
+
+Two-dimensional incompressible flow in a doubly periodic box of side L, as vorticity w:
+
+    w_t + u w_x + v w_y = nu lap w + div(nu_t grad w) - mu w + f
+    u = psi_y,  v = -psi_x,  lap psi = -w
+
+Axis 0 of a field is y, axis 1 is x. nu is the viscosity, mu a linear drag, nu_t = (Cs dx)^2 |S| Smagorinsky's eddy
+viscosity (J. Smagorinsky, Mon. Weather Rev. 91, 1963, doi 10.1175/1520-0493(1963)091<0099:GCEWTP>2.3.CO;2) with
+|S|^2 = 2 S_ij S_ij and dx = L / n, and f the curl of a force. Modes with 3 |k_x| < n and 3 |k_y| < n (in units of
+2 pi / L) are kept, so products of two fields are free of aliasing (S. Orszag, J. Atmos. Sci. 28, 1971,
+doi 10.1175/1520-0469(1971)028<1074:OTEOAI>2.0.CO;2). The eddy flux is not a product of two fields: what aliasing its
+square root leaves stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+
+from dashi.errors import InputError
+from dashi.kernels.fourier import is_length
+
+Scheme = Literal["rk4", "heun", "etdrk4"]
+SCHEMES: Final[tuple[Scheme, ...]] = get_args(Scheme)
+SMALLEST: Final = 8
+LARGEST: Final = 4096
+COURANT: Final[Mapping[Scheme, float]] = {"rk4": 0.67, "etdrk4": 0.67, "heun": 0.35}
+"""The largest Courant number dt max(|u|, |v|) / dx that a run goes on with. RK4 is stable up to 2.83 on the imaginary
+axis, where the largest kept wave number puts 2 (2 pi / 3) times the Courant number; Heun has no such interval, and at
+half of that grows too slowly to matter beside viscosity."""
+
+
+@dataclass(frozen=True)
+class Kolmogorov:
+    """The steady force amplitude sin(wavenumber y) along x, the wave number in units of 2 pi / L."""
+
+    wavenumber: int = 4
+    amplitude: float = 1.0
+
+
+@dataclass(frozen=True)
+class Stochastic:
+    """Random kicks of all modes with low <= |k| <= high (in units of 2 pi / L), white in time.
+
+    After each step every such mode gets sqrt(dt) A(k) exp(i a), with an angle a drawn for that step and mode alone
+    (Philox; see the kernel `random_kick`). A(k) puts the same energy into every mode, `rate` per unit of time in all,
+    on average. Member j of an ensemble is kicked as a single run with seed + j is.
+    """
+
+    low: float = 3.0
+    high: float = 5.0
+    rate: float = 0.1
+    seed: int = 0
+
+
+Forcing = Kolmogorov | Stochastic
+_FORCINGS: Final = {"kolmogorov": Kolmogorov, "stochastic": Stochastic}
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow to be solved: n x n points, and all that decides a step.
+
+    Good values, in a box of 2 pi with u_rms about 1: nu = 2e-3 at n = 128, dt = 0.01 (a Courant number of about 0.4);
+    halve dt and quarter nu where n doubles. `scheme` is rk4 (viscosity and drag by an integrating factor), heun (the
+    same, second order) or etdrk4 (exponential time differencing). `smagorinsky` is Cs, 0.17 where it is used.
+    """
+
+    n: int
+    nu: float = 2e-3
+    dt: float = 0.01
+    length: float = 2 * math.pi
+    drag: float = 0.0
+    smagorinsky: float = 0.0
+    forcing: Forcing | None = None
+    scheme: Scheme = "rk4"
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        _check_size(self.n)
+        for name, least in (("nu", 0.0), ("drag", 0.0), ("smagorinsky", 0.0)):
+            _check_number(name, getattr(self, name), least)
+        for name in ("dt", "length"):
+            _check_number(name, getattr(self, name), 0.0)
+            if getattr(self, name) <= 0:
+                raise InputError(f"{name} is {getattr(self, name)}.", f"pass a {name} above 0.")
+        if self.scheme not in SCHEMES:
+            raise InputError(f"there is no time scheme {self.scheme!r}.", f"use one of {', '.join(SCHEMES)}.")
+        if self.dtype not in ("float32", "float64"):
+            raise InputError(f"a flow has no element type {self.dtype!r}.", "use float32 or float64.")
+        _check_forcing(self)
+
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The element type."""
+        return np.dtype(self.dtype)
+
+    @property
+    def modes(self) -> int:
+        """Columns of the half spectrum."""
+        return self.n // 2 + 1
+
+    @property
+    def cut(self) -> int:
+        """The largest wave number that is kept along an axis, in units of 2 pi / L."""
+        return (self.n - 1) // 3
+
+    @property
+    def dx(self) -> float:
+        """The distance between points."""
+        return self.length / self.n
+
+    @property
+    def courant_limit(self) -> float:
+        """See `COURANT`."""
+        return COURANT[self.scheme]
+
+    @property
+    def parameters(self) -> dict[str, int | float | str]:
+        """Plain numbers and names, for files and certificates."""
+        made: dict[str, int | float | str] = {k: v for k, v in asdict(self).items() if k != "forcing"}
+        name = next((k for k, v in _FORCINGS.items() if isinstance(self.forcing, v)), "none")
+        return {**made, "forcing": name, **{f"force_{k}": v for k, v in _numbers(self.forcing).items()}}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, int | float | str]) -> Flow:
+        """The inverse of `parameters`."""
+        given = dict(parameters)
+        name = str(given.pop("forcing", "none"))
+        numbers = {k.removeprefix("force_"): given.pop(k) for k in [*given] if k.startswith("force_")}
+        if name != "none" and name not in _FORCINGS:
+            raise InputError(f"there is no forcing {name!r}.", f"use none or one of {', '.join(_FORCINGS)}.")
+        plain: dict[str, Any] = given
+        made: dict[str, Any] = numbers
+        return cls(**plain, forcing=None if name == "none" else _FORCINGS[name](**made))
+
+
+def _numbers(forcing: Forcing | None) -> dict[str, int | float]:
+    return {} if forcing is None else asdict(forcing)
+
+
+def _check_size(n: Any) -> None:
+    if type(n) is not int or n % 2 or not SMALLEST <= n <= LARGEST or not is_length(n):
+        near = [m for m in range(SMALLEST, LARGEST + 1, 2) if is_length(m)]
+        low = max((m for m in near if m <= n), default=near[0]) if isinstance(n, int) else near[0]
+        high = min((m for m in near if m >= n), default=near[-1]) if isinstance(n, int) else near[-1]
+        choice = f"{low}" if low == high else f"{low} or {high}"
+        raise InputError(
+            f"there is no solver for n = {n}: it must be even, 2^a 3^b 5^c 7^d, from {SMALLEST} to {LARGEST}.",
+            f"use n = {choice}.",
+        )
+
+
+def _check_number(name: str, value: Any, least: float) -> None:
+    if not isinstance(value, int | float) or not math.isfinite(value) or value < least:
+        raise InputError(f"{name} is {value}.", f"pass a finite number of at least {least:g}.")
+
+
+def _check_forcing(flow: Flow) -> None:
+    forcing = flow.forcing
+    if isinstance(forcing, Kolmogorov):
+        _check_number("the force's amplitude", forcing.amplitude, -math.inf)
+        if type(forcing.wavenumber) is not int or not 1 <= forcing.wavenumber <= flow.cut:
+            raise InputError(
+                f"the force's wave number is {forcing.wavenumber}.", f"use a whole number from 1 to {flow.cut}."
+            )
+    elif isinstance(forcing, Stochastic):
+        _check_number("the forcing's rate", forcing.rate, 0.0)
+        if not 0 < forcing.low <= forcing.high <= flow.cut:
+            raise InputError(
+                f"the forced band is {forcing.low} to {forcing.high}.", f"use 0 < low <= high <= {flow.cut}."
+            )
+        if type(forcing.seed) is not int or not 0 <= forcing.seed < 1 << 32:
+            raise InputError(f"the forcing's seed is {forcing.seed}.", "use a whole number from 0 to 2^32 - 1.")

@@ -1,0 +1,169 @@
+"""Trajectories as Zarr (version 3, without compression), so that xarray opens them: one file for each frame of a field.
+
+Data come first and the metadata that count them after; every file is the old one or the new one. So whoever looks,
+also after a crash, sees whole frames only. https://zarr-specs.readthedocs.io/en/latest/v3/core/v3.0.html
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+
+from dashi.errors import FileError
+from dashi.io.files import open_plain, unwritable, write_atomic, write_text
+from dashi.types import Array, Shape
+
+_META: Final = "zarr.json"
+_LARGEST_META: Final = 1 << 24
+_TYPES: Final = ("float32", "float64", "int64")
+_RUN: Final = 256
+"""Entries of a file of a series."""
+_AGAIN: Final = "get it again, or open it with xarray and save one frame with numpy.save."
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """An array of the store: its dimensions, without the first if it grows, and what its values mean."""
+
+    dims: tuple[str, ...]
+    dtype: str
+    shape: Shape
+    """Without the axis that grows."""
+    attributes: Mapping[str, Any]
+    grows: str = ""
+    """The name of the first axis, if the array grows along it."""
+    each: int = 1
+    """Entries of a file along that axis."""
+
+
+class FieldStore:
+    """A Zarr group whose arrays grow. `lengths` says how much of each an earlier run left that is good."""
+
+    def __init__(
+        self, path: Path, variables: Mapping[str, Variable], attributes: Mapping[str, Any], *, resume: bool = False
+    ) -> None:
+        self.path = path
+        self._variables = dict(variables)
+        self._attributes = dict(attributes)
+        self._lengths = {name: 0 for name, v in variables.items() if v.grows}
+        if path.exists() and not resume:
+            _remove(path)
+
+    def put(self, name: str, values: Array) -> None:
+        """A whole array that does not grow, such as a coordinate."""
+        one = self._variables[name]
+        self._write(name, (0,) * max(1, len(one.shape)), np.asarray(values, one.dtype))
+
+    def frame(self, name: str, index: int, values: Array) -> None:
+        """Entry `index` of an array with one entry in each file."""
+        one = self._variables[name]
+        self._write(name, (index, *(0 for _ in one.shape)), np.asarray(values, one.dtype)[None])
+        self._lengths[name] = index + 1
+
+    def series(self, name: str, values: Array) -> None:
+        """All entries of an array so far; files that are full already are not written again."""
+        one = self._variables[name]
+        made = np.asarray(values, one.dtype).reshape(-1, *one.shape)
+        for chunk in range(self._lengths[name] // one.each, -(-len(made) // one.each)):
+            part = made[chunk * one.each : (chunk + 1) * one.each]
+            padded = np.zeros((one.each, *one.shape), one.dtype)
+            padded[: len(part)] = part
+            self._write(name, (chunk, *(0 for _ in one.shape)), padded)
+        self._lengths[name] = len(made)
+
+    def commit(self) -> None:
+        """Makes what was written part of the store."""
+        metadata = {name: self._metadata(name) for name in self._variables}
+        for name, document in metadata.items():
+            write_text(self.path / name / _META, json.dumps(document))
+        root = {
+            "zarr_format": 3,
+            "node_type": "group",
+            "attributes": self._attributes,
+            "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": metadata},
+        }
+        write_text(self.path / _META, json.dumps(root))
+
+    def _write(self, name: str, place: tuple[int, ...], values: Array) -> None:
+        data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+        file = self.path.joinpath(name, "c", *(str(i) for i in place))
+
+        def fill(opened: Any) -> None:
+            opened.write(data)
+
+        write_atomic(file, fill)
+
+    def _metadata(self, name: str) -> dict[str, Any]:
+        one = self._variables[name]
+        shape = [self._lengths[name], *one.shape] if one.grows else [*one.shape]
+        chunks = [one.each, *one.shape] if one.grows else [*one.shape]
+        return {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": shape,
+            "data_type": one.dtype,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": 0 if one.dtype == "int64" else "NaN",
+            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+            "dimension_names": [one.grows, *one.dims] if one.grows else [*one.dims],
+            "attributes": dict(one.attributes),
+        }
+
+
+def series_variable(grows: str, dims: Sequence[str], shape: Shape, dtype: str, **attributes: Any) -> Variable:
+    """An array that grows by small entries, many to a file."""
+    return Variable(tuple(dims), dtype, shape, attributes, grows, _RUN)
+
+
+def _remove(path: Path) -> None:
+    """An earlier run's store; anything else is left alone."""
+    if not (path / _META).is_file():
+        raise FileError(f"{path} is there already and is no Zarr group.", "choose another place with --out.")
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def read_frame(path: Path, name: str = "vorticity", index: int = -1) -> Array:
+    """One frame of a field of a store that this module wrote, read without trust."""
+    file = path / name / _META
+    with open_plain(file, _LARGEST_META) as (opened, _):
+        data = opened.read()
+    shape, dtype = _checked(file, data)
+    at = index if index >= 0 else shape[0] + index
+    if not 0 <= at < shape[0]:
+        raise FileError(f"{path} holds {shape[0]} frames of {name}, not number {index}.", "choose another frame.")
+    nbytes = math.prod(shape[1:]) * dtype.itemsize
+    chunk = path.joinpath(name, "c", str(at), *("0" for _ in shape[1:]))
+    with open_plain(chunk, nbytes) as (opened, size):
+        if size != nbytes:
+            raise FileError(f"{chunk} has {size} bytes instead of {nbytes}: it is damaged or cut short.", _AGAIN)
+        octets = opened.read()
+    return np.frombuffer(octets, dtype).reshape(shape[1:]).astype(dtype.newbyteorder("="))
+
+
+def _checked(file: Path, data: bytes) -> tuple[Shape, np.dtype[Any]]:
+    """Shape and type from the metadata of an array, if they are what this module writes."""
+    try:
+        found = cast("dict[str, Any]", json.loads(data))
+        shape = tuple(found["shape"])
+        chunks = tuple(found["chunk_grid"]["configuration"]["chunk_shape"])
+        codecs = [codec["name"] for codec in found["codecs"]]
+        dtype = found["data_type"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FileError(f"{file} is no metadata of a Zarr array: it is damaged or cut short.", _AGAIN) from error
+    plain = all(type(n) is int and 0 <= n <= 1 << 40 for n in shape) and 3 <= len(shape) <= 4
+    if not plain or dtype not in _TYPES or codecs != ["bytes"] or chunks != (1, *shape[1:]):
+        raise FileError(f"{file} describes an array that this program does not read.", _AGAIN)
+    if math.prod(shape[1:]) > 1 << 34:
+        raise FileError(f"{file} claims frames of shape {shape[1:]}.", _AGAIN)
+    return shape, np.dtype(dtype).newbyteorder("<")

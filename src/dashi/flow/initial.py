@@ -1,0 +1,209 @@
+"""Initial conditions: states (n, n/2 + 1, 2) in float64 from a few numbers, the same bits on every machine.
+
+Lengths are in the units of the box. Fields with edges are smoothed over about two points, so that they have modes that
+fit the grid; whatever is not resolved is cut off. The mean of vorticity in a periodic box is 0: where the formula's is
+not, it is taken off, which is a solid rotation of the fluid round every vortex (its effect is in docs/flow.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dashi.errors import InputError
+from dashi.flow import grid
+from dashi.flow.equations import Flow
+from dashi.kernels.philox import philox, unit
+from dashi.kernels.portable import cos, exp, sin, tanh
+
+Floats = npt.NDArray[Any]
+Patch = tuple[float, float, float, float]
+"""Centre x and y, radius, vorticity."""
+_STREAM: Final = 1
+"""The last word of the generator's counter: 0 is the forcing's."""
+_EDGE: Final = 2.0
+"""Points over which an edge is smoothed."""
+
+
+def random(flow: Flow, seed: int = 0, *, peak: float = 6.0, speed: float = 1.0) -> Floats:
+    """Random phases under the spectrum E(k) ~ k^6 exp(-3 (k / peak)^2), k in units of 2 pi / L, with
+    sqrt(mean(u^2 + v^2)) = speed. The phase of a mode depends on the seed and on the mode alone, so a finer grid has
+    the same field, and more of it."""
+    n = flow.n
+    k = np.sqrt(grid.squares(n).astype(np.float64))
+    shape = k * k * k * exp(-1.5 * (k / peak) * (k / peak))
+    # |w|^2 of a mode is 2 k^2 times its energy, E(k) / (2 pi k): a factor that the speed decides.
+    size = np.where(grid.kept(n) & (k > 0), shape * np.sqrt(k), 0.0)
+    rows, columns = grid.rows(n)[:, None], grid.columns(n)[None, :]
+    mirrored = (columns == 0) & (rows < 0)
+    words = philox((columns, np.where(mirrored, -rows, rows), 0, _STREAM), (seed, 0))[0]
+    angle = 2 * np.pi * unit(words, np.float64)
+    sine = np.where(mirrored, -1.0, 1.0) * sin(angle)
+    squared = grid.counted(n) * size * size * grid.waves(flow)[2]
+    return (speed / math.sqrt(math.fsum(squared.reshape(-1).tolist()))) * np.stack(
+        [size * cos(angle), size * sine], axis=-1
+    )
+
+
+def taylor_green(flow: Flow, seed: int = 0, *, wavenumber: int = 1, speed: float = 1.0) -> Floats:
+    """w = 2 k U cos(k x) cos(k y): it keeps its shape and decays as exp(-2 nu k^2 t). The largest speed is U."""
+    if type(wavenumber) is not int or not 1 <= wavenumber <= flow.cut:
+        raise InputError(f"the wave number is {wavenumber}.", f"use a whole number from 1 to {flow.cut}.")
+    made = np.zeros((flow.n, flow.modes, 2))
+    made[[wavenumber, -wavenumber], wavenumber, 0] = 0.5 * wavenumber * grid.unit(flow) * speed
+    return made
+
+
+def shear_layer(flow: Flow, seed: int = 0, *, steepness: float = 30.0, wave: float = 0.05) -> Floats:
+    """Two shear layers that roll up: u = tanh(steepness (y/L - 1/4)) below the middle, mirrored above, and
+    v = wave sin(2 pi x/L). D. Brown and M. Minion, J. Comput. Phys. 122, 1995, doi 10.1006/jcph.1995.1205."""
+    x, y = _points(flow)
+    x, y = x / flow.length, y / flow.length
+    lower = y <= 0.5
+    bend = tanh(steepness * np.where(lower, y - 0.25, 0.75 - y))
+    slope = np.where(lower, -1.0, 1.0) * (steepness / flow.length) * (1 - bend * bend)
+    return grid.to_modes(slope + wave * grid.unit(flow) * cos(2 * np.pi * x))
+
+
+def patches(flow: Flow, seed: int = 0, *, given: Sequence[Patch] | None = None, count: int = 12) -> Floats:
+    """Round patches of even vorticity; unless given, `count` of them in random places, of radius L/32 to L/16 and
+    vorticity of about 10 in turning signs."""
+    chosen = _random_patches(flow, seed, int(count)) if given is None else given
+    field = np.zeros((flow.n, flow.n))
+    for at_x, at_y, radius, vorticity in chosen:
+        x, y = _around(flow, at_x, at_y)
+        field += vorticity * _inside(np.sqrt(x * x + y * y) - radius, flow)
+    return grid.to_modes(field)
+
+
+def _random_patches(flow: Flow, seed: int, count: int) -> list[Patch]:
+    draws = philox((np.arange(count), 0, 0, _STREAM + 1), (seed, 0))
+    u = [unit(words, np.float64) for words in draws]
+    side = flow.length
+    return [
+        (side * a, side * b, side * (1 + c) / 32, (10.0 if j % 2 else -10.0) * (0.5 + d))
+        for j, (a, b, c, d) in enumerate(zip(*(part.tolist() for part in u), strict=True))
+    ]
+
+
+def lamb_dipole(
+    flow: Flow, seed: int = 0, *, radius: float | None = None, speed: float = 1.0, direction: float = 0.0
+) -> Floats:
+    """The dipole of Lamb and Chaplygin in the middle of the box: in unbounded fluid it moves with `speed` along
+    `direction` (an angle from x). V. Meleshko and G. van Heijst, J. Fluid Mech. 272, 1994,
+    doi 10.1017/S0022112094004428."""
+    size = flow.length / 10 if radius is None else radius
+    x, y = _around(flow, 0.5 * flow.length, 0.5 * flow.length)
+    turn = np.array([direction])
+    across = y * cos(turn) - x * sin(turn)
+    r = np.sqrt(x * x + y * y)
+    kappa = _ZERO / size
+    inner = np.where(r < size, r, 0.0)
+    # J1(kappa r) sin(angle) = (J1(kappa r) / r) across
+    over = np.where(r > 0, bessel(1, kappa * inner) / np.where(r > 0, r, 1.0), 0.5 * kappa)
+    field = -2 * speed * kappa / float(bessel(0, np.array(_ZERO))) * over * across
+    return grid.to_modes(np.where(r < size, field, 0.0))
+
+
+_ZERO: Final = 3.8317059702075125
+"""The first zero of J1."""
+
+
+def bessel(order: int, x: Floats) -> Floats:
+    """J of order 0 or 1 by its series, for |x| < 5: to about 1e-15."""
+    quarter = -0.25 * x * x
+    term = np.ones_like(x) if order == 0 else 0.5 * x
+    total = term
+    for j in range(1, 30):
+        term = term * quarter / (j * (j + order))
+        total = total + term
+    return total
+
+
+def ellipse(
+    flow: Flow, seed: int = 0, *, a: float | None = None, b: float | None = None, vorticity: float = 1.0
+) -> Floats:
+    """Kirchhoff's elliptical patch, half axes a along x and b along y: in unbounded fluid it turns without a change of
+    shape, at the rate vorticity a b / (a + b)^2 (G. Kirchhoff, Vorlesungen ueber mathematische Physik, 1876)."""
+    long, short = flow.length / 8 if a is None else a, flow.length / 16 if b is None else b
+    x, y = _around(flow, 0.5 * flow.length, 0.5 * flow.length)
+    level = np.sqrt((x / long) * (x / long) + (y / short) * (y / short))
+    # The distance from the edge, to first order: (level - 1) over the slope of the level there.
+    slope = np.sqrt((x / long**2) * (x / long**2) + (y / short**2) * (y / short**2))
+    away = (level - 1) * level / np.where(slope > 0, slope, 1.0) - np.where(slope > 0, 0.0, short)
+    return grid.to_modes(vorticity * _inside(away, flow))
+
+
+def lamb_oseen(flow: Flow, seed: int = 0, *, circulation: float = 1.0, core: float | None = None) -> Floats:
+    """One round vortex, w = G / (pi c^2) exp(-r^2 / c^2): viscosity widens its core, c^2 = c0^2 + 4 nu t."""
+    width = flow.length / 16 if core is None else core
+    x, y = _around(flow, 0.5 * flow.length, 0.5 * flow.length)
+    return grid.to_modes(circulation / (np.pi * width * width) * exp(-(x * x + y * y) / (width * width)))
+
+
+INITIAL: Final[Mapping[str, Callable[..., Floats]]] = {
+    "random": random,
+    "taylor-green": taylor_green,
+    "shear-layer": shear_layer,
+    "patches": patches,
+    "lamb-dipole": lamb_dipole,
+    "ellipse": ellipse,
+    "lamb-oseen": lamb_oseen,
+}
+
+
+def ensemble(flow: Flow, name: str, seeds: Sequence[int], **options: Any) -> Floats:
+    """States (members, n, n/2 + 1, 2) of an initial condition by name, one for each seed, in the flow's type."""
+    if name not in INITIAL:
+        raise InputError(f"there is no initial condition {name!r}.", f"use one of {', '.join(INITIAL)}, or a file.")
+    for seed in seeds:
+        if type(seed) is not int or not 0 <= seed < 1 << 32:
+            raise InputError(f"a seed is {seed}.", "use whole numbers from 0 to 2^32 - 1.")
+    try:
+        made = [INITIAL[name](flow, seed, **options) for seed in seeds]
+    except TypeError as error:
+        raise InputError(
+            f"the initial condition {name!r} does not fit these options: {error}.",
+            "see its description in docs/flow.md.",
+        ) from error
+    return np.stack([grid.truncated(one, flow.n) for one in made]).astype(flow.kind)
+
+
+def from_field(flow: Flow, field: npt.ArrayLike) -> Floats:
+    """States from vorticity on the flow's points, (n, n) or (members, n, n)."""
+    values = np.asarray(field)
+    if values.ndim not in (2, 3) or values.shape[-2:] != (flow.n, flow.n):
+        raise InputError(
+            f"the field has shape {values.shape}, the flow {flow.n} x {flow.n} points.",
+            f"pass fields (n, n) or (members, n, n), or use n = {values.shape[-1] if values.ndim else flow.n}.",
+        )
+    if not np.isfinite(values).all():
+        raise InputError("the field holds values that are not finite.", "remove NaN and infinities.")
+    states = grid.to_modes(values).astype(flow.kind)
+    return states if states.ndim == 4 else states[None]
+
+
+def _points(flow: Flow) -> tuple[Floats, Floats]:
+    """x and y of every point, which start at 0."""
+    line = np.arange(flow.n) * flow.dx
+    return np.broadcast_to(line[None, :], (flow.n, flow.n)), np.broadcast_to(line[:, None], (flow.n, flow.n))
+
+
+def _around(flow: Flow, at_x: float, at_y: float) -> tuple[Floats, Floats]:
+    """The nearest periodic distance of every point from a place, along x and along y."""
+    x, y = _points(flow)
+    side = flow.length
+    return _nearest(x - at_x, side), _nearest(y - at_y, side)
+
+
+def _nearest(distance: Floats, side: float) -> Floats:
+    return distance - side * np.floor(distance / side + 0.5)
+
+
+def _inside(away: Floats, flow: Flow) -> Floats:
+    """1 inside, 0 outside, smooth over the edge."""
+    return 0.5 * (1 - tanh(away / (0.5 * _EDGE * flow.dx)))

@@ -1,0 +1,202 @@
+"""The solver as an operator: one step of a flow, recorded from kernels on any device.
+
+A state is the half spectrum of vorticity, (n, n/2 + 1, 2), divided by n^2 (Fourier coefficients). As with any operator,
+rollouts, hashes, checkpoints and certificates follow. Where a flow is kicked at random, the imaginary part of mode
+(0, 0), which means nothing in a real field, counts the steps: so a state knows all that its future depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.core.operator import Constants, Operator, Parameter, Way
+from dashi.errors import InputError
+from dashi.flow import grid
+from dashi.flow.equations import Flow, Kolmogorov, Stochastic
+from dashi.flow.schemes import Sum, Tableau, tableau
+from dashi.kernels.abi import Limits
+from dashi.kernels.fourier import real_table, table
+from dashi.kernels.spectral import FIELDS
+from dashi.kernels.spectral_stages import TABLES
+from dashi.runtime.array import Array
+from dashi.runtime.device import Device, Step
+from dashi.types import Array as HostArray
+from dashi.types import Shape
+
+ADVECTED: Final = ("velocity_x", "velocity_y", "vorticity_x", "vorticity_y")
+STRAINS: Final = ("strain_normal", "strain_shear")
+
+
+class Loaded(dict[str, Array]):
+    """The tables of a flow on a device, and the arrays that its steps work in, made once for each size of ensemble."""
+
+    def __init__(self, device: Device, tables: Mapping[str, HostArray]) -> None:
+        super().__init__({name: device.array(values) for name, values in tables.items()})
+        self._device = device
+        self._work: dict[tuple[str, Shape], Array] = {}
+
+    def work(self, name: str, shape: Shape, kind: Any) -> Array:
+        """An array to work in, the same whenever it is asked for."""
+        key = (name, shape)
+        if key not in self._work:
+            self._work[key] = self._device.empty(shape, kind)
+        return self._work[key]
+
+
+class Vorticity(Operator):
+    """One step of dt of a flow (`Flow` says of which equation)."""
+
+    kind = "vorticity"
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self._tableau: Tableau = tableau(flow)
+
+    @property
+    def shape(self) -> Shape:
+        return (self.flow.n, self.flow.modes, 2)
+
+    @property
+    def arrays(self) -> Mapping[str, HostArray]:
+        return {}
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        return self.flow.parameters
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.flow.kind
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
+        if arrays:
+            raise InputError(f"a flow has no array {next(iter(arrays))!r}.", "leave it away.")
+        return Vorticity(Flow.restore(parameters))
+
+    def load(self, device: Device) -> Constants:
+        return Loaded(device, {**tables(self.flow), **self._tableau.tables})
+
+    def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
+        assert isinstance(constants, Loaded)
+        kicked = isinstance(self.flow.forcing, Stochastic)
+        between = [constants.work(f"stage_{j}", source.shape, self.dtype) for j in (0, 1)]
+        known, steps, now = [source], list[Step](), source
+        for number, one in enumerate(self._tableau.stages, start=1):
+            known.append(constants.work(f"tendency_{number}", source.shape, self.dtype))
+            last = number == len(self._tableau.stages)
+            made = target if last and not kicked else between[number % 2]
+            steps += self._stage(device, constants, now, known, one, made)
+            now = made
+        if isinstance(self.flow.forcing, Stochastic):
+            seed = self.flow.forcing.seed
+            steps.append(device.bind("random_kick", now, constants["amplitude"], out=target, seed=seed))
+        return steps
+
+    def _stage(
+        self, device: Device, constants: Loaded, state: Array, known: Sequence[Array], stage: Sum, out: Array
+    ) -> list[Step]:
+        """The tendency of a state, which is the last of those known, and the sum that it completes."""
+        operands = [known[j] for j, _ in stage.terms]
+        tables = [constants[name] for _, name in stage.terms]
+        if self.flow.smagorinsky or isinstance(self.flow.forcing, Kolmogorov):
+            total = device.bind(f"mode_sum{len(tables)}", *operands, *tables, out=out)
+            return [*self.tendency(device, constants, state, known[-1]), total]
+        grid_tables = (constants[name] for name in TABLES)
+        kernel = f"vorticity_stage{len(tables)}"
+        return [device.bind(kernel, state, *grid_tables, *operands[:-1], *tables, out=(known[-1], out))]
+
+    def tendency(self, device: Device, constants: Constants, state: Array, out: Array) -> list[Step]:
+        """The steps that make N of the states: advection, eddy viscosity and steady force."""
+        eddy = self.flow.smagorinsky * self.flow.dx
+        products = 3 if eddy else 1
+        steps = advection(self.flow, device, constants, state, out, eddy * eddy, products)
+        if isinstance(self.flow.forcing, Kolmogorov):
+            steps.append(device.bind("mode_force", out, constants["force"], out=out))
+        return steps
+
+    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
+        points = states * self.flow.n**2 * self.dtype.itemsize / 4
+        stages = len(self._tableau.stages)
+        return stages * (200 + points / 20) if limits.software else stages * (20 + points / 16_000)
+
+
+def advection(
+    flow: Flow, device: Device, constants: Constants, state: Array, out: Array, eddy: float, products: int
+) -> list[Step]:
+    """The steps that make -(u w_x + v w_y), and with three products the divergence of the eddy flux too."""
+    assert isinstance(constants, Loaded)
+    members, n, modes, _ = state.shape
+    if products == 1:
+        return [device.bind("vorticity_tendency", state, *(constants[name] for name in TABLES), out=out)]
+    waves = (constants["wave_x"], constants["wave_y"])
+    turns = (constants["turns"], constants["turns_h"])
+    fields = len(ADVECTED) + len(STRAINS)
+    kind = flow.kind
+    spectra = constants.work("spectra", (members, fields, n, modes, 2), kind)
+    values = constants.work("values", (members, fields, n, n), kind)
+    made = constants.work("products", (members, products, n, n), kind)
+    turned = constants.work("turned", (members, products, n, modes, 2), kind)
+    flat_values = device.part(values, 0, (members * fields, n, n))
+    return [
+        device.bind("spectral_fields", state, *waves, constants["inverse"], constants["kinds"], out=spectra),
+        device.bind("irfft2", device.part(spectra, 0, (members * fields, n, modes, 2)), *turns, out=flat_values),
+        device.bind("advection", values, out=made, products=products, eddy=eddy),
+        device.bind(
+            "rfft2",
+            device.part(made, 0, (members * products, n, n)),
+            *turns,
+            out=device.part(turned, 0, (members * products, n, modes, 2)),
+            modes=modes,
+            scale=1.0 / (n * n),
+        ),
+        device.bind("flux_divergence", turned, *waves, out=out),
+    ]
+
+
+def numbers_of(fields: Sequence[str]) -> HostArray:
+    """Fields by the numbers that the kernel `spectral_fields` knows them by."""
+    return np.array([FIELDS.index(name) for name in fields], np.uint32)
+
+
+def tables(flow: Flow) -> dict[str, HostArray]:
+    """What a device needs to know of the grid and the forcing, besides the tables of the time scheme."""
+    wave_x, wave_y, inverse = grid.waves(flow)
+    kind = flow.kind
+    made: dict[str, HostArray] = {
+        "wave_x": wave_x.astype(kind),
+        "wave_y": wave_y.astype(kind),
+        "inverse": inverse.astype(kind),
+        "turns": real_table(flow.n, kind),
+        "turns_h": table(flow.n, kind),
+        "kinds": numbers_of((*ADVECTED, *STRAINS)),
+    }
+    if isinstance(flow.forcing, Kolmogorov):
+        made["force"] = steady_force(flow, flow.forcing).astype(kind)
+    if isinstance(flow.forcing, Stochastic):
+        made["amplitude"] = kicks(flow, flow.forcing).astype(kind)
+    return made
+
+
+def steady_force(flow: Flow, forcing: Kolmogorov) -> grid.Floats:
+    """The modes of the curl of a sin(k y) along x: -a k cos(k y)."""
+    made = np.zeros((flow.n, flow.modes, 2))
+    k = forcing.wavenumber
+    made[k, 0, 0] = made[-k, 0, 0] = -0.5 * forcing.amplitude * (k * grid.unit(flow))
+    return made
+
+
+def kicks(flow: Flow, forcing: Stochastic) -> grid.Floats:
+    """The size of a step's kick of every mode, sqrt(2 rate dt / modes) k: each mode gets the same energy."""
+    square = grid.squares(flow.n)
+    inside = (square >= forcing.low * forcing.low) & (square <= forcing.high * forcing.high) & grid.kept(flow.n)
+    many = float((grid.counted(flow.n) * inside).sum())
+    if not many:
+        raise InputError(
+            f"no mode lies in the band {forcing.low} to {forcing.high}.", "widen the band, to 3 to 5 for instance."
+        )
+    size = np.sqrt(2 * forcing.rate * flow.dt / many) * (np.sqrt(square) * grid.unit(flow))
+    return np.where(inside, size, 0.0)

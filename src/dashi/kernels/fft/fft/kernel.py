@@ -1,0 +1,60 @@
+"""fft: complex Fourier transforms along the middle axis of arrays (lines, n, columns) of pairs (re, im).
+
+Forward: sum of x_m exp(-2 pi i m k / n); inverse: with the other sign; both times `scale`. n is 2^a 3^b 5^c 7^d, up to
+4096; `turns` is `dashi.kernels.fourier.table(n, dtype)`.
+"""
+
+from dashi.kernels import fourier_layouts, fourier_plans
+from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
+from dashi.kernels.fourier import require_length, table
+from dashi.kernels.fourier_reference import transform
+from dashi.types import Array, Cost, Shape
+
+
+def reference(x: Array, turns: Array, inverse: int, scale: float) -> Array:
+    require_length(x.shape[1])
+    return transform(x, turns, bool(inverse), scale)
+
+
+def plan(call: Call) -> Plan:
+    lines, n, columns = (call.dims[name] for name in ("lines", "n", "columns"))
+    require_length(n)
+    if lines * columns == 0:
+        return Plan(())
+    inverse, scale = bool(call.scalars["inverse"]), call.scalars["scale"]
+    one = fourier_plans.Pass("main", ("x", "turns", "result"), lines, n, columns, inverse, scale)
+    return Plan((one.dispatch(call),))
+
+
+def cost(call: Call) -> Cost:
+    lines, n, columns = (call.dims[name] for name in ("lines", "n", "columns"))
+    return Cost(lines * columns * fourier_plans.flops(n), call.bytes("x", "turns", "result"), int(lines * columns > 0))
+
+
+def case(shape: Shape, inverse: int = 0, scale: float = 1.0) -> Case:
+    n = shape[1]
+    fill = {"turns": fourier_plans.filled(table, n)}
+    return Case({"x": (*shape, 2), "turns": (n, 2)}, {"inverse": inverse, "scale": scale}, fill)
+
+
+KERNEL = Kernel(
+    summary="complex Fourier transforms along the middle axis",
+    inputs=(Operand("x", shape=("lines", "n", "columns", 2)), Operand("turns", shape=("n", 2))),
+    outputs=(Operand("result", shape=("lines", "n", "columns", 2)),),
+    shaders=fourier_plans.COMPLEX,
+    plan=plan,
+    reference=reference,
+    cost=cost,
+    cases=(
+        case((3, 1, 1), scale=0.5),
+        case((5, 8, 1)),
+        case((2, 64, 5), 1, 1 / 64),
+        case((1, 30, 3)),
+        case((3, 128, 1), 1),
+        case((0, 4, 1)),
+    ),
+    bench=(case((1024, 1024, 1)), case((1, 1024, 1024)), case((4096, 4096, 1)), case((1, 4096, 4096))),
+    scalars=fourier_plans.COMPLEX_SCALARS,
+    tunings=fourier_layouts.TUNINGS,
+    prefer=fourier_layouts.prefer,
+)

@@ -1,0 +1,1 @@
+#include "fft_rows_forward_odd.glsl"

@@ -1,0 +1,66 @@
+"""rfft2: the modes of real fields (batch, h, w), as pairs (batch, h, w/2 + 1, 2), times `scale`: rows, then columns.
+
+As `rfft` along the last axis and then `fft` along the one before it. `turns` is `fourier.real_table(w, dtype)`,
+`turns_h` `fourier.table(h, dtype)`.
+"""
+
+from dashi.kernels import fourier_layouts, fourier_plans
+from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, Scalar
+from dashi.kernels.fourier import real_table, require_length, require_modes, table
+from dashi.kernels.fourier_plans import Pass
+from dashi.kernels.fourier_reference import forward_real, transform
+from dashi.types import Array, Cost, Shape
+
+
+def reference(x: Array, turns: Array, turns_h: Array, modes: int, scale: float) -> Array:
+    batch, h, w = x.shape
+    require_modes("rfft2", w, modes)
+    require_length(h)
+    rows = forward_real(x.reshape(batch * h, w), turns, 1.0, raw=2)
+    return transform(rows.reshape(batch, h, modes, 2), turns_h, False, scale, raw=1)
+
+
+def plan(call: Call) -> Plan:
+    batch, h, w, modes = (call.dims[name] for name in ("batch", "h", "w", "modes"))
+    require_modes("rfft2", w, modes)
+    require_length(h)
+    if batch == 0:
+        return Plan(())
+    tiles = fourier_plans.tiles(call, batch, h, modes)
+    rows = fourier_plans.rows_forward("x", "between", batch * h, w, 1.0, raw=2, tiles=tiles)
+    ends = ("between", "turns_h", "result")
+    columns = Pass("columns", ends, batch, h, modes, scale=call.scalars["scale"], raw=1, tiles=tiles)
+    return Plan((rows.dispatch(call), columns.dispatch(call)), {"between": ("T", tiles.size(batch * h, modes))})
+
+
+def cost(call: Call) -> Cost:
+    batch, h, w, modes = (call.dims[name] for name in ("batch", "h", "w", "modes"))
+    flops = batch * (h * fourier_plans.real_flops(w) + modes * fourier_plans.flops(h))
+    return Cost(flops, call.bytes("x", "result", "result", "result", "turns", "turns_h"), 2 * int(batch > 0))
+
+
+def case(shape: Shape, scale: float = 1.0) -> Case:
+    _, h, w = shape
+    fill = {"turns": fourier_plans.filled(real_table, w), "turns_h": fourier_plans.filled(table, h)}
+    shapes = {"x": shape, "turns": (w, 2), "turns_h": (h, 2)}
+    return Case(shapes, {"modes": w // 2 + 1, "scale": scale}, fill)
+
+
+KERNEL = Kernel(
+    summary="modes of real fields",
+    inputs=(
+        Operand("x", shape=("batch", "h", "w")),
+        Operand("turns", shape=("w", 2)),
+        Operand("turns_h", shape=("h", 2)),
+    ),
+    outputs=(Operand("result", shape=("batch", "h", "modes", 2)),),
+    shaders={**fourier_plans.FORWARD, **fourier_plans.COLUMNS},
+    plan=plan,
+    reference=reference,
+    cost=cost,
+    cases=(case((2, 8, 16)), case((1, 6, 5), 0.1), case((1, 1, 2)), case((0, 4, 4))),
+    bench=tuple(case((1, n, n)) for n in (1024, 2048, 4096)),
+    scalars=(Scalar("modes", "u32", doc="w/2 + 1"), fourier_plans.SCALE),
+    tunings=fourier_layouts.TUNINGS,
+    prefer=fourier_layouts.prefer,
+)

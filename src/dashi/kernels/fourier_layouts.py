@@ -1,0 +1,137 @@
+"""How Fourier transforms are laid out on workgroups, within a device's limits: for speed, without changing a bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dashi.errors import LimitError
+from dashi.kernels.abi import Limits
+from dashi.kernels.fourier import MOST_STAGES, radices
+
+WARP: Final = 32
+MOST_EACH: Final = 64
+"""Complex values that one invocation may hold."""
+TUNINGS: Final[dict[str, dict[str, int]]] = {
+    "wide": {"points": 2048, "each": 16, "bytes": 64, "rows": 2, "parts": 2, "groups": 256},
+    "small": {"points": 1024, "each": 16, "bytes": 32, "rows": 1, "parts": 1, "groups": 1},
+}
+"""Values of the rows of a workgroup, and of an invocation; bytes of neighbouring columns that are read together, and
+rows of a tile between two passes; whether real and imaginary parts are exchanged together (1) or after each other (2);
+and how many workgroups there should be before they take more rows or columns each."""
+SHARED: Final = 49152
+BANKS: Final = 128
+"""Bytes of shared memory that are read at once."""
+SECTOR: Final = 32
+"""Bytes that memory hands out at once, at least."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Transforms of n values on a workgroup: how many lines of how many interleaved transforms, on how many
+    invocations, and how much shared memory (in values, per line and part) in how many pieces."""
+
+    n: int
+    lines: int
+    inner: int
+    lanes: int
+    each: int
+    span: int
+    parts: int
+    windows: int
+
+    def specs(self) -> dict[str, int]:
+        """The specialisation constants of a shader that has to do with the layout."""
+        sequence = radices(self.n) or (1,)
+        given = dict.fromkeys((f"R{stage}" for stage in range(MOST_STAGES)), 1)
+        given.update({f"R{stage}": radix for stage, radix in enumerate(sequence)})
+        return {
+            "LANES": self.lanes,
+            "N": self.n,
+            "LINES": self.lines,
+            "INNER": self.inner,
+            "EACH": self.each,
+            "SPAN": self.span,
+            "PARTS": self.parts,
+            "WINDOWS": self.windows,
+            "LAST": sequence[-1],
+            **given,
+        }
+
+    def groups(self, lines: int, columns: int) -> int:
+        """Workgroups for an array (lines, n, columns)."""
+        return -(-lines // self.lines) * -(-columns // self.inner)
+
+
+def layout(
+    n: int,
+    size: int,
+    lines: int,
+    columns: int,
+    limits: Limits,
+    tuning: Mapping[str, int],
+) -> Layout:
+    """Where transforms of n values of `size` bytes a part go, for an array (lines, n, columns)."""
+    inner = min(columns, max(1, tuning["bytes"] // (2 * size)))
+    narrowest = max(1, SECTOR // (2 * size))
+    while inner > narrowest and lines * -(-columns // inner) < tuning["groups"]:
+        inner = -(-inner // 2)
+    while inner > 1 and n * inner > limits.invocations * tuning["each"]:
+        inner = -(-inner // 2)
+    stacked = min(
+        tuning["points"] // (n * inner),
+        lines * -(-columns // inner) // tuning["groups"],
+        lines,
+    )
+    stacked = max(1, stacked)
+    points = n * inner * stacked
+    wanted = -(-points // tuning["each"])
+    lanes = max(1, min(-(-wanted // WARP) * WARP, limits.invocations // WARP * WARP))
+    sequence = radices(n) or (1,)
+    each = max(radix * -(-points // (radix * lanes)) for radix in sequence)
+    if each > MOST_EACH:
+        raise LimitError(
+            f"a Fourier transform of {n} values needs more than {limits.invocations} invocations in a workgroup.",
+            "use shorter lines, or another device.",
+        )
+    room = min(limits.shared_bytes, tuning.get("shared", SHARED)) - 2 * size
+    for parts, windows in _exchanges(tuning):
+        span = _span(n, inner, -(-n * inner // windows), BANKS // (size * (3 - parts)))
+        if stacked * span * size * (3 - parts) <= room:
+            return Layout(n, stacked, inner, lanes, each, span, parts, windows)
+    raise LimitError(
+        f"a Fourier transform of {n} values does not fit {room} bytes of shared memory.",
+        "use another device.",
+    )
+
+
+def _exchanges(tuning: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """Parts and windows to try, from those that the tuning names on."""
+    first = tuning.get("windows", 1)
+    if tuning["parts"] == 1:
+        yield 1, first
+    yield from ((2, windows) for windows in (1, 2, 4, 8, 16, 32) if windows >= first or tuning["parts"] == 1)
+
+
+def _span(n: int, inner: int, window: int, banks: int) -> int:
+    """Values of shared memory that a window of a line takes, gaps included, at the worst exchange."""
+    span, size = window, 1
+    for radix in radices(n)[:-1]:
+        run = size * inner
+        apart = max(banks, run * radix)
+        if run < banks and run * 4 <= apart:
+            span = max(span, window + (window - 1) // apart * run)
+        size *= radix
+    return span
+
+
+def trips(made: Layout) -> int:
+    """Loop iterations of an invocation, if its driver unrolls none: every stage runs over its values a few times."""
+    stages = len(radices(made.n)) + 2
+    return stages * (made.each * 4 + 8) * made.parts * made.windows
+
+
+def prefer(limits: Limits, variant: str) -> str:
+    """Small workgroups on processors, whose invocations take turns."""
+    return "small" if limits.software else "wide"

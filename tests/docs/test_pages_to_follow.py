@@ -1,0 +1,47 @@
+"""Pages that can be followed: their programs and commands run one after another in one folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "certificates.md"
+
+
+def follow(page: Path, folder: Path) -> list[str]:
+    """What the programs and commands of a page print, from top to bottom."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"}
+    said: list[str] = []
+    for language, text in re.findall(r"^```(python|sh)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+        calls = [["-c", text]] if language == "python" else [["-m", *line.split()] for line in text.splitlines()]
+        for words in calls:
+            done = subprocess.run(
+                [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+            )
+            assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+            said.append(done.stdout)
+    return said
+
+
+def test_following_the_page_on_rollouts_ends_in_a_verified_certificate(tmp_path: Path) -> None:
+    assert "all 10 hashes are the same" in follow(ROOT / "docs" / "rollout.md", tmp_path)[-1]
+
+
+def test_following_the_page_makes_and_verifies_the_hash_it_shows(tmp_path: Path) -> None:
+    said = follow(PAGE, tmp_path)
+    certificate = json.loads((tmp_path / "turn.json").read_text())
+    assert certificate["hashes"][-1]["hash"] in PAGE.read_text()
+    assert certificate["hashes"] == json.loads((tmp_path / "runs" / "turn" / "certificate.json").read_text())["hashes"]
+    assert sum("hashes are the same" in text for text in said) == 2
+
+
+@pytest.mark.parametrize("field", ["schema_version", "operator", "inputs", "hashes", "kernels", "device", "digest"])
+def test_the_page_explains_the_fields(field: str) -> None:
+    assert f"`{field}`" in PAGE.read_text()

@@ -1,0 +1,38 @@
+"""`dashi bench fft`: what it measures is checked first, and peers that are not there are told of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dashi.errors import InputError
+from dashi.fft import bench, peers
+from dashi.fft.bench import BenchCase
+from dashi.runtime import Device
+
+
+@pytest.mark.parametrize("kind", ["fft2", "rfft2", "irfft2"])
+def test_a_case_is_timed_after_its_bits_were_compared(kind: Any, device: Device) -> None:
+    case = BenchCase(kind, 8)
+    (found,) = bench.measure(device, case)
+    assert found.checked == "same bits as NumPy"
+    assert found.us is not None
+    assert found.least_us is not None
+    assert 0 < found.least_us <= found.us
+    row = bench.document(case, (found,), {"torch": 1.0})
+    assert (row["case"], row["best_us"]) == (f"{kind} 8^2, fp32", found.us)
+
+
+def test_two_passes_move_everything_twice() -> None:
+    assert bench.floor_bytes(BenchCase("fft2", 1024)) == 4 * 8 * 1024**2
+    assert bench.floor_bytes(BenchCase("rfft2", 8)) == 4 * 64 + 3 * 8 * 8 * 5
+
+
+def test_every_case_has_tunings_to_compare() -> None:
+    assert all(bench.tunings_of(case) for case in bench.CASES)
+
+
+def test_an_unknown_peer_is_an_error_with_a_fix() -> None:
+    with pytest.raises(InputError, match=r"there is no peer 'matlab'\. Fix: use torch"):
+        peers.load("matlab")

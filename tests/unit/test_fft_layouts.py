@@ -1,0 +1,60 @@
+"""How transforms are laid out on workgroups: within every device's limits, and without a trace in the bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dashi import kernels
+from dashi.kernels import fourier_layouts
+from dashi.kernels.abi import Limits
+from dashi.kernels.fourier import is_length, radices, real_table, table
+from dashi.runtime.vulkan_device import VulkanDevice
+
+LENGTHS = [n for n in range(1, 4097) if is_length(n)]
+SMALLEST = Limits()
+NUMBERS = {"points": 256, "each": 16, "bytes": 32, "rows": 1, "parts": 2, "groups": 1}
+USUAL = Limits(invocations=1024, shared_bytes=49152)
+
+
+@pytest.mark.parametrize("limits", [SMALLEST, replace(SMALLEST, invocations=256, shared_bytes=32768), USUAL])
+@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("columns", [1, 3, 513])
+def test_every_length_fits_every_device(limits: Limits, size: int, columns: int) -> None:
+    for name, tuning in fourier_layouts.TUNINGS.items():
+        for n in LENGTHS:
+            made = fourier_layouts.layout(n, size, 1000, columns, limits, tuning)
+            assert made.lanes <= limits.invocations, (name, n)
+            assert made.lines * made.span * size * (3 - made.parts) <= limits.shared_bytes, (name, n)
+            assert all(made.each >= r * -(-n * made.lines * made.inner // (r * made.lanes)) for r in radices(n))
+            assert fourier_layouts.trips(made) <= limits.loop_trips
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        NUMBERS | {"points": 64, "bytes": 16, "shared": 300},  # windows
+        NUMBERS | {"each": 8, "bytes": 8, "parts": 1, "windows": 2},
+        NUMBERS | {"points": 1, "each": 64, "bytes": 1024, "parts": 1},  # few invocations with much each
+    ],
+)
+@pytest.mark.parametrize("shape", [(5, 60, 1), (1, 60, 7)])
+def test_layouts_leave_no_trace_in_the_bits(
+    numbers: dict[str, int], shape: tuple[int, int, int], vulkan: VulkanDevice
+) -> None:
+    kernel = replace(kernels.get("fft"), tunings={"odd": numbers}, prefer=None)
+    x = np.random.default_rng(5).standard_normal((*shape, 2)).astype(np.float32)
+    turns = table(shape[1], np.float32)
+    got = vulkan.run(kernel, x, turns, inverse=0).numpy()
+    assert got.tobytes() == np.asarray(kernel.reference(x, turns, inverse=0, scale=1.0)).tobytes()
+
+
+def test_windows_also_serve_real_lines(vulkan: VulkanDevice) -> None:
+    numbers = NUMBERS | {"points": 64, "each": 8, "shared": 100}
+    kernel = replace(kernels.get("rfft"), tunings={"odd": numbers}, prefer=None)
+    x = np.random.default_rng(5).standard_normal((3, 96)).astype(np.float32)
+    turns = real_table(96, np.float32)
+    got = vulkan.run(kernel, x, turns, modes=49).numpy()
+    assert got.tobytes() == np.asarray(kernel.reference(x, turns, modes=49, scale=1.0)).tobytes()
