@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 
@@ -23,6 +24,9 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dashi")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Gives the suite an empty pipeline cache of its own, which its worker processes share."""
+    # Tests press Ctrl-C, which is ignored from the start in what a script runs in the background.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if "DASHI_CACHE_DIR" not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="dashi-tests-")
         os.environ["DASHI_CACHE_DIR"] = folder.name

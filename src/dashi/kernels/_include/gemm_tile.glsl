@@ -69,14 +69,21 @@ V cleaned(V v) {
     return v;
 }
 #else
-#include "exponents.glsl"
+uint exponent(T v) {
+#if T_IS_F64
+    uint e = (unpackDouble2x32(v).y >> 20) & 0x7ffu;
+#else
+    uint e = (floatBitsToUint(v) >> 23) & 0xffu;
+#endif
+    return e == 0u ? NO_EXPONENT : e;  // a canonical value with exponent 0 is zero: its products are too
+}
 
 V cleaned(V v) {
     return EACH_LANE(canon, v);
 }
 
 uint least_exponent(V v) {
-    return LEAST_LANE(exponent_of, v);
+    return LEAST_LANE(exponent, v);
 }
 #endif
 
