@@ -110,20 +110,8 @@ def _table(document: dict[str, Any]) -> Table:
 
 def _page(document: dict[str, Any]) -> str:
     """The results as Markdown."""
-    first, *rest = _cells(document)
-    device = document["device"]
-    lines = [
-        f"# Fourier transforms on {device['name']}",
-        "",
-        f"Driver {device['driver_info'] or device['driver']}, dashi {document['dashi']}, {document['date']}.",
+    taken = (
         "Microseconds per transform, medians on the device's own clock, arrays resident; GB/s counts two passes that",
         "read and write everything once.",
-        *(f"Peer: {version}." for version in document["peers"].values()),
-        "",
-        f"    {document['command']}",
-        "",
-        "| " + " | ".join(first) + " |",
-        "|" + "---|" * len(first),
-        *("| " + " | ".join(line) + " |" for line in rest),
-    ]
-    return "\n".join(lines) + "\n"
+    )
+    return bench_report.page("Fourier transforms", taken, document, _cells(document))

@@ -114,19 +114,7 @@ def _cells(document: dict[str, Any]) -> list[list[str]]:
 
 def _page(document: dict[str, Any], cells: list[list[str]]) -> str:
     """The results as Markdown."""
-    first, *rest = cells
-    device = document["device"]
-    lines = [
-        f"# A step of the flow solver on {device['name']}",
-        "",
-        f"Driver {device['driver_info'] or device['driver']}, dashi {document['dashi']}, {document['date']}.",
+    taken = (
         "RK4, dealiased, four inverse and one forward transform in each of four stages; medians, states resident.",
-        *(f"Peer: {version}." for version in document["peers"].values()),
-        "",
-        f"    {document['command']}",
-        "",
-        "| " + " | ".join(first) + " |",
-        "|" + "---|" * len(first),
-        *("| " + " | ".join(line) + " |" for line in rest),
-    ]
-    return "\n".join(lines) + "\n"
+    )
+    return bench_report.page("A step of the flow solver", taken, document, cells)

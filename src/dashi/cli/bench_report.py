@@ -171,8 +171,28 @@ def markdown(document: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def save(document: Mapping[str, Any], folder: Path, page: str | None = None, prefix: str = "") -> tuple[Path, Path]:
-    """Writes `<prefix><device>-<date>.json` and `.md` (the page, or that of `dashi bench kernels`); each file is whole
+def page(title: str, taken: Sequence[str], document: Mapping[str, Any], cells: Sequence[Sequence[str]]) -> str:
+    """Results as Markdown: where, how and by which command they were taken, then the table; its first row heads it."""
+    first, *rest = cells
+    device = document["device"]
+    lines = [
+        f"# {title} on {device['name']}",
+        "",
+        f"Driver {device['driver_info'] or device['driver']}, dashi {document['dashi']}, {document['date']}.",
+        *taken,
+        *(f"Peer: {version}." for version in document["peers"].values()),
+        "",
+        f"    {document['command']}",
+        "",
+        "| " + " | ".join(first) + " |",
+        "|" + "---|" * len(first),
+        *("| " + " | ".join(line) + " |" for line in rest),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def save(document: Mapping[str, Any], folder: Path, text: str | None = None, prefix: str = "") -> tuple[Path, Path]:
+    """Writes `<prefix><device>-<date>.json` and `.md` (the text, or that of `dashi bench kernels`); each file is whole
     or not there."""
     from dashi.errors import InputError
 
@@ -182,7 +202,7 @@ def save(document: Mapping[str, Any], folder: Path, page: str | None = None, pre
         folder.mkdir(parents=True, exist_ok=True)
         return (
             _write(folder / f"{stem}.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n"),
-            _write(folder / f"{stem}.md", markdown(document) if page is None else page),
+            _write(folder / f"{stem}.md", markdown(document) if text is None else text),
         )
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror}.", "name another folder with --save.") from error

@@ -144,20 +144,6 @@ def _remarks(document: dict[str, Any]) -> list[str]:
 
 def _page(document: dict[str, Any]) -> str:
     """The results as Markdown."""
-    first, *rest = _cells(document)
-    device = document["device"]
-    lines = [
-        f"# Rollout on {device['name']}",
-        "",
-        f"Driver {device['driver_info'] or device['driver']}, dashi {document['dashi']}, {document['date']}.",
-        "Microseconds per step, medians on the device's own clock, states and operator resident.",
-        *(f"Peer: {version}." for version in document["peers"].values()),
-        "",
-        f"    {document['command']}",
-        "",
-        "| " + " | ".join(first) + " |",
-        "|" + "---|" * len(first),
-        *("| " + " | ".join(line) + " |" for line in rest),
-        *(f"\n{line}." for line in _remarks(document)),
-    ]
-    return "\n".join(lines) + "\n"
+    taken = ("Microseconds per step, medians on the device's own clock, states and operator resident.",)
+    page = bench_report.page("Rollout", taken, document, _cells(document))
+    return page + "".join(f"\n{line}.\n" for line in _remarks(document))

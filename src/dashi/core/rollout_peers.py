@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import statistics
 import time
 from typing import Any, Final
 
-from dashi.errors import InputError
+from dashi.runtime.gpu_library import load_library
 from dashi.types import Array as HostArray
 
 STEPS: Final = 1000
@@ -94,18 +93,5 @@ Peer = TorchRollout | JaxRollout
 
 def load(name: str) -> Peer:
     """The peer of that name, on a GPU: on a processor its numbers would compare nothing."""
-    if name not in NAMES:
-        raise InputError(f"there is no peer {name!r}.", f"use one of {', '.join(NAMES)}.")
-    try:
-        library: Any = importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(
-            f"{name} is not installed, and the peer's times come from it.", f"pip install {name}."
-        ) from error
-    found = library.cuda.is_available() if name == "torch" else library.devices()[0].platform != "cpu"
-    if not found:
-        raise InputError(
-            f"{name} {library.__version__} finds no GPU here.",
-            f"run it on a machine with one, and a build of {name} for it, or leave --peer away.",
-        )
+    library = load_library(name, NAMES)
     return TorchRollout(library) if name == "torch" else JaxRollout(library)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import statistics
 from typing import Any, Final
 
-from dashi.errors import InputError
 from dashi.fft.bench import REPEATS, ROUNDS, BenchCase
+from dashi.runtime.gpu_library import load_library
 
 NAMES: Final = ("torch",)
 
@@ -58,17 +57,4 @@ class TorchFft:
 
 def load(name: str) -> TorchFft:
     """The peer of that name, on a GPU: on a processor its numbers would compare nothing."""
-    if name not in NAMES:
-        raise InputError(f"there is no peer {name!r}.", f"use {', '.join(NAMES)}.")
-    try:
-        library: Any = importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(
-            f"{name} is not installed, and the peer's times come from it.", f"pip install {name}."
-        ) from error
-    if not library.cuda.is_available():
-        raise InputError(
-            f"{name} {library.__version__} finds no GPU here.",
-            f"run it on a machine with one, and a build of {name} for it, or leave --peer away.",
-        )
-    return TorchFft(library)
+    return TorchFft(load_library(name, NAMES))

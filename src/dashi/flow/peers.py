@@ -5,7 +5,6 @@ Each stage has four inverse and one forward real transform, 2/3 dealiasing and a
 
 from __future__ import annotations
 
-import importlib
 import statistics
 import time
 from functools import partial
@@ -19,6 +18,7 @@ from dashi.flow.equations import Flow
 from dashi.flow.fast import Transforms
 from dashi.flow.grid import Floats
 from dashi.flow.schemes import tableau
+from dashi.runtime.gpu_library import load_library
 
 NAMES: Final = ("torch", "jax")
 ROUNDS: Final = 5
@@ -141,20 +141,7 @@ Peer = TorchFlow | JaxFlow
 
 def load(name: str) -> Peer:
     """The peer of that name, on a GPU: on a processor its numbers would compare nothing."""
-    if name not in NAMES:
-        raise InputError(f"there is no peer {name!r}.", f"use one of {', '.join(NAMES)}.")
-    try:
-        library: Any = importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(
-            f"{name} is not installed, and the peer's times come from it.", f"pip install {name}."
-        ) from error
-    found = library.cuda.is_available() if name == "torch" else library.devices()[0].platform != "cpu"
-    if not found:
-        raise InputError(
-            f"{name} {library.__version__} finds no GPU here.",
-            f"run it on a machine with one, and a build of {name} for it, or leave --peer away.",
-        )
+    library = load_library(name, NAMES)
     return TorchFlow(library) if name == "torch" else JaxFlow(library)
 
 

@@ -18,15 +18,16 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from dashi import kernels
-from dashi.errors import AlignmentError, ClosedError, DTypeError, FeatureError, InputError, LimitError, ShapeError
-from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Plan, plan_features
+from dashi.errors import AlignmentError, ClosedError, FeatureError, InputError, LimitError, ShapeError
+from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan, plan_features
 from dashi.kernels.calls import resolve_call
 from dashi.kernels.validate import check_plan
 from dashi.runtime.array import Array, host_array
 from dashi.runtime.info import Barriers, DeviceInfo
+from dashi.runtime.operands import kind_of, require_apart, require_fit, variant_of
 from dashi.runtime.tuning import Memory, choose
-from dashi.types import DTYPES, Cost, DType, Shape, dtype
 from dashi.types import Array as HostArray
+from dashi.types import Cost, DType, dtype
 
 
 class Waitable(Protocol):
@@ -313,14 +314,14 @@ class Device(ABC):
         found = kernels.get(kernel) if isinstance(kernel, str) else kernel
         for operand, array in zip(found.inputs, inputs, strict=False):
             self._require_mine(f"kernel {found.name!r}", operand.name, array)
-        variant = _variant(found, inputs)
+        variant = variant_of(found, inputs)
         chosen = self.tuning_for(found, variant.name, tuning)
         numbers = None if chosen is None else found.tunings[chosen]
         call = resolve_call(found, variant, [a.shape for a in inputs], scalars, self.limits_for(found), numbers)
         plan = check_plan(found, call, found.plan(call))
         self._require_features(found, plan, variant)
         outputs = self._outputs(found, call, out)
-        _require_apart(found, inputs, outputs)
+        require_apart(found, inputs, outputs)
         names = [o.name for o in (*found.inputs, *found.outputs)]
         lowered = self._lower(found, call, plan, dict(zip(names, (*inputs, *outputs), strict=True)))
         return Step(found, call, inputs, outputs, lowered, chosen)
@@ -372,7 +373,7 @@ class Device(ABC):
 
     def _outputs(self, kernel: Kernel, call: Call, out: Array | Sequence[Array] | None) -> tuple[Array, ...]:
         if out is None:
-            return tuple(self.empty(call.shapes[o.name], _kind(o, call.dtype).numpy) for o in kernel.outputs)
+            return tuple(self.empty(call.shapes[o.name], kind_of(o, call.dtype).numpy) for o in kernel.outputs)
         given = (out,) if isinstance(out, Array) else tuple(out)
         if len(given) != len(kernel.outputs):
             raise InputError(
@@ -381,51 +382,5 @@ class Device(ABC):
             )
         for operand, array in zip(kernel.outputs, given, strict=True):
             self._require_mine(f"kernel {kernel.name!r}", operand.name, array)
-            _require_fit(kernel, operand, array, call.shapes[operand.name], _kind(operand, call.dtype))
+            require_fit(kernel, operand, array, call.shapes[operand.name], kind_of(operand, call.dtype))
         return given
-
-
-def _kind(operand: Operand, variant: DType) -> DType:
-    return variant if operand.dtype == "T" else DTYPES[operand.dtype]
-
-
-def _variant(kernel: Kernel, inputs: Sequence[Array]) -> DType:
-    """The variant that the inputs ask for; all operands of type T must agree."""
-    chosen: tuple[str, DType] | None = None
-    for operand, array in zip(kernel.inputs, inputs, strict=False):
-        if operand.dtype == "T":
-            if chosen is not None and array.dtype != chosen[1]:
-                raise DTypeError(
-                    f"kernel {kernel.name!r}: {operand.name} is {array.dtype.numpy}, "
-                    f"but {chosen[0]} is {chosen[1].numpy}.",
-                    f"convert one of them, for instance {operand.name}.astype(np.{chosen[1].numpy}).",
-                )
-            chosen = chosen or (operand.name, array.dtype)
-        elif array.dtype.name != operand.dtype:
-            raise DTypeError(
-                f"kernel {kernel.name!r}: {operand.name} is {array.dtype.numpy}, "
-                f"but must be {DTYPES[operand.dtype].numpy}.",
-                f"convert it: {operand.name}.astype(np.{DTYPES[operand.dtype].numpy}).",
-            )
-    return chosen[1] if chosen is not None else DTYPES[kernel.dtypes[0]]
-
-
-def _require_fit(kernel: Kernel, operand: Operand, array: Array, shape: Shape, kind: DType) -> None:
-    if array.shape != shape:
-        raise ShapeError(
-            f"kernel {kernel.name!r}: {operand.name} must have shape {shape}, the array given has {array.shape}.",
-            "pass an array of that shape, or leave `out` away.",
-        )
-    if array.dtype != kind:
-        raise DTypeError(
-            f"kernel {kernel.name!r}: {operand.name} must be {kind.numpy}, the array given is {array.dtype.numpy}.",
-            "pass an array of that type, or leave `out` away.",
-        )
-
-
-def _require_apart(kernel: Kernel, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-    """Outputs may share memory with inputs only where the kernel declares it."""
-    apart = not any(a.overlaps(b) for i, a in enumerate(outputs) for b in outputs[:i])
-    shared = any(a.overlaps(b) for a in outputs for b in inputs)
-    if not apart or (shared and not kernel.in_place):
-        raise InputError(f"kernel {kernel.name!r} cannot write over its own operands.", "pass another array as `out`.")

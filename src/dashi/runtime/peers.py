@@ -215,13 +215,10 @@ class TorchPeer:
 class _Timed:
     """Something timed between two CUDA events."""
 
-    def __init__(self, torch: Any) -> None:
-        self._torch = torch
+    def __init__(self, torch: Any, work: Work) -> None:
+        self._work = work
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
-
-    def _work(self) -> None:
-        raise NotImplementedError
 
     def run(self) -> int:
         self._start.record()
@@ -238,10 +235,10 @@ class _Loop(_Timed):
     """Calls one after the other."""
 
     def __init__(self, torch: Any, works: Sequence[Work], calls: int) -> None:
-        super().__init__(torch)
+        super().__init__(torch, self._all)
         self._calls = [works[i % len(works)] for i in range(calls)]
 
-    def _work(self) -> None:
+    def _all(self) -> None:
         for call in self._calls:
             call()
 
@@ -250,14 +247,11 @@ class _Graph(_Timed):
     """The same, captured in a CUDA graph."""
 
     def __init__(self, torch: Any, works: Sequence[Work], calls: int) -> None:
-        super().__init__(torch)
         self._graph = torch.cuda.CUDAGraph()
+        super().__init__(torch, self._graph.replay)
         with torch.cuda.graph(self._graph):
             for i in range(calls):
                 works[i % len(works)]()
-
-    def _work(self) -> None:
-        self._graph.replay()
 
     def close(self) -> None:
         self._graph.reset()
