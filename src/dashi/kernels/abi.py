@@ -104,6 +104,9 @@ class Shader:
     prelude: str = ""
     """GLSL that a pattern generates, placed between the declarations and the includes."""
     shared_bytes: int = 32768
+    contracted: bool = True
+    """In a kernel that is not portable: the driver may contract and reorder. False where portable functions are used
+    beside explicit fma: their steps are exact only as they are written."""
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,10 @@ def source_digest(kernel: Kernel, shader: str, variant: str) -> str:
 
 
 def compile_variant(kernel: Kernel, shader: str, variant: str, compiler: Compiler) -> Built:
-    """Compile one variant, forbid contraction if it is portable, and hold the result against the ABI and the rules."""
+    """Compile one variant, forbid contraction where that is due, and hold the result against the ABI and the rules."""
     name = f"{kernel.name}/{shader}.{variant}"
     module = parse(compiler.compile(glsl.source(kernel, shader, variant), name))
-    if kernel.portable:
+    if kernel.portable or not kernel.shaders[shader].contracted:
         module = forbid_contraction(module)
     words = module.to_bytes()
     validate(words, kernel, shader, variant)

@@ -104,6 +104,7 @@ def shaders(*, fast: bool) -> dict[str, Shader]:
             includes=("portable.glsl",),
             features=FEATURES | {"subgroup_quad", "subgroup"},
             extensions=("GL_EXT_control_flow_attributes",),
+            contracted=False,
             prelude=f"#define FAST {int(fast)}\nconst uint OUTS = {WIDEST}u;\n",
         ),
         "first": Shader(

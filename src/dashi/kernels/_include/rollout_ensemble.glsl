@@ -1,6 +1,7 @@
 // Many steps of z' = psi(z A + b) for many states in one dispatch. Groups of workgroups share the states out among
 // them; a workgroup makes EACH * OUTS values of each state of its group, SET states at a time, with the columns of A for
-// them in registers, EACH per invocation. With FAST 1 products and sums are contracted as the compiler likes. Values pass between workgroups as in kernel.comp: words tagged with their step, here from the beginning,
+// them in registers, EACH per invocation. With FAST 1 products and sums are fused by fma. Values pass between workgroups
+// as in kernel.comp: words tagged with their step, here from the beginning,
 // since the words of the first states are made before. While some states are multiplied, the words of the next are on
 // their way; they were written long before, so a poll seldom waits.
 
@@ -55,6 +56,19 @@ bool gave_up() {
             } \
         } \
     }
+#if FAST
+#define ADD_FUSED \
+    [[unroll]] for (uint q = 0u; q < RUN_VECTORS; q++) { \
+        [[unroll]] for (uint s = 0u; s < SET; s++) { \
+            P v = staged[(s * RUNS + y) * RUN_PITCH + q]; \
+            [[unroll]] for (uint e = 0u; e < EACH; e++) { \
+                [[unroll]] for (uint l = 0u; l < P_LANES; l++) { \
+                    total[s * EACH + e] = fma(v[l], held[e * RUN + q * P_LANES + l], total[s * EACH + e]); \
+                } \
+            } \
+        } \
+    }
+#endif
 
 void main() {
     uint me = gl_LocalInvocationIndex;
@@ -143,7 +157,7 @@ void main() {
                 total[s] = T(0);
             }
 #if FAST
-            ADD_SET(PLAIN_MUL)
+            ADD_FUSED
 #else
             if (careful[slot * RUNS + y] == turn) {
                 ADD_SET(mul)

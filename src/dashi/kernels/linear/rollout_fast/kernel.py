@@ -1,6 +1,6 @@
 """rollout_fast: many steps of z' = psi(z A + b) for an ensemble, as fast as the device multiplies.
 
-The same as rollout_tagged for many states, with products and sums contracted: repeatable on one device and driver, not
+The same as rollout_tagged for many states, with products and sums fused: repeatable on one device and driver, not
 the same bits on others. `flag[0]` is not 0 if a poll ran out; the result then means nothing, and z is as it was.
 """
 
@@ -47,7 +47,7 @@ def cost(call: Call) -> Cost:
 
 
 KERNEL = Kernel(
-    summary="many steps of psi(z A + b) for an ensemble, products and sums contracted",
+    summary="many steps of psi(z A + b) for an ensemble, products and sums fused",
     inputs=rolling.INPUTS,
     outputs=(rolling.RESULT, Operand("flag", "u32", (4,))),
     shaders=rolling_sets.shaders(fast=True),
