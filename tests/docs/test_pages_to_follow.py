@@ -34,6 +34,30 @@ def test_following_the_page_on_rollouts_ends_in_a_verified_certificate(tmp_path:
     assert "all 10 hashes are the same" in follow(ROOT / "docs" / "rollout.md", tmp_path)[-1]
 
 
+def test_following_the_page_on_evaluation_ends_in_a_table_of_unseen_seeds(tmp_path: Path) -> None:
+    table = follow(ROOT / "docs" / "evaluation.md", tmp_path)[1]
+    assert {"test (4)", "train (4)"} <= {line[:9].strip() for line in table.splitlines()}
+    assert (tmp_path / "runs" / "scores" / "evaluation-test.npz").is_file()
+
+
+def test_following_the_page_on_own_data_scores_what_was_not_seen(tmp_path: Path) -> None:
+    pytest.importorskip("xarray")
+    assert "test (4)" in follow(ROOT / "docs" / "own-data.md", tmp_path)[-1]
+
+
+def test_following_the_tutorial_ends_in_reports(tmp_path: Path) -> None:
+    said = follow(ROOT / "docs" / "tutorial.md", tmp_path)
+    assert "galerkin holds longest, on seeds [4, 5]" in "".join(said)
+    for name in ("runs/demo/report.html", "mine.html", "runs/scores/report.html"):
+        assert "Correlation against time" in (tmp_path / name).read_text()
+
+
+def test_following_the_page_on_the_report_makes_three(tmp_path: Path) -> None:
+    said = follow(ROOT / "docs" / "report.md", tmp_path)
+    assert "runs/quick/report.html\n" in said
+    assert "example.html\n" in said
+
+
 def test_following_the_page_makes_and_verifies_the_hash_it_shows(tmp_path: Path) -> None:
     said = follow(PAGE, tmp_path)
     certificate = json.loads((tmp_path / "turn.json").read_text())

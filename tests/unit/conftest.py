@@ -29,3 +29,19 @@ def write_inputs(here: Path) -> Callable[[int], None]:
         np.savez(here / "many.npz", z0=rng.standard_normal((3, d)).astype(np.float32))
 
     return write
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default model of two small seeds (1 and 2, chosen on 3), with baselines, as `dashi flow fit` leaves it."""
+    from typer.testing import CliRunner
+
+    from dashi.cli.main import app
+
+    out = tmp_path_factory.mktemp("fit") / "model.npz"
+    words = "flow fit --train-steps 40 --train-seed 1 --frame-every 5 --spin-up 20 --n 32 --nu 0.005 --dt 0.02"
+    found = CliRunner().invoke(
+        app, [*words.split(), *"--set peak=3 --k-cut 5 --device cpu --fast --out".split(), str(out)]
+    )
+    assert found.exit_code == 0, found.output
+    return out

@@ -50,7 +50,8 @@ def program(*words: str, env: dict[str, str] | None = None) -> subprocess.Comple
 
 def test_there_are_commands_for_every_noun() -> None:
     assert set(COMMANDS) >= {
-        ("devices", "list"), ("doctor",), ("demo",), ("rollout",), ("verify",), ("bench", "host"), ("bench", "kernels"),
+        ("devices", "list"), ("doctor",), ("demo",), ("report",), ("rollout",), ("verify",), ("bench", "host"),
+        ("bench", "kernels"),
         ("kernels", "list"), ("kernels", "build"), ("kernels", "check"), ("kernels", "tune"), ("kernels", "new"),
     }  # fmt: skip
 
@@ -228,8 +229,8 @@ def noisy(devices: Any) -> Any:
     return heard
 
 
-def test_demo_verifies_and_writes_a_run_folder(here: Path) -> None:
-    done = call("demo", "--device", "auto", "--steps", "250", "--json")
+def test_demo_rollout_verifies_and_writes_a_run_folder(here: Path) -> None:
+    done = call("demo", "--rollout", "--device", "auto", "--steps", "250", "--json")
     assert done.exit_code == 0, done.output
     summary = json.loads(done.stdout)
     kept = json.loads((here / "runs" / "demo" / "summary.json").read_text())
@@ -240,12 +241,12 @@ def test_demo_verifies_and_writes_a_run_folder(here: Path) -> None:
     assert [p.name for p in (here / "runs").iterdir()] == ["demo"]
 
 
-def test_demo_has_the_same_hashes_on_every_machine(here: Path) -> None:
-    summary = json.loads(call("demo", "--device", "cpu", "--steps", "100", "--json").stdout)
+def test_demo_rollout_has_the_same_hashes_on_every_machine(here: Path) -> None:
+    summary = json.loads(call("demo", "--rollout", "--device", "cpu", "--steps", "100", "--json").stdout)
     assert summary["hash"] == "ef8656e9276c7d4f75ddbbdc71d38a16"
 
 
-def test_demo_says_when_a_hash_differs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_rollout_says_when_a_hash_differs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dashi.cli import demo_rollout
     from dashi.runtime.cpu_device import CpuDevice
 
@@ -257,19 +258,19 @@ def test_demo_says_when_a_hash_differs(here: Path, monkeypatch: pytest.MonkeyPat
         return right(n) if len(calls) > 1 else right(n)[::-1].copy()
 
     monkeypatch.setattr(demo_rollout, "start", start)
-    done = call("demo", "--device", "cpu", "--steps", "100")
+    done = call("demo", "--rollout", "--device", "cpu", "--steps", "100")
     assert done.exit_code == 1
     with CpuDevice() as device:
         assert f"FAILED: other bits on {device.info.name} than on NumPy after 100 steps" in done.stdout
 
 
-def test_demo_replaces_an_earlier_run_but_nothing_else(here: Path) -> None:
-    assert call("demo", "--device", "null", "--steps", "10", "--out", "run").exit_code == 0
-    assert call("demo", "--device", "null", "--steps", "20", "--out", "run").exit_code == 0
+def test_demo_rollout_replaces_an_earlier_run_but_nothing_else(here: Path) -> None:
+    assert call("demo", "--rollout", "--device", "null", "--steps", "10", "--out", "run").exit_code == 0
+    assert call("demo", "--rollout", "--device", "null", "--steps", "20", "--out", "run").exit_code == 0
     assert json.loads((here / "run" / "summary.json").read_text())["steps"] == 20
     (here / "mine").mkdir()
     (here / "mine" / "thesis.txt").write_text("all of it")
-    done = call("demo", "--device", "null", "--steps", "10", "--out", "mine")
+    done = call("demo", "--rollout", "--device", "null", "--steps", "10", "--out", "mine")
     assert done.exit_code == 3
     assert (
         "error: mine is there already and is not the folder of a run.\nFix: choose another with --out.\n" in done.stderr
@@ -278,16 +279,16 @@ def test_demo_replaces_an_earlier_run_but_nothing_else(here: Path) -> None:
     assert (here / "mine" / "thesis.txt").read_text() == "all of it"
 
 
-def test_demo_without_matplotlib_says_so_and_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_rollout_without_matplotlib_says_so_and_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    done = call("demo", "--device", "cpu", "--steps", "10")
+    done = call("demo", "--rollout", "--device", "cpu", "--steps", "10")
     assert done.exit_code == 0
     assert "no picture: matplotlib is not installed. Fix: pip install 'dashi[plot]'" in done.stderr
     assert not list((here / "runs" / "demo").glob("*.png"))
 
 
 def test_ctrl_c_stops_cleanly_and_keeps_what_was_finished(here: Path) -> None:
-    command = [sys.executable, "-u", "-m", "dashi", "demo", "--device", "cpu", "--steps", "10000000"]
+    command = [sys.executable, "-u", "-m", "dashi", "demo", "--rollout", "--device", "cpu", "--steps", "10000000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=here) as running:
         assert running.stderr is not None
         lines = [running.stderr.readline(), running.stderr.readline()]

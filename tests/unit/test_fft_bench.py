@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import dashi.fft
 from dashi.errors import InputError
 from dashi.fft import bench, peers
 from dashi.fft.bench import BenchCase
@@ -36,3 +38,14 @@ def test_every_case_has_tunings_to_compare() -> None:
 def test_an_unknown_peer_is_an_error_with_a_fix() -> None:
     with pytest.raises(InputError, match=r"there is no peer 'matlab'\. Fix: use torch"):
         peers.load("matlab")
+
+
+def test_the_device_class_is_near_the_portable_one(device: Device) -> None:
+    field = np.random.default_rng(3).standard_normal((2, 24, 32, 2)).astype(np.float32)
+    exact, fast = (
+        dashi.fft.plan(device, (2, 24, 32), "fft2", portable=portable).run(device.array(field)).numpy()
+        for portable in (True, False)
+    )
+    assert np.linalg.norm(fast - exact) <= bench.FAST_BOUND * np.linalg.norm(exact)
+    with pytest.raises(InputError, match="rfft2 of float32 is always portable"):
+        dashi.fft.plan(device, (8, 8), "rfft2", portable=False)

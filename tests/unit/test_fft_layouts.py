@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.kernels import fourier_layouts
+from dashi.kernels import fourier_layouts, spectral_stages
 from dashi.kernels.abi import Limits
 from dashi.kernels.fourier import is_length, radices, real_table, table
 from dashi.runtime.vulkan_device import VulkanDevice
@@ -30,6 +30,28 @@ def test_every_length_fits_every_device(limits: Limits, size: int, columns: int)
             assert made.lines * made.span * size * (3 - made.parts) <= limits.shared_bytes, (name, n)
             assert all(made.each >= r * -(-n * made.lines * made.inner // (r * made.lanes)) for r in radices(n))
             assert fourier_layouts.trips(made) <= limits.loop_trips
+
+
+@pytest.mark.parametrize("limits", [SMALLEST, USUAL])
+@pytest.mark.parametrize("size", [4, 8])
+def test_every_side_has_numbers_that_fit(limits: Limits, size: int) -> None:
+    families = (fourier_layouts.FIELDS, fourier_layouts.REAL_FIELDS, spectral_stages.TUNINGS)
+    for tuning in (numbers for family in families for numbers in family.values()):
+        for n in (8, 128, 1024, 2048, 4096):
+            numbers = fourier_layouts.sized(tuning, n)
+            assert numbers["each"] == (
+                tuning.get("long_each", tuning["each"]) if n > tuning["long"] else tuning["each"]
+            )
+            made = fourier_layouts.layout(n, size, 1, n, limits, numbers)
+            assert made.lanes <= limits.invocations
+            assert made.lines * made.span * size * (3 - made.parts) <= limits.shared_bytes
+
+
+def test_lines_of_a_bundle_lie_on_one_workgroup() -> None:
+    for n in (4, 64, 100, 1024):
+        for lines in (4, 8, 4096):
+            made = fourier_layouts.layout(n, 4, lines, 1, USUAL, spectral_stages.TUNINGS["wide"], bundle=4)
+            assert made.lines % 4 == 0
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from dashi.errors import ShapeError
+from dashi.kernels.fourier import real_table, table
 from dashi.kernels.philox import philox, unit
+from dashi.kernels.spectral import Floats
+from dashi.kernels.spectral_stages import kept_columns
 from dashi.runtime import Device
+from dashi.runtime.device import Room
+from dashi.runtime.vulkan_device import VulkanDevice
 
 
 def test_philox_gives_the_published_words() -> None:
@@ -62,6 +67,52 @@ def test_kicks_do_not_depend_on_the_grid(device: Device) -> None:
 def test_advection_refuses_fields_that_do_not_belong_together(device: Device) -> None:
     with pytest.raises(ShapeError, match="5 fields do not make 1 products"):
         device.run("advection", np.zeros((1, 5, 4, 4), np.float32), products=1, eddy=0.0)
+
+
+def stage_inputs(n: int, members: int, seed: int = 0) -> tuple[Floats, ...]:
+    """Modes, the tables of the grid, a known state and two tables, as `vorticity_stage2` takes them."""
+    modes = n // 2 + 1
+    rng = np.random.default_rng(seed)
+    z, x = (rng.standard_normal((members, n, modes, 2)).astype(np.float32) for _ in range(2))
+    wave_x, wave_y = np.arange(modes, dtype=np.float32), np.fft.fftfreq(n, 1 / n).astype(np.float32)
+    square = wave_x[None] ** 2 + wave_y[:, None] ** 2
+    inverse = (1 / np.maximum(square, 1)).astype(np.float32)
+    tables = rng.standard_normal((2, n, modes)).astype(np.float32)
+    turns = real_table(n, np.float32), table(n, np.float32)
+    return (z, wave_x, wave_y, inverse, *turns, x, *tables)
+
+
+@pytest.mark.parametrize("tuning", ["wide", "small"])
+def test_a_forced_stage_is_tendency_force_and_sum_in_one(tuning: str, device: Device) -> None:
+    n, keep = 32, kept_columns(32)
+    *grid, x, first, second = stage_inputs(n, 2)
+    force = np.random.default_rng(9).standard_normal((n, n // 2 + 1, 2)).astype(np.float32)
+    inputs = (*grid, x, first, second, force.reshape(-1, 2))
+    tendency, made = (a.numpy() for a in device.run("vorticity_stage2", *inputs, tuning=tuning))
+    alone = device.run("vorticity_tendency", *grid, tuning=tuning)
+    forced = device.run("mode_force", alone, force).numpy()
+    summed = device.run("mode_sum2", x, forced, first, second).numpy()
+    np.testing.assert_array_equal(tendency[:, :, :keep], forced[:, :, :keep])
+    np.testing.assert_array_equal(made[:, :, :keep], summed[:, :, :keep])
+    assert not made[:, :, keep:].any()
+
+
+def test_a_force_of_another_grid_is_refused(device: Device) -> None:
+    with pytest.raises(ShapeError, match="a force of 7 pairs does not belong to 40 modes"):
+        device.run("vorticity_stage2", *stage_inputs(8, 1), np.zeros((7, 2), np.float32))
+
+
+def test_steps_of_one_room_share_what_lies_between_their_dispatches(vulkan: VulkanDevice) -> None:
+    given = [vulkan.array(a) for a in (*stage_inputs(16, 1), np.zeros((1, 2), np.float32))]
+    room: Room = {}
+    apart = vulkan.bind("vorticity_stage2", *given)
+    steps = [vulkan.bind_in(room, "vorticity_stage2", *given) for _ in range(3)]
+    assert {name for name, _, _ in room} == {"spectra", "between"}
+    kept = [set(map(id, step.lowered.buffers)) for step in (*steps, apart)]
+    assert len(kept[0] & kept[1] & kept[2]) == len(kept[0] & kept[3]) + 2
+    with vulkan.program([*steps, apart]) as program:
+        program.run()
+    assert len({step.outputs[1].numpy().tobytes() for step in (*steps, apart)}) == 1
 
 
 def test_a_shell_that_leaves_its_lists_is_not_a_number(device: Device) -> None:

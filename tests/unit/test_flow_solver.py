@@ -139,7 +139,7 @@ def test_spectra_add_up_to_the_means_over_the_box(device: Device) -> None:
     u, v, w = taken["velocity_x"], taken["velocity_y"], taken["vorticity"]
     assert last.energy[0] == pytest.approx(np.mean(u * u + v * v) / 2, rel=1e-13)
     assert last.enstrophy[0] == pytest.approx(np.mean(w * w) / 2, rel=1e-13)
-    assert last.speed == max(np.abs(u).max(), np.abs(v).max())
+    assert last.speed == pytest.approx((np.abs(u) + np.abs(v)).max(), rel=1e-13)
     assert last.transfer is not None
     assert abs(last.transfer.sum()) < 1e-15
 
@@ -294,3 +294,14 @@ def test_the_plain_solver_is_the_same_scheme() -> None:
     with CpuDevice() as cpu:
         wanted = peers.complex_state(flow, simulate(flow, starts(flow), 3, device=cpu).states)
     np.testing.assert_allclose(plain.state, wanted, atol=1e-11)
+
+
+def test_the_device_class_stays_near_the_portable_one(device: Device) -> None:
+    flow = flow_of("rk4", "float32")
+    exact, fast = (
+        rollout(Vorticity(flow, fast=fast), starts(flow), 5, device=device).state.astype(np.float64)
+        for fast in (False, True)
+    )
+    assert np.linalg.norm(fast - exact) <= 1e-5 * np.linalg.norm(exact)
+    with pytest.raises(InputError, match="the device class has float32 and rk4 without eddy viscosity only"):
+        Vorticity(flow_of("eddy", "float32"), fast=True)

@@ -63,6 +63,8 @@ def fft(
         with progress("measuring", len(chosen), "cases") as advance:
             for one in chosen:
                 times = bench.measure(opened, one, bench.tunings_of(one) if tunings else (None,))
+                fast = bench.measure_fast(opened, one)
+                times += (fast,) if fast else ()
                 rows.append(bench.document(one, times, {p.name: p.us(one) for p in beside}))
                 advance(1)
     if save is not None:

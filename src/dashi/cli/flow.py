@@ -1,4 +1,4 @@
-"""`dashi flow`: the spectral reference solver."""
+"""`dashi flow`: the spectral reference solver, and models of what it makes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from pathlib import Path
 
 import typer
 
+from dashi.cli import flow_evaluate, flow_fit, flow_parity, flow_rollout
 from dashi.cli import flow_options as o
 from dashi.cli.options import Json, OneDevice, example
+from dashi.cli.tracing import TraceFile
 
-app = typer.Typer(name="flow", help="Two-dimensional flow: the reference solver.", no_args_is_help=True)
+app = typer.Typer(
+    name="flow", help="Two-dimensional flow: the reference solver, and models of it.", no_args_is_help=True
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Request:
     resume: bool
     allow_fallback: bool
     require_gpu: bool
+    trace: Path | None
     json: bool
 
 
@@ -80,6 +85,7 @@ def simulate(
     resume: o.Resume = False,
     allow_fallback: o.Fallback = False,
     require_gpu: o.RequireGpu = False,
+    trace: TraceFile = None,
     json: Json = False,
 ) -> None:
     """Solve two-dimensional incompressible flow in a periodic box, from an initial condition, for so many steps.
@@ -96,6 +102,10 @@ def simulate(
         initial=initial, options=tuple(options or ()), seed=seed, members=members, look_every=look_every,
         frame_every=frame_every, hash_every=hash_every, fields=tuple(field or ("vorticity",)), transfer=transfer,
         device=device, fast=fast, out=out, resume=resume, allow_fallback=allow_fallback, require_gpu=require_gpu,
-        json=json,
+        trace=trace, json=json,
     )  # fmt: skip
     Job(request).do()
+
+
+for _part in (flow_fit, flow_evaluate, flow_parity, flow_rollout):
+    _part.register(app)

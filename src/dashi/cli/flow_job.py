@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from dashi.cli.flow import Request
+from dashi.cli.flow_options import Scheme
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
+from dashi.cli.tracing import traced
 from dashi.core.account import Stages, account
 from dashi.core.certificate import Execution, certify, write_certificate
 from dashi.core.fingerprint import fingerprints
@@ -46,7 +48,10 @@ class Job:
         request = self.request
         with self.stages.time("encode"):
             states = states_of(request, self.flow)
-        with place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed:
+        with (
+            place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed,
+            traced(request.trace, placed.device, self.stages),
+        ):
             folder = run_folder.open_run(request.out, request.resume) if request.out else None
             belongs = identity(
                 self.flow, states, self.every, request.fields, transfer=request.transfer, fast=request.fast
@@ -151,7 +156,34 @@ class Job:
         run_folder.close_run(folder, written, finished=not run.stopped)
 
 
-def flow_of(request: Request) -> Flow:
+class FlowWords(Protocol):
+    """What a command line says of a flow."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def nu(self) -> float: ...
+    @property
+    def dt(self) -> float: ...
+    @property
+    def length(self) -> float: ...
+    @property
+    def drag(self) -> float: ...
+    @property
+    def smagorinsky(self) -> float: ...
+    @property
+    def scheme(self) -> Scheme: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def forcing(self) -> str: ...
+    @property
+    def force(self) -> tuple[str, ...]: ...
+    @property
+    def seed(self) -> int: ...
+
+
+def flow_of(request: FlowWords) -> Flow:
     """The flow that was asked for."""
     numbers = named_numbers("--force", request.force)
     forcing: Forcing | None = None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from dashi.cli import bench, demo, devices, doctor, flow, kernels, rollout, sheet, verify
+from dashi.cli import bench, demo, devices, doctor, flow, kernels, report, rollout, sheet, verify
 from dashi.cli.options import wants_json
 from dashi.cli.output import print_error, remark
 from dashi.errors import DashiError
@@ -43,7 +43,7 @@ app = typer.Typer(
 )
 for _part in (devices, kernels, bench, sheet, flow):
     app.add_typer(_part.app)
-for _part in (doctor, demo, rollout, verify):
+for _part in (doctor, demo, rollout, report, verify):
     _part.register(app)
 
 

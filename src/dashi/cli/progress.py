@@ -15,8 +15,9 @@ _PAUSE: Final = 5.0
 
 
 @contextmanager
-def progress(title: str, total: int, unit: str) -> Generator[Advance]:
-    """Shows progress while it lasts; call what it gives with the number of units that were finished."""
+def progress(title: str, total: int | None, unit: str) -> Generator[Advance]:
+    """Shows progress while it lasts; call what it gives with the number of units that were finished. The total is None
+    where nobody knows it beforehand."""
     if sys.stderr.isatty():
         with _bar(title, total, unit) as advance:
             yield advance
@@ -25,7 +26,7 @@ def progress(title: str, total: int, unit: str) -> Generator[Advance]:
 
 
 @contextmanager
-def _bar(title: str, total: int, unit: str) -> Generator[Advance]:
+def _bar(title: str, total: int | None, unit: str) -> Generator[Advance]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -53,7 +54,7 @@ def _bar(title: str, total: int, unit: str) -> Generator[Advance]:
 class _Lines:
     """A line every few seconds: not a terminal, so nothing can be drawn over."""
 
-    def __init__(self, title: str, total: int, unit: str) -> None:
+    def __init__(self, title: str, total: int | None, unit: str) -> None:
         self._title, self._total, self._unit = title, total, unit
         self._done = 0
         self._start = self._last = time.monotonic()
@@ -65,5 +66,8 @@ class _Lines:
             return
         self._last = now
         rate = self._done / (now - self._start)
+        if self._total is None:
+            remark(f"{self._title}: {self._done} {self._unit}, {rate:,.1f}/s")
+            return
         left = (self._total - self._done) / rate if rate else 0.0
         remark(f"{self._title}: {self._done} of {self._total} {self._unit}, {rate:,.0f}/s, {left:.0f} s left")

@@ -11,7 +11,7 @@ from dashi.cli import rollout_options as o
 from dashi.cli.options import Json, OneDevice, example
 
 _EXAMPLE = (
-    "dashi demo --steps 100 && dashi rollout --z0 runs/demo/inputs.npz --A runs/demo/inputs.npz --steps 1000 "
+    "dashi demo --rollout --steps 100 && dashi rollout --z0 runs/demo/inputs.npz --A runs/demo/inputs.npz --steps 1000 "
     "--hash-every 100 --certificate certificate.json"
 )
 

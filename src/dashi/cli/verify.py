@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dashi.runtime.device import Device
     from dashi.types import Array
 
-_EXAMPLE = "dashi demo --steps 100 && dashi verify runs/demo/certificate.json"
+_EXAMPLE = "dashi demo --rollout --steps 100 && dashi verify runs/demo/certificate.json"
 
 
 def register(app: typer.Typer) -> None:

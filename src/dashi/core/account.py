@@ -5,16 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from typing import Any, Protocol
+
+import numpy as np
 
 from dashi.core.fingerprint import fingerprints
-from dashi.core.operator import Operator
 from dashi.core.placement import Placement
 from dashi.core.rollout import Rollout
+from dashi.core.trace import Trace
 from dashi.core.verdict import Verdict
 from dashi.io.metrics import VERSION, HashRecord, Metrics, PerfFlag, StageSeconds, VerdictRecord
 from dashi.runtime.device import Device
 from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.types import Shape
 
 
 class Stages:
@@ -23,13 +27,16 @@ class Stages:
     def __init__(self) -> None:
         self._start = time.perf_counter()
         self._seconds: dict[str, float] = {}
+        self.trace: Trace | None = None
+        """Where stages are noted too, if anywhere."""
 
     @contextmanager
     def time(self, stage: str) -> Generator[None]:
         """Adds what happens within to a stage of `StageSeconds`."""
         began = time.perf_counter()
         try:
-            yield
+            with self.trace.stage(stage) if self.trace else nullcontext():
+                yield
         finally:
             self._seconds[stage] = self._seconds.get(stage, 0.0) + time.perf_counter() - began
 
@@ -37,9 +44,25 @@ class Stages:
         return StageSeconds(**self._seconds, wall=time.perf_counter() - self._start)
 
 
+class Described(Protocol):
+    """What a document says of what advanced the states: an operator, or a model that has a rollout of its own."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def portable(self) -> bool: ...
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+
 def account(
     command: str,
-    operator: Operator,
+    operator: Described,
     run: Rollout,
     place: Placement,
     stages: Stages,

@@ -17,7 +17,11 @@ from dashi.types import Array as HostArray
 KINDS: Final[Mapping[str, type[Operator]]] = {
     found.kind: found for found in (Linear, Affine, Csr, BlockSparse, Quadratic, Bands)
 }
-ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {"vorticity": ("dashi.flow.operator", "Vorticity")}
+ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
+    "vorticity": ("dashi.flow.operator", "Vorticity"),
+    "galerkin": ("dashi.flow.proxy.galerkin_operator", "Galerkin"),
+    "galerkin-slaved": ("dashi.flow.proxy.closures_operator", "SlavedGalerkin"),
+}
 """Kinds of the lanes above this one, by module and class: imported only when one is asked for by name."""
 
 

@@ -20,6 +20,7 @@ from dashi.core.segments import Block, Segment, Strides, next_block
 from dashi.core.ways import choose_way, limits_of
 from dashi.errors import InputError, NonFiniteError, ShapeError
 from dashi.kernels.portable import canon
+from dashi.runtime.array import Array
 from dashi.runtime.device import Device
 from dashi.types import Array as HostArray
 
@@ -59,6 +60,8 @@ class Rollout:
 
 Keep = Callable[[Rollout], None]
 """Is given the rollout so far, on the stride `keep_every`."""
+Visit = Callable[[int, Array], None]
+"""Is given the step and the states, on the device and not read back, on the stride `keep_every`."""
 
 
 def rollout(
@@ -73,6 +76,7 @@ def rollout(
     bands: int | Sequence[int] = 16,
     keep_every: int = 0,
     keep: Keep | None = None,
+    visit: Visit | None = None,
     way: str = "auto",
     stop_on_nonfinite: bool = True,
     progress: Callable[[int], None] | None = None,
@@ -86,7 +90,7 @@ def rollout(
     on from an earlier part of the same rollout. Ctrl-C returns what was finished, `stopped`.
     """
     start = _start(operator, z0, steps)
-    strides = Strides(hash_every, observe_every, sheet_every, keep_every if keep else 0)
+    strides = Strides(hash_every, observe_every, sheet_every, keep_every if keep or visit else 0)
     edges = band_edges(operator, bands) if sheet_every else None
     chosen, reason = choose_way(operator, device, len(start), way)
     so_far = resume or Rollout(0, start)
@@ -95,7 +99,7 @@ def rollout(
     so_far = replace(so_far, way=chosen, reason=reason)
     run = _Run(Engine(device, operator, canon(so_far.state), edges), so_far, steps, strides, stop_on_nonfinite)
     try:
-        return run.go(keep, progress or (lambda _: None))
+        return run.go(keep, visit, progress or (lambda _: None))
     finally:
         run.engine.close()
 
@@ -161,14 +165,17 @@ class _Run:
             most = int(BLOCK_US / (80 + self.engine.state[0].size * operator.shape[-1] / 200))
         return max(1, min(most, MOST_RECORDED) if self.way == "stepwise" else most)
 
-    def go(self, keep: Keep | None, progress: Callable[[int], None]) -> Rollout:
+    def go(self, keep: Keep | None, visit: Visit | None, progress: Callable[[int], None]) -> Rollout:
         with deferred_interrupt() as interrupt:
             while self._done < self.end and not interrupt.asked:
                 before = self._done
                 self._advance()
                 progress(self._done - before)
-                if keep and self.strides.keep and self._done % self.strides.keep == 0 and not self._pending:
-                    keep(self._result(stopped=False))
+                if self.strides.keep and self._done % self.strides.keep == 0 and not self._pending:
+                    if visit:
+                        visit(self._done, self.engine.state[self.engine.at])
+                    if keep:
+                        keep(self._result(stopped=False))
             while self._pending:
                 self._take(self._pending.popleft())
         return self._result(stopped=self._done < self.end)

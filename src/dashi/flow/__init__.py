@@ -3,8 +3,12 @@
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import to_field, to_modes
 from dashi.flow.initial import ensemble, from_field
+from dashi.flow.own_data import windows_from_dataset
+from dashi.flow.recorded import windows_from_run
 from dashi.flow.simulate import Every, Simulation, simulate
+from dashi.flow.simulated import windows_of
 from dashi.flow.stepper import stepper
+from dashi.flow.windows import Windows
 
 __all__ = [
     "Every",
@@ -12,10 +16,14 @@ __all__ = [
     "Kolmogorov",
     "Simulation",
     "Stochastic",
+    "Windows",
     "ensemble",
     "from_field",
     "simulate",
     "stepper",
     "to_field",
     "to_modes",
+    "windows_from_dataset",
+    "windows_from_run",
+    "windows_of",
 ]

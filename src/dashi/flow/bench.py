@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -30,7 +30,8 @@ CHECKED_STEPS: Final = 2
 
 @dataclass(frozen=True)
 class Measured:
-    """Microseconds of a step, dispatches of a step, and how far a few steps are from those of float64."""
+    """Microseconds of a step, dispatches of a step, and how far a few steps are from those of float64; and what a step
+    takes in the device class, where there is one."""
 
     n: int
     dtype: str
@@ -38,6 +39,7 @@ class Measured:
     dispatches: int
     error: float
     good: bool
+    fast_us: float | None = None
 
 
 def bench_flow(n: int, dtype: str) -> tuple[Flow, Floats]:
@@ -47,9 +49,17 @@ def bench_flow(n: int, dtype: str) -> tuple[Flow, Floats]:
 
 
 def measure(device: Device, n: int, dtype: str = "float32") -> Measured:
-    """The median over rounds of many recorded steps, on the device's own clock where it has one."""
+    """The median over rounds of many recorded steps, on the device's own clock where it has one; both classes."""
     flow, states = bench_flow(n, dtype)
-    operator = Vorticity(flow)
+    found = _measured(device, Vorticity(flow), states)
+    if dtype != "float32" or not device.info.is_hardware:
+        return found
+    fast = _measured(device, Vorticity(flow, fast=True), states)
+    return replace(found, fast_us=fast.us, good=found.good and fast.good)
+
+
+def _measured(device: Device, operator: Vorticity, states: Floats) -> Measured:
+    flow, n, dtype = operator.flow, operator.flow.n, operator.flow.dtype
     loaded = operator.load(device)
     pair = (device.array(states), device.empty(states.shape, states.dtype))
     single = [operator.step(device, loaded, pair[i], pair[1 - i]) for i in (0, 1)]
@@ -61,6 +71,9 @@ def measure(device: Device, n: int, dtype: str = "float32") -> Measured:
     device.write(pair[0], states)
     with device.program([*single[0], *single[1]] * many, timed=True) as program:
         program.run()
+        until = time.perf_counter() + (0.3 if device.info.is_hardware else 0.0)
+        while time.perf_counter() < until:
+            program.run()  # hardware that was idle has a slow clock
         taken = [program.run_timed() for _ in range(ROUNDS if device.info.is_hardware else 3)]
     ns = statistics.median(t.device if t.device is not None else t.wall for t in taken)
     return Measured(n, dtype, ns / 1000 / (2 * many), per_step, error, error <= BOUNDS[dtype])

@@ -93,6 +93,8 @@ class FastEngine:
         signs = {"velocity_x": -1, "velocity_y": -1}
         self._advected = [signs.get(n, 1) * self._multipliers[n] for n in ADVECTED]
         self._together = np.stack(self._advected)
+        along = [self._multipliers[n] for n in ("velocity_x", "velocity_y")]
+        self._diagonal = (along[0] + along[1], along[0] - along[1])
         self._small = flow.n <= _SMALL
         self._room = np.empty(self._state.shape[1:], self._complex)
         self._strained = np.stack([self._multipliers[n] for n in STRAINS]).astype(self._complex)
@@ -196,7 +198,7 @@ class FastEngine:
         if self._transfer:
             moved = self._whole(self._advection(self._state, 0.0) / self._scale)
             transfer = self._summed((np.conj(state) * moved).real.astype(np.float64), 2 * self._shells.energy)
-        speed = float(max(np.abs(self._turns.back(self._state * m)).max() for m in self._advected[:2]))
+        speed = float(max(np.abs(self._turns.back(self._state * m)).max() for m in self._diagonal))
         told = speed if math.isfinite(speed) else math.nan
         return Look(step, energy, enstrophy, totals(palinstrophy), told, transfer)
 

@@ -22,6 +22,8 @@ from dashi.types import Array, Shape
 
 _META: Final = "zarr.json"
 _LARGEST_META: Final = 1 << 24
+_LONGEST: Final = 1 << 26
+"""Entries of a line of numbers."""
 _TYPES: Final = ("float32", "float64", "int64")
 _RUN: Final = 256
 """Entries of a file of a series."""
@@ -144,11 +146,55 @@ def read_frame(path: Path, name: str = "vorticity", index: int = -1) -> Array:
         raise FileError(f"{path} holds {shape[0]} frames of {name}, not number {index}.", "choose another frame.")
     nbytes = math.prod(shape[1:]) * dtype.itemsize
     chunk = path.joinpath(name, "c", str(at), *("0" for _ in shape[1:]))
+    return np.frombuffer(_octets(chunk, nbytes), dtype).reshape(shape[1:]).astype(dtype.newbyteorder("="))
+
+
+def read_attributes(path: Path) -> dict[str, Any]:
+    """What a store says of itself, read without trust."""
+    found = _document(path / _META).get("attributes")
+    if not isinstance(found, dict):
+        raise FileError(f"{path / _META} is no metadata of a Zarr group: it is damaged or cut short.", _AGAIN)
+    return cast("dict[str, Any]", found)
+
+
+def read_line(path: Path, name: str) -> Array:
+    """A series or coordinate of numbers of a store that this module wrote, read without trust."""
+    file = path / name / _META
+    found = _document(file)
+    try:
+        (length,) = found["shape"]
+        (each,) = found["chunk_grid"]["configuration"]["chunk_shape"]
+        codecs = [codec["name"] for codec in found["codecs"]]
+        dtype = found["data_type"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileError(f"{file} is no metadata of a line of numbers: it is damaged or cut short.", _AGAIN) from error
+    plain = all(type(n) is int and 0 <= n <= _LONGEST for n in (length, each)) and (each or not length)
+    if not plain or dtype not in _TYPES or codecs != ["bytes"]:
+        raise FileError(f"{file} describes an array that this program does not read.", _AGAIN)
+    kind = np.dtype(dtype).newbyteorder("<")
+    parts = [
+        _octets(path / name / "c" / str(j), each * kind.itemsize) for j in range(-(-length // each) if each else 0)
+    ]
+    return np.frombuffer(b"".join(parts), kind)[:length].astype(kind.newbyteorder("="))
+
+
+def _document(file: Path) -> dict[str, Any]:
+    with open_plain(file, _LARGEST_META) as (opened, _):
+        data = opened.read()
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{file} is no metadata of Zarr: it is damaged or cut short.", _AGAIN) from error
+    if not isinstance(found, dict):
+        raise FileError(f"{file} is no metadata of Zarr: it is damaged or cut short.", _AGAIN)
+    return cast("dict[str, Any]", found)
+
+
+def _octets(chunk: Path, nbytes: int) -> bytes:
     with open_plain(chunk, nbytes) as (opened, size):
         if size != nbytes:
             raise FileError(f"{chunk} has {size} bytes instead of {nbytes}: it is damaged or cut short.", _AGAIN)
-        octets = opened.read()
-    return np.frombuffer(octets, dtype).reshape(shape[1:]).astype(dtype.newbyteorder("="))
+        return opened.read()
 
 
 def _checked(file: Path, data: bytes) -> tuple[Shape, np.dtype[Any]]:

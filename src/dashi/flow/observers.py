@@ -44,7 +44,7 @@ class Look:
     palinstrophy: Floats
     """(members,)"""
     speed: float
-    """The largest |u| or |v| of any member."""
+    """The largest |u| + |v| of any member."""
     transfer: Any = None
     """Energy that advection brings into each shell per unit of time, (members, shells); its shells add up to 0."""
 
@@ -110,7 +110,7 @@ class Observer:
         named = {"energy": self._shells.energy, "enstrophy": self._shells.enstrophy}
         named |= {"palinstrophy": self._shells.palinstrophy, "transfer": 2 * self._shells.energy}
         self._weights = {name: device.array(values) for name, values in named.items()}
-        self._velocity = device.array(numbers_of(("velocity_x", "velocity_y")))
+        self._velocity = device.array(numbers_of(("velocity_sum", "velocity_gap")))
 
     def slots(self, members: int) -> list[tuple[Shape, Any]]:
         """What a look leaves behind, in the order in which `steps` fills it and `look` reads it."""

@@ -22,7 +22,7 @@ from dashi.kernels.fourier import real_table, table
 from dashi.kernels.spectral import FIELDS
 from dashi.kernels.spectral_stages import TABLES
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Step
+from dashi.runtime.device import Device, Room, Step
 from dashi.types import Array as HostArray
 from dashi.types import Shape
 
@@ -37,6 +37,8 @@ class Loaded(dict[str, Array]):
         super().__init__({name: device.array(values) for name, values in tables.items()})
         self._device = device
         self._work: dict[tuple[str, Shape], Array] = {}
+        self.room: Room = {}
+        """What lies between the dispatches of its steps, shared by all of them."""
 
     def work(self, name: str, shape: Shape, kind: Any) -> Array:
         """An array to work in, the same whenever it is asked for."""
@@ -47,12 +49,19 @@ class Loaded(dict[str, Array]):
 
 
 class Vorticity(Operator):
-    """One step of dt of a flow (`Flow` says of which equation)."""
+    """One step of dt of a flow (`Flow` says of which equation). With `fast` nothing is flushed and the bits are the
+    device's: the device class, for comparison."""
 
     kind = "vorticity"
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, *, fast: bool = False) -> None:
+        if fast and (flow.scheme != "rk4" or flow.smagorinsky or flow.dtype != "float32"):
+            raise InputError(
+                "the device class has float32 and rk4 without eddy viscosity only.",
+                "leave fast away: the portable solver knows them all.",
+            )
         self.flow = flow
+        self.portable = not fast
         self._tableau: Tableau = tableau(flow)
 
     @property
@@ -102,12 +111,15 @@ class Vorticity(Operator):
         """The tendency of a state, which is the last of those known, and the sum that it completes."""
         operands = [known[j] for j, _ in stage.terms]
         tables = [constants[name] for _, name in stage.terms]
-        if self.flow.smagorinsky or isinstance(self.flow.forcing, Kolmogorov):
+        if self.flow.smagorinsky:
             total = device.bind(f"mode_sum{len(tables)}", *operands, *tables, out=out)
             return [*self.tendency(device, constants, state, known[-1]), total]
         grid_tables = (constants[name] for name in TABLES)
-        kernel = f"vorticity_stage{len(tables)}"
-        return [device.bind(kernel, state, *grid_tables, *operands[:-1], *tables, out=(known[-1], out))]
+        kernel = f"vorticity_{'stage' if self.portable else 'fast'}{len(tables)}"
+        force = constants["force"]
+        pairs = device.part(force, 0, (force.size // 2, 2))
+        inputs = (state, *grid_tables, *operands[:-1], *tables, pairs)
+        return [device.bind_in(constants.room, kernel, *inputs, out=(known[-1], out))]
 
     def tendency(self, device: Device, constants: Constants, state: Array, out: Array) -> list[Step]:
         """The steps that make N of the states: advection, eddy viscosity and steady force."""
@@ -131,7 +143,8 @@ def advection(
     assert isinstance(constants, Loaded)
     members, n, modes, _ = state.shape
     if products == 1:
-        return [device.bind("vorticity_tendency", state, *(constants[name] for name in TABLES), out=out)]
+        given = (constants[name] for name in TABLES)
+        return [device.bind_in(constants.room, "vorticity_tendency", state, *given, out=out)]
     waves = (constants["wave_x"], constants["wave_y"])
     turns = (constants["turns"], constants["turns_h"])
     fields = len(ADVECTED) + len(STRAINS)
@@ -174,8 +187,8 @@ def tables(flow: Flow) -> dict[str, HostArray]:
         "turns_h": table(flow.n, kind),
         "kinds": numbers_of((*ADVECTED, *STRAINS)),
     }
-    if isinstance(flow.forcing, Kolmogorov):
-        made["force"] = steady_force(flow, flow.forcing).astype(kind)
+    steady = steady_force(flow, flow.forcing) if isinstance(flow.forcing, Kolmogorov) else np.zeros((1, 2))
+    made["force"] = steady.astype(kind)
     if isinstance(flow.forcing, Stochastic):
         made["amplitude"] = kicks(flow, flow.forcing).astype(kind)
     return made

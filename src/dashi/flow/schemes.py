@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.flow import grid
-from dashi.flow.equations import Flow
+from dashi.flow.equations import Flow, Scheme
 from dashi.kernels.portable import canon, cos, exp, sin
 
 Floats = npt.NDArray[Any]
@@ -69,8 +69,8 @@ def tableau(flow: Flow) -> Tableau:
     values, place = np.unique(square, return_inverse=True)
     scale = grid.unit(flow)
     decay = -(flow.nu * (values * (scale * scale)) + flow.drag) * flow.dt
-    made = _exponential(decay, flow.dt) if flow.scheme == "etdrk4" else _factors(decay, flow.dt)
-    stages = _STAGES[flow.scheme]
+    made = coefficients(flow.scheme, decay, flow.dt)
+    stages = stages_of(flow.scheme)
     used = {name for stage in stages for _, name in stage.terms}
     states = {stage.terms[0][1] for stage in stages}
     keep = grid.kept(flow.n)
@@ -80,6 +80,16 @@ def tableau(flow: Flow) -> Tableau:
         full[0, 0] = 1.0 if name in states else 0.0
         tables[name] = canon(full.astype(flow.kind))
     return Tableau(stages, tables)
+
+
+def stages_of(scheme: Scheme) -> tuple[Sum, ...]:
+    """The stages of a scheme."""
+    return _STAGES[scheme]
+
+
+def coefficients(scheme: Scheme, decay: Floats, dt: float) -> dict[str, Floats]:
+    """The tables of a scheme, and maybe more, at values `decay` of L dt."""
+    return _exponential(decay, dt) if scheme == "etdrk4" else _factors(decay, dt)
 
 
 def _factors(decay: Floats, dt: float) -> dict[str, Floats]:

@@ -222,7 +222,7 @@ class _Run:
         if number > flow.courant_limit:
             most = flow.dt * flow.courant_limit / number
             raise InputError(
-                f"dt = {flow.dt:g} is too long after step {look.step}: the Courant number dt max(|u|, |v|) / dx is "
+                f"dt = {flow.dt:g} is too long after step {look.step}: the Courant number dt max(|u| + |v|) / dx is "
                 f"{number:.3g}, and {flow.scheme} goes up to {flow.courant_limit:g}.",
                 f"use dt = {_rounded(most):g} or less.",
             )
@@ -241,7 +241,7 @@ class _Run:
 
 
 def courant(flow: Flow, look: Look) -> float:
-    """dt max(|u|, |v|) / dx."""
+    """dt max(|u| + |v|) / dx."""
     return flow.dt * look.speed / flow.dx
 
 

@@ -80,7 +80,7 @@ class Trajectory:
         made = {
             "wavenumber": wave,
             "time_look": series_variable(grows, (), (), "float64", units="T", long_name="time of a look"),
-            "courant": series_variable(grows, (), (), "float64", units="1", long_name="dt max(|u|, |v|) / dx"),
+            "courant": series_variable(grows, (), (), "float64", units="1", long_name="dt max(|u| + |v|) / dx"),
         }
         totals = {"energy": "L^2/T^2", "enstrophy": "1/T^2", "palinstrophy": "1/(L^2 T^2)"}
         for name, units in totals.items():

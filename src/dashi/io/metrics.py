@@ -34,7 +34,8 @@ class _Strict(BaseModel):
 
 
 class StageSeconds(_Strict):
-    """Seconds of wall time by stage; 0 for a stage of the first row that did not run."""
+    """Seconds of wall time by stage; 0 for a stage of the first row that did not run. Those of the parts of a decode
+    are device time: of one decode, measured apart, times the number of decodes."""
 
     encode: Seconds = Field(default=0.0, description="Making the state: reading and encoding the inputs.")
     learn: Seconds = Field(default=0.0, description="Fitting the operator.")
@@ -138,7 +139,29 @@ class Metrics(_Strict):
     certificate_digest: Digest | None = Field(default=None, description="The digest of the run's certificate.")
 
     fft_device: str | None = Field(default=None, description="The name of the device that transformed.")
-    decode_observer: str | None = Field(default=None, description="What decoded.")
+    decode_observer: str | None = Field(
+        default=None, description="What came back of decoded fields: none, metrics, snapshots or visualize."
+    )
+    decode_dtype: Literal["float32", "float64"] | None = Field(
+        default=None, description="The element type of decoded fields."
+    )
+    decode_residual: str | None = Field(default=None, description="The residual: none, seeded or statistics.")
+    decode_gate: str | None = Field(default=None, description="Its gate: open, support or signed.")
+    decode_residual_error: float | None = Field(
+        default=None, description="Relative L2 error of the first field with the residual, where the truth is known."
+    )
+    decode_lowpass_error: float | None = Field(
+        default=None, description="The same without the residual: what the residual costs is the difference."
+    )
+    decode_snapshots: Count | None = Field(default=None, description="Fields that were decoded.")
+    decode_dispatches: Count | None = Field(default=None, description="Compute dispatches of one decode.")
+    decode_bytes_read: Count | None = Field(
+        default=None, description="Bytes of decoded fields and their measures that came back from the device."
+    )
+    decode_stage_ns: dict[str, Seconds] | None = Field(
+        default=None,
+        description="Nanoseconds of one decode by stage, on the device's clock where it has one, measured apart.",
+    )
     decode_levels: list[Count] | None = Field(default=None, description="Levels that were decoded.")
     annihilation_level: Count | None = Field(default=None, description="The level of annihilation.")
     active_cells_by_level: list[Count] | None = Field(default=None, description="Active cells, by level.")

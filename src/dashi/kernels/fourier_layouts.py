@@ -20,6 +20,18 @@ TUNINGS: Final[dict[str, dict[str, int]]] = {
 """Values of the rows of a workgroup, and of an invocation; bytes of neighbouring columns that are read together, and
 rows of a tile between two passes; whether real and imaginary parts are exchanged together (1) or after each other (2);
 and how many workgroups there should be before they take more rows or columns each."""
+FIELDS: Final[dict[str, dict[str, int]]] = {
+    "wide": {**TUNINGS["wide"], "across": 0, "long": 2048, "long_rows": 8, "long_parts": 1, "long_windows": 4},
+    "across": {**TUNINGS["wide"], "across": 1, "rows": 64, "long": 2048, "long_parts": 1, "long_windows": 4},
+    "small": {**TUNINGS["small"], "across": 0, "long": 4096},
+}
+"""For complex fields: whether several rows lie side by side on a workgroup. Numbers named long_... count for sides
+above `long`."""
+REAL_FIELDS: Final[dict[str, dict[str, int]]] = {
+    "wide": {**TUNINGS["wide"], "points": 1024, "each": 8, "long": 1024, "long_points": 2048, "long_each": 16},
+    "small": {**TUNINGS["small"], "long": 4096},
+}
+"""Likewise for real ones."""
 SHARED: Final = 49152
 BANKS: Final = 128
 """Bytes of shared memory that are read at once."""
@@ -71,8 +83,10 @@ def layout(
     columns: int,
     limits: Limits,
     tuning: Mapping[str, int],
+    bundle: int = 1,
 ) -> Layout:
-    """Where transforms of n values of `size` bytes a part go, for an array (lines, n, columns)."""
+    """Where transforms of n values of `size` bytes a part go, for an array (lines, n, columns); so many lines at least
+    on a workgroup."""
     inner = min(columns, max(1, tuning["bytes"] // (2 * size)))
     narrowest = max(1, SECTOR // (2 * size))
     while inner > narrowest and lines * -(-columns // inner) < tuning["groups"]:
@@ -84,7 +98,7 @@ def layout(
         lines * -(-columns // inner) // tuning["groups"],
         lines,
     )
-    stacked = max(1, stacked)
+    stacked = max(bundle, stacked // bundle * bundle)
     points = n * inner * stacked
     wanted = -(-points // tuning["each"])
     lanes = max(1, min(-(-wanted // WARP) * WARP, limits.invocations // WARP * WARP))
@@ -104,6 +118,12 @@ def layout(
         f"a Fourier transform of {n} values does not fit {room} bytes of shared memory.",
         "use another device.",
     )
+
+
+def sized(tuning: Mapping[str, int], side: int) -> dict[str, int]:
+    """The numbers of a tuning that count for fields of this side."""
+    above = {key.removeprefix("long_"): n for key, n in tuning.items() if key.startswith("long_")}
+    return {**tuning, **(above if side > tuning["long"] else {})}
 
 
 def _exchanges(tuning: Mapping[str, int]) -> Iterator[tuple[int, int]]:

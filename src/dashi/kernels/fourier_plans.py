@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from dashi.kernels import fourier_layouts
 from dashi.kernels.abi import (
     Binding,
     Call,
@@ -19,7 +20,7 @@ from dashi.kernels.abi import (
     Spec,
 )
 from dashi.kernels.fourier import MOST_STAGES, radices
-from dashi.kernels.fourier_layouts import SHARED, layout, trips
+from dashi.kernels.fourier_layouts import SHARED, Layout, layout, trips
 from dashi.types import Array, Shape
 
 SPECS: Final = (
@@ -54,6 +55,11 @@ class Tiles:
         return 2 * self.rows * -(-height // self.rows) * self.columns * -(-width // self.columns)
 
 
+def sized(call: Call, *sides: int) -> Call:
+    """The call, with the numbers of its tuning for fields of these sides."""
+    return replace(call, tuning=fourier_layouts.sized(call.tuning, max(sides)))
+
+
 def tiles(call: Call, lines: int, n: int, columns: int) -> Tiles:
     """The tiles that suit a pass over the columns of an array (lines, n, columns)."""
     made = layout(n, call.dtype.size, lines, columns, call.limits, call.tuning)
@@ -65,7 +71,7 @@ class Pass:
     """One pass over an array (lines, n, columns) of complex numbers: a shader, its buffers, and the factor of its
     results. Real lines are rows of n pairs of neighbours, or of n values where their number is odd. `raw` is 1 where
     what it reads is another pass's, 2 where what it makes is for another pass; those values then lie in
-    `tiles`, if given."""
+    `tiles`, if given. Lines that must lie on one workgroup, one after the other, come in a `bundle`."""
 
     shader: str
     buffers: tuple[str, ...]
@@ -76,9 +82,14 @@ class Pass:
     scale: Number = 1.0
     raw: int = 0
     tiles: Tiles | None = None
+    bundle: int = 1
+
+    def layout(self, call: Call) -> Layout:
+        """How it lies on workgroups."""
+        return layout(self.n, call.dtype.size, self.lines, self.columns, call.limits, call.tuning, self.bundle)
 
     def dispatch(self, call: Call) -> Dispatch:
-        made = layout(self.n, call.dtype.size, self.lines, self.columns, call.limits, call.tuning)
+        made = self.layout(call)
         groups = made.groups(self.lines, self.columns)
         across = min(groups, call.limits.groups)
         push = {
@@ -175,6 +186,7 @@ def _shaders(name: str, source: str, result: str, include: str, file: str = "ker
 
 
 COMPLEX: Final = _shaders("main", "P", "P", "fft_complex.glsl")
+ACROSS: Final = _shaders("across", "P", "P", "fft_complex.glsl", "across.comp")
 COLUMNS: Final = _shaders("columns", "P", "P", "fft_complex.glsl", "columns.comp")
 FORWARD: Final = {
     **_shaders("even", "P", "P", "fft_real.glsl"),
@@ -184,6 +196,11 @@ INVERSE: Final = {
     **_shaders("even", "P", "P", "fft_modes.glsl"),
     **_shaders("odd", "P", "T", "fft_complex.glsl", "odd.comp"),
 }
+
+
+def fast(shader: Shader) -> Shader:
+    """The shader in the device class: nothing is flushed."""
+    return replace(shader, prelude=f"#define FFT_FAST\n{shader.prelude}")
 
 
 def filled(table: Callable[[int, type], Array], n: int) -> Fill:

@@ -37,7 +37,7 @@ SIZES: Final[tuple[Shape, ...]] = ((1, 1, 1, 2), (1, 8, 5, 2), (2, 6, 4, 2), (3,
 """Shapes of modes for the cases: one mode, even and odd columns, several members, none."""
 FIELDS: Final = (
     "vorticity", "streamfunction", "velocity_x", "velocity_y", "vorticity_x", "vorticity_y", "strain_normal",
-    "strain_shear", "pressure",
+    "strain_shear", "pressure", "velocity_sum", "velocity_gap",
 )  # fmt: skip
 """What `spectral_fields` makes of vorticity, by its number; `pressure` is what it makes of the source of pressure."""
 

@@ -7,6 +7,7 @@ axes are looked at, and columns past those are 0 in the results.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from dashi.errors import ShapeError
 from dashi.kernels import fourier_layouts, fourier_plans
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.fourier import real_table, require_length, table
 from dashi.kernels.fourier_plans import Pass, filled
 from dashi.kernels.fourier_reference import forward_real, inverse_real, transform
@@ -22,14 +23,12 @@ from dashi.kernels.portable import canon, mul
 from dashi.kernels.spectral import MODES, TABLE, Floats, numbers, pairs, parts
 from dashi.types import Array, Cost, Shape
 
-_WIDE: Final = fourier_layouts.TUNINGS["wide"]
 TUNINGS: Final = {
-    **fourier_layouts.TUNINGS,
-    "whole": {**_WIDE, "parts": 1},
-    "eight": {**_WIDE, "parts": 1, "each": 8},
-    "narrow": {**_WIDE, "parts": 1, "bytes": 32},
+    "wide": {**fourier_layouts.TUNINGS["wide"], "each": 8, "long": 1024, "long_each": 16, "beside": 1 << 17},
+    "small": {**fourier_layouts.TUNINGS["small"], "long": 4096, "beside": 0},
 }
-"""Those of the transforms, and: both parts exchanged at once; fewer values in an invocation; fewer columns together."""
+"""As those of the transforms, and: pairs of values of a field, all members together, up to which the four fields of a
+row lie side by side on a workgroup: so few leave a device idle."""
 TABLES: Final = ("wave_x", "wave_y", "inverse", "turns", "turns_h")
 
 
@@ -78,8 +77,9 @@ def _spectra(modes: Array, wave_x: Array, wave_y: Array, inverse: Array) -> Floa
     return np.where(low[:, None, None], made, made.dtype.type(0))
 
 
-def dispatches(call: Call, last: str, buffers: tuple[str, ...]) -> Plan:
-    """The three passes; the last one by this shader, with these buffers after its source and factors."""
+def dispatches(call: Call, last: str, buffers: tuple[str, ...], spec: Mapping[str, int] | None = None) -> Plan:
+    """The three passes; the last one by this shader, with these buffers after its source and factors, and these
+    constants besides those of a pass."""
     members, n, width = (call.dims[name] for name in ("members", "n", "modes"))
     require_side(n, width)
     if members == 0:
@@ -87,18 +87,30 @@ def dispatches(call: Call, last: str, buffers: tuple[str, ...]) -> Plan:
     keep = kept_columns(n)
     given = ("modes", "turns_h", "wave_x", "wave_y", "inverse", "spectra")
     back = Pass("back", given, 4 * members, n, keep, inverse=True, raw=2)
-    rows = Pass("rows", ("spectra", "turns", "between"), members * n, n // 2, scale=0.5, raw=3)
     columns = Pass(last, ("between", "turns_h", *buffers), members, n, keep, scale=1.0 / (n * n), raw=1)
+    small = members * n * (n // 2) <= call.tuning["beside"]
+    along = fourier_plans.sized(call, n)
+    within = replace(along, tuning={**along.tuning, "parts": 1})
+    along = within if small else along
     made = (
-        _more(back.dispatch(call), 1, width=width),
-        _more(rows.dispatch(call), 6, kept=keep, height=n),
-        _more(columns.dispatch(call), 1, width=width),
+        _more(back.dispatch(along), 1, {}, width=width),
+        _more(_rows(within, members, n, small).dispatch(within), 6, {}, kept=keep, height=n),
+        _more(columns.dispatch(along), 1, spec or {}, width=width),
     )
     return Plan(made, {"spectra": ("T", 8 * members * n * keep), "between": ("T", 2 * members * n * keep)})
 
 
-def _more(made: Dispatch, times: int, **push: int) -> Dispatch:
-    return replace(made, push={**made.push, **push}, trips=made.trips * times)
+def _rows(call: Call, members: int, n: int, small: bool) -> Pass:
+    """The pass over rows: the fields of one side by side, or one after the other."""
+    through = ("spectra", "turns", "between")
+    beside = Pass("beside", through, 4 * members * n, n // 2, scale=0.5, raw=3, bundle=4)
+    if small and beside.layout(call).parts == 1:
+        return beside
+    return Pass("rows", through, members * n, n // 2, scale=0.5, raw=3)
+
+
+def _more(made: Dispatch, times: int, spec: Mapping[str, int], **push: int) -> Dispatch:
+    return replace(made, push={**made.push, **push}, trips=made.trips * times, spec={**made.spec, **spec})
 
 
 def transform_cost(call: Call) -> Cost:
@@ -109,24 +121,32 @@ def transform_cost(call: Call) -> Cost:
     return Cost(flops, 2 * (8 + 2) * members * n * keep * call.dtype.size, 3 if members else 0)
 
 
-def case(members: int, n: int, terms: int = 0) -> Case:
-    """A case of a tendency, or of a stage of so many terms."""
+def case(members: int, n: int, terms: int = 0, *, forced: bool = False) -> Case:
+    """A case of a tendency, or of a stage of so many terms, with or without a force."""
     modes = n // 2 + 1
     shapes: dict[str, Shape] = {"modes": (members, n, modes, 2), "wave_x": (modes,), "wave_y": (n,)}
     shapes |= {"inverse": (n, modes), "turns": (n, 2), "turns_h": (n, 2)}
     shapes |= {f"x{j}": (members, n, modes, 2) for j in range(terms - 1)}
     shapes |= {f"t{j}": (n, modes) for j in range(terms)}
+    if terms:
+        shapes["force"] = (n * modes if forced else 1, 2)
     return Case(shapes, fill={"turns": filled(real_table, n), "turns_h": filled(table, n)})
 
 
 def shaders(
-    name: str, file: str, include: str, *bindings: Binding, push: tuple[str, ...], prelude: str = ""
+    name: str,
+    file: str,
+    include: str,
+    *bindings: Binding,
+    push: tuple[str, ...],
+    prelude: str = "",
+    spec: tuple[Spec, ...] = (),
 ) -> dict[str, Shader]:
     """A shader round a transform, for powers of two and for other lengths."""
     powers = Shader(
         (Binding("source", "P"), Binding("turns", "P"), *bindings),
         (*fourier_plans.PUSH, *(Scalar(name, "u32") for name in push)),
-        fourier_plans.SPECS,
+        (*fourier_plans.SPECS, *spec),
         local=("LANES", 1, 1),
         file=file,
         includes=(include,),
@@ -144,6 +164,7 @@ PASSES: Final = {
         push=("width",),
     ),
     **shaders("rows", "rows.comp", "fft_pairs.glsl", WRITTEN, push=("kept", "height")),
+    **shaders("beside", "beside.comp", "fft_pairs.glsl", WRITTEN, push=("kept", "height")),
 }  # fmt: skip
 """The first two passes."""
 INPUTS: Final = (
@@ -156,54 +177,93 @@ INPUTS: Final = (
 )
 
 
-def prefer(limits: Limits, variant: str) -> str:
-    """Four neighbouring columns fill what memory hands out at once; more of them leave an invocation few registers."""
-    return "small" if limits.software else "narrow"
+def fast_stage(terms: int) -> Kernel:
+    """The same in the device class: nothing is flushed."""
+    portable = stage(terms)
+    return replace(
+        portable,
+        summary=f"{portable.summary}; nothing flushed (the bits are the device's)",
+        shaders={name: fourier_plans.fast(shader) for name, shader in portable.shaders.items()},
+        portable=False,
+        bound=1e-5,
+        dtypes=("f32",),
+    )
 
 
 def stage(terms: int) -> Kernel:
-    """The kernel that makes the tendency N of `modes`, and t0 x0 + ... + t_last N: a stage of a time scheme."""
+    """The kernel that makes the tendency N of `modes`, and t0 x0 + ... + t_last N: a stage of a time scheme. The steady
+    force is part of N, unless it is one pair alone."""
     xs, ts = tuple(f"x{j}" for j in range(terms - 1)), tuple(f"t{j}" for j in range(terms))
 
     def reference(*arrays: Array) -> tuple[Array, Array]:
         tendency = tendency_of(*arrays[:6])
-        known, tables = arrays[6 : 5 + terms], arrays[5 + terms :]
+        known, tables, force = arrays[6 : 5 + terms], arrays[5 + terms : -1], arrays[-1]
+        keep = kept_columns(tendency.shape[1])
+        if len(force) > 1:
+            steady = canon(force).reshape(tendency.shape[1:])[:, :keep]
+            tendency[:, :, :keep] = canon(tendency[:, :, :keep] + steady)
         sums: Floats | None = None
         for x, t in zip((*known, tendency), tables, strict=True):
             term = mul(canon(x), canon(t)[..., None])
             sums = term if sums is None else sums + term
         made = np.zeros(tendency.shape, tendency.dtype)
         if sums is not None:
-            keep = kept_columns(tendency.shape[1])
             made[:, :, :keep] = canon(sums)[:, :, :keep]
         return tendency, made
 
     def plan(call: Call) -> Plan:
-        return dispatches(call, "columns", (*xs, *ts, "tendency", "result"))
+        modes = call.dims["n"] * call.dims["modes"]
+        if call.dims["forces"] not in (1, modes):
+            raise ShapeError(
+                f"a force of {call.dims['forces']} pairs does not belong to {modes} modes.",
+                f"pass ({modes}, 2), or (1, 2) for none.",
+            )
+        forced = {"FORCED": int(call.dims["forces"] > 1)}
+        return dispatches(call, "columns", (*xs, *ts, "force", "tendency", "result"), forced)
 
     def cost(call: Call) -> Cost:
-        return transform_cost(call) + Cost(0, call.bytes("modes", "inverse", *xs, *ts, "tendency", "result"), 0)
+        moved = call.bytes("modes", "inverse", *xs, *ts, "force", "tendency", "result")
+        return transform_cost(call) + Cost(0, moved, 0)
 
     add = "".join(f"\n    sums += stage_term(x{j}[i], t{j}[mode]);" for j in range(1, terms - 1))
     prelude = (
         f"#define last_table t{terms - 1}\nP stage_term(P z, T table);\n"
         f"P known_sum(uint i, uint mode) {{\n    P sums = stage_term(x0[i], t0[mode]);{add}\n    return sums;\n}}\n"
     )
-    bindings = (*(Binding(x, "P") for x in xs), *(Binding(t) for t in ts), Binding("tendency", "P", "write"), WRITTEN)
+    bindings = (
+        *(Binding(x, "P") for x in xs),
+        *(Binding(t) for t in ts),
+        Binding("force", "P"),
+        Binding("tendency", "P", "write"),
+        WRITTEN,
+    )
     text = " + ".join(f"t{j} x{j}" for j in range(terms - 1))
     return Kernel(
         summary=f"the tendency N of vorticity, and {text} + t{terms - 1} N: a stage of a time scheme",
-        inputs=(*INPUTS, *(Operand(x, shape=MODES) for x in xs), *(Operand(t, shape=TABLE) for t in ts)),
+        inputs=(
+            *INPUTS,
+            *(Operand(x, shape=MODES) for x in xs),
+            *(Operand(t, shape=TABLE) for t in ts),
+            Operand("force", shape=("forces", 2)),
+        ),
         outputs=(Operand("tendency", shape=MODES), Operand("result", shape=MODES)),
         shaders={
             **PASSES,
-            **shaders("columns", "kernel.comp", "vorticity_stage.glsl", *bindings, push=("width",), prelude=prelude),
+            **shaders(
+                "columns",
+                "kernel.comp",
+                "vorticity_stage.glsl",
+                *bindings,
+                push=("width",),
+                prelude=prelude,
+                spec=(Spec("FORCED", 0),),
+            ),
         },
         plan=plan,
         reference=reference,
         cost=cost,
-        cases=(case(2, 12, terms), case(0, 8, terms)),
+        cases=(case(2, 12, terms), case(2, 8, terms, forced=True), case(0, 8, terms)),
         bench=tuple(case(1, n, terms) for n in (128, 1024, 2048)),
         tunings=TUNINGS,
-        prefer=prefer,
+        prefer=fourier_layouts.prefer,
     )

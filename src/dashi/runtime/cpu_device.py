@@ -10,7 +10,7 @@ import numpy as np
 
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, Step, Waitable
+from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
 from dashi.runtime.info import DeviceInfo
 from dashi.types import Array as HostArray
 
@@ -111,7 +111,7 @@ class CpuDevice(Device):
     def read(self, array: Array) -> HostArray:
         return array.storage.copy()
 
-    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
+    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Any:
         return None
 
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:

@@ -10,7 +10,7 @@ import contextlib
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -37,6 +37,10 @@ class Waitable(Protocol):
 
     @property
     def done(self) -> bool: ...
+
+
+Room = dict[tuple[str, str, int], Array]
+"""Scratch that steps share, by its name, element type and size."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,8 @@ class Device(ABC):
         self.info = info
         self._closed = False
         self._tunings: Memory | None = None
+        self.watcher: Callable[[Program], Program] | None = None
+        """What programs pass through when they are recorded: a trace notes their submissions."""
 
     # What backends implement
 
@@ -156,8 +162,8 @@ class Device(ABC):
         """A copy of the array's bytes (as uint8), after all work submitted so far."""
 
     @abstractmethod
-    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
-        """Whatever the backend needs to record the call."""
+    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Any:
+        """Whatever the backend needs to record the call; scratch that is not in the room yet is put there."""
 
     @abstractmethod
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
@@ -298,7 +304,8 @@ class Device(ABC):
         self._require_steps(steps)
         for array in fetch:
             self._require_mine("program", "an array to fetch", array)
-        return self._program(steps, label, Recording(barriers, timed, queue, tuple(fetch)))
+        made = self._program(steps, label, Recording(barriers, timed, queue, tuple(fetch)))
+        return self.watcher(made) if self.watcher else made
 
     def bind(
         self,
@@ -310,6 +317,19 @@ class Device(ABC):
     ) -> Step:
         """A kernel bound to arrays of this device; outputs are made unless given, and the tuning is the device's
         choice unless named."""
+        return self.bind_in({}, kernel, *inputs, out=out, tuning=tuning, **scalars)
+
+    def bind_in(
+        self,
+        room: Room,
+        kernel: str | Kernel,
+        *inputs: Array,
+        out: Array | Sequence[Array] | None = None,
+        tuning: str | None = None,
+        **scalars: Number,
+    ) -> Step:
+        """As `bind`. Steps that are bound in the same room (a dict, empty at first) share what lies between their
+        dispatches, which saves memory; they may not run at the same time (programs of one queue do not)."""
         self.require_open()
         found = kernels.get(kernel) if isinstance(kernel, str) else kernel
         for operand, array in zip(found.inputs, inputs, strict=False):
@@ -323,7 +343,8 @@ class Device(ABC):
         outputs = self._outputs(found, call, out)
         require_apart(found, inputs, outputs)
         names = [o.name for o in (*found.inputs, *found.outputs)]
-        lowered = self._lower(found, call, plan, dict(zip(names, (*inputs, *outputs), strict=True)))
+        arrays = dict(zip(names, (*inputs, *outputs), strict=True))
+        lowered = self._lower(found, call, plan, arrays, room)
         return Step(found, call, inputs, outputs, lowered, chosen)
 
     def run(

@@ -10,7 +10,7 @@ from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
 from dashi.kernels.build import Loader
 from dashi.runtime.array import Array
 from dashi.runtime.cpu_device import EVERY_FEATURE, Done
-from dashi.runtime.device import Device, Program, Recording, Step, Waitable
+from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
 from dashi.runtime.info import DeviceInfo
 from dashi.types import Array as HostArray
 
@@ -70,7 +70,7 @@ class NullDevice(Device):
     def read(self, array: Array) -> HostArray:
         raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:N for results.")
 
-    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Plan:
+    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Plan:
         for dispatch in plan.dispatches:
             self._loader.load(kernel, dispatch.shader, call.dtype.name)
         return plan

@@ -18,7 +18,7 @@ from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, ra
 from dashi.runtime.array import Array
 from dashi.runtime.buffer import Buffer, Graveyard
 from dashi.runtime.commands import VulkanProgram, sort_waits
-from dashi.runtime.device import Device, Program, Recording, Step, Waitable
+from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.instance import Instance
 from dashi.runtime.memory import Allocator, MemoryStats
@@ -152,12 +152,14 @@ class VulkanDevice(Device):
             self.graveyard.watch(ticket, partial(_end_copy, commands, (source.storage, target.storage)))
         return ticket
 
-    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Lowered:
-        scratch = {
-            name: self.empty(count, (call.dtype if kind == "T" else DTYPES[kind]).numpy)
-            for name, (kind, count) in plan.scratch.items()
-        }
-        named = {**arrays, **scratch}
+    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Lowered:
+        named = dict(arrays)
+        for name, (kind, count) in plan.scratch.items():
+            element = call.dtype if kind == "T" else DTYPES[kind]
+            key = (name, element.name, count)
+            if key not in room:
+                room[key] = self.empty(count, element.numpy)
+            named[name] = room[key]
         made = [self._dispatch(kernel, call, dispatch, named) for dispatch in plan.dispatches]
         buffers = tuple(array.storage for array in named.values())
         lowered = Lowered(tuple(raw for raw, _, _ in made), sum(work for _, work, _ in made), buffers)

@@ -1,25 +1,80 @@
 // The kept columns of a tendency forward, and the stage of a time scheme that it completes: the sum of known modes and
 // of the tendency itself, each weighted by its table. The generated text before this has `P known_sum(uint i, uint mode)`,
-// the sum of the known terms in their order. Columns that are not kept, fewer than those that are, are 0.
-#include "fft_complex.glsl"
+// the sum of the known terms in their order. If FORCED is 1 a steady force is added to the tendency first. Columns that
+// are not kept, fewer than those that are, are 0.
+//
+// Everything is loaded before the transform: a load after a store might see what was stored, as far as a compiler knows,
+// and would wait for it.
+#include "fft_line.glsl"
+
+P known[EACH];
+P steady[EACH];
+T weight[EACH];
 
 P stage_term(P z, T table) {
-    T weight = canon(table);
-    return P(mul(canon(z.x), weight), mul(canon(z.y), weight));
+    T factor = canon(table);
+    return P(mul(canon(z.x), factor), mul(canon(z.y), factor));
 }
 
-P fft_load(uint outer, uint inner, uint j, uint hop) {
-    return source[(outer * N + j) * COLUMNS + inner + hop * COLUMNS];
+bool is_there(FftPlace at, uint outer, uint inner) {
+    return at.there && (WHOLE == 1u || (outer < lines && inner < COLUMNS));
 }
 
-void fft_store(uint outer, uint inner, uint j, uint hop, P z) {
-    uint mode = j * width + inner + hop * width;
-    uint at = outer * (N * width) + mode;
-    tendency[at] = z;
-    P sums = known_sum(at, mode) + stage_term(z, last_table[mode]);
-    result[at] = P(canon(sums.x), canon(sums.y));
-    if (COLUMNS + inner < width) {
-        tendency[at + COLUMNS] = P(0);
-        result[at + COLUMNS] = P(0);
+void main() {
+    uint tiles = (COLUMNS + INNER - 1u) / INNER;
+    uint group = gl_WorkGroupID.y * across + gl_WorkGroupID.x;
+    uint first_inner = group % tiles * INNER;
+    uint first_outer = group / tiles * LINES;
+    [[unroll]] for (uint u = 0u; u < fft_units(R0); u++) {
+        FftPlace at = fft_place(u, R0);
+        uint outer = first_outer + at.line;
+        uint inner = first_inner + at.inner;
+        bool there = is_there(at, outer, inner);
+        [[unroll]] for (uint t = 0u; t < R0; t++) {
+            P z = P(0);
+            if (there) {
+                z = source[(outer * N + at.j) * COLUMNS + inner + t * (N / R0) * COLUMNS];
+            }
+            value[u * R0 + t] = z;
+        }
+    }
+    [[unroll]] for (uint u = 0u; u < fft_units(LAST); u++) {
+        FftPlace at = fft_place(u, LAST);
+        uint outer = first_outer + at.line;
+        uint inner = first_inner + at.inner;
+        if (is_there(at, outer, inner)) {
+            [[unroll]] for (uint t = 0u; t < LAST; t++) {
+                uint mode = at.j * width + inner + t * (N / LAST) * width;
+                known[u * LAST + t] = known_sum(outer * (N * width) + mode, mode);
+                weight[u * LAST + t] = last_table[mode];
+                if (FORCED == 1u) {
+                    steady[u * LAST + t] = force[mode];
+                }
+            }
+        }
+    }
+    fft_transform();
+    fft_settle();
+    [[unroll]] for (uint u = 0u; u < fft_units(LAST); u++) {
+        FftPlace at = fft_place(u, LAST);
+        uint outer = first_outer + at.line;
+        uint inner = first_inner + at.inner;
+        if (is_there(at, outer, inner)) {
+            [[unroll]] for (uint t = 0u; t < LAST; t++) {
+                P z = value[u * LAST + t];
+                if (FORCED == 1u) {
+                    P f = steady[u * LAST + t];
+                    z = P(canon(z.x + canon(f.x)), canon(z.y + canon(f.y)));
+                }
+                uint place = outer * (N * width) + at.j * width + inner + t * (N / LAST) * width;
+                P sums = known[u * LAST + t] + stage_term(z, weight[u * LAST + t]);
+                tendency[place] = z;
+                result[place] = P(canon(sums.x), canon(sums.y));
+                if (COLUMNS + inner < width) {
+                    tendency[place + COLUMNS] = P(0);
+                    result[place + COLUMNS] = P(0);
+                }
+            }
+        }
     }
 }

@@ -28,6 +28,7 @@ def plan(call: Call) -> Plan:
     require_length(h)
     if batch == 0:
         return Plan(())
+    call = fourier_plans.sized(call, h, w)
     columns = Pass("columns", ("x", "turns_h", "between"), batch, h, modes, inverse=True, raw=2)
     rows = fourier_plans.rows_inverse("between", "result", batch * h, w, call.scalars["scale"], raw=1)
     return Plan((columns.dispatch(call), rows.dispatch(call)), {"between": ("T", call.size("x"))})
@@ -61,6 +62,6 @@ KERNEL = Kernel(
     cases=(case((2, 8, 16)), case((1, 6, 5), 0.1), case((1, 1, 2)), case((0, 4, 4))),
     bench=tuple(case((1, n, n)) for n in (1024, 2048, 4096)),
     scalars=(fourier_plans.SCALE,),
-    tunings=fourier_layouts.TUNINGS,
+    tunings=fourier_layouts.REAL_FIELDS,
     prefer=fourier_layouts.prefer,
 )

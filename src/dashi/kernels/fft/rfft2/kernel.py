@@ -26,6 +26,7 @@ def plan(call: Call) -> Plan:
     require_length(h)
     if batch == 0:
         return Plan(())
+    call = fourier_plans.sized(call, h, w)
     tiles = fourier_plans.tiles(call, batch, h, modes)
     rows = fourier_plans.rows_forward("x", "between", batch * h, w, 1.0, raw=2, tiles=tiles)
     ends = ("between", "turns_h", "result")
@@ -61,6 +62,6 @@ KERNEL = Kernel(
     cases=(case((2, 8, 16)), case((1, 6, 5), 0.1), case((1, 1, 2)), case((0, 4, 4))),
     bench=tuple(case((1, n, n)) for n in (1024, 2048, 4096)),
     scalars=(Scalar("modes", "u32", doc="w/2 + 1"), fourier_plans.SCALE),
-    tunings=fourier_layouts.TUNINGS,
+    tunings=fourier_layouts.REAL_FIELDS,
     prefer=fourier_layouts.prefer,
 )

@@ -10,13 +10,16 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import LimitError, ShapeError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec, groups_for
+from dashi.kernels.lists import group_trips
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.segments import segment_sums
 from dashi.kernels.spectral import MODES, parts
 from dashi.types import Array, Cost, Shape
 
 RUN: Final = 64
+LANES: Final = 256
+"""Invocations that sum a long shell; a processor, where they take turns, has one for each of a run."""
 LONGEST: Final = RUN**3
 
 
@@ -62,9 +65,10 @@ def plan(call: Call) -> Plan:
         "total": total, "stride": groups, "shells": shells, "longest": longest, "entries": call.dims["entries"],
         "plane": call.dims["n"] * call.dims["modes"],
     }  # fmt: skip
-    trips = rounds * (1 + -(-longest // RUN**2) * (1 + 2 * RUN))
+    lanes = min(LANES, call.limits.invocations) if longest > RUN and not call.limits.software else RUN
+    trips = rounds * (1 + group_trips(longest, lanes))
     names = ("x", "y", "weights", "places", "offsets", "result")
-    return Plan((Dispatch("main", names, push, (groups, 1, 1), trips),))
+    return Plan((Dispatch("main", names, push, (groups, 1, 1), trips, {"LANES": lanes}),))
 
 
 def cost(call: Call) -> Cost:
@@ -109,7 +113,8 @@ KERNEL = Kernel(
                 Binding("result", access="write"),
             ),
             tuple(Scalar(name, "u32") for name in ("total", "stride", "shells", "longest", "entries", "plane")),
-            local=(RUN, 1, 1),
+            (Spec("LANES", RUN),),
+            ("LANES", 1, 1),
             includes=("portable.glsl",),
         )
     },

@@ -25,6 +25,10 @@ P field(uint kind, P z, P psi, T x, T y) {
         T apart = mul(x, x) - mul(y, y);
         return P(mul(apart, psi.x), mul(apart, psi.y));
     }
+    case 9u:
+        return turned(y - x, psi);
+    case 10u:
+        return turned(y + x, psi);
     default:
         return P(-psi.x, -psi.y);
     }

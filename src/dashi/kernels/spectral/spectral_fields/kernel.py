@@ -2,8 +2,8 @@
 
 With psi = vorticity times `inverse` (1 / k^2, and 0 for the mean) and the wave numbers x and y of a mode:
 0 vorticity z, 1 streamfunction psi, 2 velocity along x, i y psi, 3 velocity along y, -i x psi, 4 and 5 the derivatives
-of vorticity, i x z and i y z, 6 and 7 the strains 2 u_x = -2 x y psi and u_y + v_x = (x^2 - y^2) psi, and 8 -psi, which
-is the pressure where z is its source.
+of vorticity, i x z and i y z, 6 and 7 the strains 2 u_x = -2 x y psi and u_y + v_x = (x^2 - y^2) psi, 8 -psi, which is
+the pressure where z is its source, and 9 and 10 u + v and u - v, whose largest absolute value is that of |u| + |v|.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def _field(kind: int, z: Pair, psi: Pair, x: Floats, y: Floats) -> Floats:
     simple = {0: z, 1: psi, 6: (-mul(twice, psi[0]), -mul(twice, psi[1])), 7: (mul(apart, psi[0]), mul(apart, psi[1]))}
     if kind in simple:
         return pairs(*simple[kind])
-    turns = {2: (y, psi), 3: (-x, psi), 4: (x, z), 5: (y, z)}
+    turns = {2: (y, psi), 3: (-x, psi), 4: (x, z), 5: (y, z), 9: (y - x, psi), 10: (y + x, psi)}
     return turned(*turns[kind]) if kind in turns else pairs(-psi[0], -psi[1])
 
 

@@ -5,6 +5,7 @@ only modes with 3 |k| < n along both axes are looked at, and columns past those 
 are: the tables of a time scheme are 0 there). `turns` is `fourier.real_table(n)` and `turns_h` `fourier.table(n)`.
 """
 
+from dashi.kernels import fourier_layouts
 from dashi.kernels.abi import Call, Kernel, Operand, Plan
 from dashi.kernels.spectral import MODES
 from dashi.kernels.spectral_stages import (
@@ -14,7 +15,6 @@ from dashi.kernels.spectral_stages import (
     WRITTEN,
     case,
     dispatches,
-    prefer,
     shaders,
     tendency_of,
     transform_cost,
@@ -41,5 +41,5 @@ KERNEL = Kernel(
     cases=(case(2, 12), case(1, 16), case(0, 8)),
     bench=tuple(case(1, n) for n in (128, 256, 1024, 2048)),
     tunings=TUNINGS,
-    prefer=prefer,
+    prefer=fourier_layouts.prefer,
 )

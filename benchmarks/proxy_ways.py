@@ -1,0 +1,133 @@
+"""What a Galerkin step takes both ways, and encode and lowpass decode: microseconds on a device, bits against NumPy.
+
+    python benchmarks/proxy_ways.py --device vulkan:0
+
+The table of `dashi.flow.proxy.galerkin_ways` was made of what this prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dashi.core.rollout import rollout
+from dashi.flow import Flow, Kolmogorov, ensemble, to_field
+from dashi.flow.proxy.encode import Encoder, encode
+from dashi.flow.proxy.film import pair
+from dashi.flow.proxy.galerkin_fast import FastGalerkin
+from dashi.flow.proxy.galerkin_operator import FORMS, Galerkin, modes_of
+from dashi.flow.proxy.lowpass import Lowpass, decode
+from dashi.flow.proxy.schema import Schema
+from dashi.runtime import open_device
+from dashi.runtime.device import Device, Step
+
+ROUNDS = 15
+
+
+def warm(device: Device, seconds: float = 2.0) -> None:
+    """Keeps a device busy until it runs at full speed."""
+    x = device.array(np.zeros(1 << 22, np.float32))
+    with device.program([device.bind("scale", x, out=x, a=1.0)] * 200) as program:
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            program.run()
+
+
+def microseconds(device: Device, steps: Sequence[Step], count: int) -> float:
+    """The least time of one of `count` things that steps do, by the device's clock where it has one."""
+    with device.program(steps, timed=True) as program:
+        program.run()
+        taken = [program.run_timed() for _ in range(ROUNDS)]
+    return min(t.device or t.wall for t in taken) / 1000 / count
+
+
+def step_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int) -> dict[str, float]:
+    """Both ways, and NumPy's own transforms where the device is NumPy."""
+    schema = Schema(flow.n, k_cut)
+    z = modes_of(schema, encode(schema, fields_of(flow, states), device=device))
+    found: dict[str, float] = {}
+    for form in FORMS:
+        operator = Galerkin(flow, schema, form=form)
+        loaded, state = operator.load(device), pair(device, z)
+        both = [*operator.step(device, loaded, *state), *operator.step(device, loaded, *reversed(state))]
+        found[form] = microseconds(device, both * (steps // 2), steps // 2 * 2)
+        if form == "triads" and not operator.hindrance("workgroup", device.limits, states):
+            flag = device.empty(4, np.uint32)
+            many = operator.many(device, loaded, *state, flag, steps, "workgroup")
+            found["workgroup"] = microseconds(device, [many], steps)
+    fast = FastGalerkin(Galerkin(flow, schema))
+    begin = time.perf_counter()
+    fast.roll(z, 1, steps)
+    found["numpy"] = (time.perf_counter() - begin) * 1e6 / steps
+    return found
+
+
+def fields_of(flow: Flow, states: int) -> Any:
+    return to_field(ensemble(flow, "random", seeds=range(states)))
+
+
+def codec_times(device: Device, flow: Flow, states: int) -> tuple[float, float]:
+    """Microseconds of encoding and of decoding one field."""
+    schema = Schema(flow.n, 8)
+    fields = device.array(fields_of(flow, states))
+    z, back = device.empty((states, schema.size)), device.empty(fields.shape)
+    there = Encoder(schema, device).field_steps(fields, z)
+    return microseconds(device, there, states), microseconds(device, Lowpass(schema, device).steps(z, back), states)
+
+
+def check(device: Device, flow: Flow, cuts: Sequence[int]) -> int:
+    """Whether the bits are NumPy's; how many are not."""
+    wrong = 0
+    with open_device("cpu") as cpu:
+        fields = fields_of(flow, 2)
+        for k_cut in cuts:
+            schema = Schema(flow.n, k_cut)
+            z, ours = (encode(schema, fields, device=d) for d in (cpu, device))
+            same = {"encode": z.tobytes() == ours.tobytes()}
+            both = [decode(schema, z, device=d) for d in (cpu, device)]
+            same["decode"] = both[0].tobytes() == both[1].tobytes()
+            for form in FORMS:
+                operator = Galerkin(flow, schema, np.full(len(schema.modes), 1e-4), form)
+                start = modes_of(schema, z)
+                ends = [rollout(operator, start, 2, device=d, way="stepwise").state for d in (cpu, device)]
+                same[form] = ends[0].tobytes() == ends[1].tobytes()
+                if form == "triads" and not operator.hindrance("workgroup", device.limits, 2):
+                    other = rollout(operator, start, 2, device=device, way="workgroup").state
+                    same["workgroup"] = ends[0].tobytes() == other.tobytes()
+            wrong += sum(not good for good in same.values())
+            print(f"k_cut {k_cut:2d} same bits as NumPy: {same}")
+    return wrong
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--device", default="vulkan:0")
+    options.add_argument("--steps", type=int, default=100)
+    options.add_argument("--cuts", type=int, nargs="+", default=[8, 12, 16, 21])
+    options.add_argument("--states", type=int, nargs="+", default=[1, 16])
+    given = options.parse_args()
+    kolmogorov = Flow(128, forcing=Kolmogorov(4), drag=0.1, scheme="etdrk4")
+    decaying = Flow(128, scheme="etdrk4")
+    with open_device(given.device) as device:
+        print(device.info.name)
+        wrong = check(device, kolmogorov, given.cuts)
+        warm(device)
+        for states in (1, 16):
+            there, back = codec_times(device, decaying, states)
+            print(f"n 128, {states:2d} fields at a time: encode {there:.1f} us, lowpass decode {back:.1f} us a field")
+        for name, flow in (("decaying", decaying), ("kolmogorov", kolmogorov)):
+            for k_cut in given.cuts:
+                for states in given.states:
+                    found = step_times(device, flow, k_cut, states, given.steps)
+                    told = ", ".join(f"{way} {us:8.1f}" for way, us in found.items())
+                    print(f"{name:10s} k_cut {k_cut:2d}, {states:2d} states: us a step: {told}", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

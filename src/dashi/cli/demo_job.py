@@ -1,0 +1,246 @@
+"""The work of `dashi demo`: simulate, fit, roll out alone, decode, score, certify, and tell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dashi.cli.demo_setting import Setting
+from dashi.cli.output import remark
+from dashi.cli.progress import Advance, progress
+from dashi.core.account import Stages
+from dashi.core.operator import Operator
+from dashi.core.placement import Placement, place
+from dashi.core.rollout import Rollout, rollout
+from dashi.core.trace import Trace
+from dashi.core.trace_queue import watch
+from dashi.flow.decode import Decoder
+from dashi.flow.evaluation import Evaluation, evaluate, require_disjoint
+from dashi.flow.evaluation.fits import fit_model
+from dashi.flow.evaluation.scores import largest_energy
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.carried import encoded, followed
+from dashi.flow.proxy.galerkin import GalerkinModel
+from dashi.flow.proxy.galerkin_operator import modes_of
+from dashi.flow.proxy.model import Model
+from dashi.flow.simulated import simulated_steps, windows_of
+from dashi.flow.windows import Windows
+from dashi.kernels.portable import canon
+from dashi.runtime.device import Device
+
+
+@dataclass(eq=False)
+class Results:
+    """What the job has finished so far; owned by the job, filled stage by stage."""
+
+    windows: dict[str, Windows] = field(default_factory=dict[str, Windows])
+    models: dict[str, Model] = field(default_factory=dict[str, Model])
+    z: Floats | None = None
+    """Of the model left alone on the shown window, (frames, D)."""
+    run: Rollout | None = None
+    operator: Operator | None = None
+    z0: Floats | None = None
+    """What the certified rollout started from."""
+    fields: Floats | None = None
+    """Decoded, (frames, n, n)."""
+    alone: Floats | None = None
+    """Energy of the decoded fields."""
+    proxy: Floats | None = None
+    """Energy of the proxy of the reference, in the past and in the shown window."""
+    decoder: dict[str, Any] = field(default_factory=dict[str, Any])
+    test: Evaluation | None = None
+    train: Evaluation | None = None
+    checked: str = ""
+    differs: int | None = None
+    notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """The windows of the test that are shown: the past, and the one that follows it."""
+        return 0, 1
+
+
+class Job:
+    """One call of the command."""
+
+    def __init__(self, setting: Setting, device: str, out: Path, *, open_report: bool, json: bool) -> None:
+        self.setting, self.requested, self.out = setting, device, out
+        self.open_report, self.json = open_report, json
+        self.stages, self.trace, self.results = Stages(), Trace(), Results()
+        self.began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the command began."""
+        return round(time.perf_counter() - self.began, 1)
+
+    def do(self) -> None:
+        """Everything, from the seeds to what is printed; Ctrl-C ends the stages, and what was finished is left."""
+        from dashi.cli.demo_leave import leave
+
+        with place(self.requested) as placed:
+            self._say_where(placed)
+            try:
+                with watch(placed.device, self.trace):
+                    self._stages(placed)
+            except KeyboardInterrupt:
+                self.results.notes.append("Stopped by Ctrl-C: what is missing here was not finished.")
+                if self.results.windows:
+                    leave(self, placed)
+                raise
+            leave(self, placed)
+
+    def _stages(self, placed: Placement) -> None:
+        device = placed.device
+        self.simulate(device)
+        self.fit(device)
+        self.roll_out(device)
+        self.decode(device)
+        self.score(device)
+        self.check(device)
+
+    def _say_where(self, placed: Placement) -> None:
+        info = placed.device.info
+        remark(f"the main job on {info.name} ({info.spec}, {info.type})")
+        if info.type == "reference":
+            why = "as asked" if self.requested == "cpu" else "since there is no Vulkan device here"
+            note = f"All ran on NumPy, {why}, with its own transforms where they are faster."
+            self.results.notes.append(note)
+            remark(note if self.requested == "cpu" else f"{note} `dashi doctor` says how to get one.")
+
+    @contextmanager
+    def stage(self, name: str, total: int, unit: str, clock: str = "") -> Generator[Advance]:
+        """A stage: told, traced, with progress, and timed under a name of the metrics where they have one."""
+        began = time.perf_counter()
+        timed = self.stages.time(clock) if clock else nullcontext()
+        with timed, self.trace.stage(name), progress(name, total, unit) as advance:
+            yield advance
+        remark(f"{name}: {time.perf_counter() - began:.1f} s")
+
+    def simulate(self, device: Device) -> None:
+        """All seeds together; then they part into training, validation and test."""
+        s = self.setting
+        asked = (s.steps, s.interval, s.windows, s.spin_up_steps)
+        total = simulated_steps(s.flow, s.seeds, *asked)
+        remark(f"simulating {len(s.seeds)} seeds of {s.flow.n} x {s.flow.n} points, {total} steps")
+        with self.stage("simulate", total, "steps", "sim") as advance:
+            made = windows_of(
+                s.flow, s.seeds, device=device, steps=s.steps, interval=s.interval, windows=s.windows,
+                spin_up=s.spin_up_steps, fast=device.info.type == "reference", progress=advance,
+            )  # fmt: skip
+        for name in ("train", "validation", "test"):
+            self.results.windows[name] = made.take(np.isin(made.seeds, getattr(s, name)))
+
+    def fit(self, device: Device) -> None:
+        """All models on the same windows."""
+        r, s = self.results, self.setting
+        with self.stage("fit", len(s.models), "models", "learn") as advance:
+            for name in s.models:
+                r.models[name] = fit_model(
+                    name, s.schema, r.windows["train"], r.windows["validation"], device=device
+                )  # fmt: skip
+                advance(1)
+        remark(f"fitted: {r.models[s.ours].story}")
+
+    def roll_out(self, device: Device) -> None:
+        """Our model by itself, from the start of a window that nothing has seen, for twice as long as truth is there.
+        On NumPy only the first steps are certified: its portable kernels are slow, and the rest runs another way."""
+        r, s = self.results, self.setting
+        model, test = r.models[s.ours], r.windows["test"]
+        assert isinstance(model, GalerkinModel)
+        z0 = encoded(s.schema, test.take([r.shown[1]]), device=device)[:, 0]
+        frames, every = 2 * (test.frames - 1), model.steps
+        r.z0 = canon(modes_of(s.schema, z0))
+        way = model.explain(device, 1)[0]
+        r.operator = model.operator("grid" if way == "grid" else "triads")
+        slow = device.info.type == "reference"
+        steps = min(s.certified, frames * every) if slow else frames * every
+        kept: list[Floats] = [r.z0]
+        with self.stage("roll out", steps, "steps", "rollout") as advance:
+            r.run = rollout(
+                r.operator, r.z0, steps, device=device, hash_every=every, keep_every=every,
+                keep=lambda run: kept.append(run.state.copy()), progress=advance,
+            )  # fmt: skip
+            if r.run.stopped:
+                raise KeyboardInterrupt
+            if slow:
+                r.z = model.rollout(z0, frames, device=device)[0]
+            else:
+                r.z = followed(s.schema, z0, np.stack(kept, axis=1))[0]
+
+    def decode(self, device: Device) -> None:
+        """Fields of the model's states, and the energies of what the proxy of the truth holds."""
+        r, s = self.results, self.setting
+        assert r.z is not None
+        truth = encoded(s.schema, r.windows["test"].take(list(r.shown)), device=device)
+        past_and_now = truth.reshape(-1, s.schema.size)
+        fields, energies, proxies = list[Floats](), list[float](), list[float]()
+        with (
+            self.stage("decode", len(r.z) + len(past_and_now), "fields", "decode") as advance,
+            Decoder(s.schema, device) as decoder,
+        ):
+            for z in r.z:
+                seen = decoder.decode(z, "snapshots")
+                assert seen is not None
+                assert seen.fields is not None
+                fields.append(seen.fields)
+                energies.append(float(seen.energy))
+                advance(1)
+            for z in past_and_now:
+                looked = decoder.decode(z, "metrics")
+                assert looked is not None
+                proxies.append(float(looked.energy))
+                advance(1)
+            r.decoder = {
+                "decode_observer": "snapshots", "decode_dtype": decoder.settings.dtype,
+                "decode_residual": decoder.settings.residual, "decode_gate": decoder.settings.gate,
+                "decode_snapshots": decoder.snapshots, "decode_bytes_read": decoder.bytes_read,
+                "decode_dispatches": decoder.dispatches("snapshots"),
+            }  # fmt: skip
+        r.fields, r.alone, r.proxy = np.stack(fields), np.array(energies), np.array(proxies)
+
+    def score(self, device: Device) -> None:
+        """All models on the unseen seeds, ours on its training data besides."""
+        r, s = self.results, self.setting
+        train, test = r.windows["train"], r.windows["test"]
+        require_disjoint([train, r.windows["validation"]], test)
+        largest = largest_energy(train)
+        total = len(r.models) * len(test) + len(train)
+        with self.stage("score", total, "windows") as advance:
+            r.test = evaluate(
+                r.models, test, device=device, split="test", train_energy=largest, progress=advance
+            )  # fmt: skip
+            if "stopped" in r.test.settings:
+                raise KeyboardInterrupt
+            ours = {s.ours: r.models[s.ours]}
+            r.train = evaluate(ours, train, device=device, split="train", train_energy=largest, progress=advance)
+
+    def check(self, device: Device) -> None:
+        """NumPy repeats the first steps of the certified rollout."""
+        from dashi.runtime.cpu_device import CpuDevice
+
+        r, s = self.results, self.setting
+        assert r.run is not None
+        assert r.operator is not None
+        assert r.z0 is not None
+        every = r.run.hashes[0].step
+        steps = min(s.checked // every * every, r.run.steps)
+        with CpuDevice() as numpy_device, self.stage("check", steps, "steps") as advance:
+            again = rollout(r.operator, r.z0, steps, device=numpy_device, hash_every=every, progress=advance)
+        if again.stopped:
+            raise KeyboardInterrupt
+        pairs = zip(r.run.hashes, again.hashes, strict=False)
+        r.differs = next((ours.step for ours, theirs in pairs if ours.digest != theirs.digest), None)
+        name = device.info.name
+        if r.differs is not None:
+            r.checked = f"FAILED: other bits on {name} than on NumPy after {r.differs} steps"
+        elif device.info.type == "reference":
+            r.checked = f"same bits in two runs of NumPy over {steps} steps (no other device took part)"
+        else:
+            r.checked = f"same bits on {name} and NumPy over the first {steps} steps"

@@ -1,0 +1,125 @@
+"""What `dashi demo` tells: the sentences of its report, and what is printed."""
+
+from __future__ import annotations
+
+import json
+import platform
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dashi.cli.output import add_row, new_table, print_json, print_table
+from dashi.core.placement import Placement
+from dashi.flow.evaluation import Evaluation, Line
+from dashi.flow.evaluation.spread import spread
+from dashi.io.metrics import Metrics, to_json
+
+if TYPE_CHECKING:
+    from dashi.cli.demo_job import Job
+    from dashi.report.story import Story
+
+
+def horizon(line: Line, seeds: tuple[int, ...]) -> float:
+    """The mean time to a correlation below 0.5."""
+    return spread(line.horizons[0.5], seeds).mean
+
+
+def told(found: Evaluation, model: str) -> str:
+    """The horizon in words: windows that end before the correlation falls make it a lower bound."""
+    line = found.line(model)
+    bound = "at least " if bool(np.any(line.horizons[0.5] >= found.times[-1])) else ""
+    return f"{bound}{horizon(line, found.seeds):.2f}"
+
+
+def story_of(job: Job, placed: Placement) -> Story:
+    """What the report says in words."""
+    import dashi
+    from dashi.report.story import Story
+
+    s, r, info = job.setting, job.results, placed.device.info
+    flow = ", ".join(f"{name} {value}" for name, value in s.flow.parameters.items())
+    quick = " --quick" if s.flow.n < 64 else ""
+    tiles, summary = list[tuple[str, str]](), ""
+    if r.test is not None:
+        ours, still, best = (told(r.test, name) for name in (s.ours, "persistence", "perfect"))
+        numbers, points = r.test.line(s.ours).numbers, s.flow.n**2
+        summary = (
+            f"From starts that it has never seen, a model of {numbers:,} numbers follows a turbulent flow of "
+            f"{points:,} points for {ours} units of flow time, until its correlation with the full field is below 0.5. "
+            f"Persistence holds for {still}; the full solver, given the same {numbers:,} numbers, for {best}."
+        )
+        tiles = [
+            (ours.replace("at least", "≥"), "flow time to correlation < 0.5 on unseen seeds"),
+            (still, "the same for persistence"),
+            (best.replace("at least", "≥"), "the same for the full solver from the same start"),
+            (f"{numbers:,}", f"numbers in a state, of {points:,} in the field"),
+            (f"{job.seconds:.0f} s", f"on {info.name}, from nothing to here"),
+        ]
+    return Story(
+        title="A turbulent flow, and how far a proxy of it sees",
+        summary=summary,
+        command=f"dashi demo --device {info.spec}{quick}",
+        ours=s.ours,
+        fields_of=f"seed {r.windows['test'].seeds[r.shown[1]]}, which nothing was fitted to",
+        sheet_of=f"{s.ours} left alone",
+        sheet_band="shell",
+        sheet_first=1,
+        sheet_end=None if r.z is None else float(r.windows["test"].times[1]) * (len(r.z) - 1),
+        checked=r.checked,
+        tiles=tiles,
+        settings={
+            "flow": flow,
+            "seeds": f"{_listed(s.train)} train, {_listed(s.validation)} choose, {_listed(s.test)} judge",
+            "windows": f"{s.windows} of each seed, {s.window:g} long, after a spin-up of {s.spin_up:g}",
+            "frames": f"every {s.interval * s.flow.dt:g}",
+            "proxy": f"all modes up to |k| = {s.k_cut:g}: {s.schema.numbers} numbers",
+        },
+        versions={
+            "dashi": dashi.__version__, "Python": platform.python_version(), "NumPy": np.__version__,
+            "driver": f"{info.driver} {info.driver_info or info.driver_version}".strip(),
+            "system": f"{platform.system()} {platform.release()} on {platform.machine()}",
+        },
+        notes=r.notes,
+    )  # fmt: skip
+
+
+def _listed(seeds: tuple[int, ...]) -> str:
+    return " and ".join(str(seed) for seed in seeds)
+
+
+def summary_of(job: Job, placed: Placement, metrics: Metrics | None) -> dict[str, Any]:
+    """What is kept as summary.json and printed."""
+    r, info = job.results, placed.device.info
+    horizons = {} if r.test is None else {line.model: horizon(line, r.test.seeds) for line in r.test.lines}
+    return {
+        "schema": 2,
+        "device": {"spec": info.spec, "name": info.name, "type": info.type, "driver": info.driver_info or info.driver},
+        "seconds": job.seconds,
+        "horizons": {name: round(value, 4) for name, value in horizons.items()},
+        "model": r.models[job.setting.ours].story if job.setting.ours in r.models else None,
+        "verified": r.checked or "nothing: stopped before",
+        "first_difference": r.differs,
+        "certificate_digest": metrics.certificate_digest if metrics else None,
+        "metrics": json.loads(to_json(metrics)) if metrics else None,
+        "notes": r.notes,
+    }
+
+
+def print_summary(summary: dict[str, Any], as_json: bool) -> None:
+    """A table for people, or one document."""
+    if as_json:
+        print_json(summary)
+        return
+    device = summary["device"]
+    table = new_table("", "")
+    add_row(table, "device", f"{device['name']} ({device['spec']}, {device['type']})")
+    if summary["model"]:
+        add_row(table, "model", summary["model"])
+    for name, value in summary["horizons"].items():
+        add_row(table, "horizon" if name == next(iter(summary["horizons"])) else "", f"{value:6.2f}  {name}")
+    add_row(table, "verified", summary["verified"])
+    add_row(table, "time", f"{summary['total_seconds']:.0f} s")
+    add_row(table, "folder", f"{summary['folder']} ({', '.join(summary['files'])})")
+    if summary["report"]:
+        add_row(table, "report", summary["report"])
+    print_table(table)

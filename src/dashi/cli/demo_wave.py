@@ -1,0 +1,144 @@
+"""`dashi demo --rollout`: a rollout, its hashes verified, a picture and a summary."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from dashi.cli.output import add_row, new_table, print_json, print_table, remark
+from dashi.cli.progress import progress
+
+if TYPE_CHECKING:
+    from dashi.cli.demo_rollout import Track
+    from dashi.runtime.info import DeviceInfo
+
+DIMENSION: Final = 128
+STEPS: Final = 5_000
+
+
+def roll_wave(device: str, out: Path, steps: int, json: bool) -> None:
+    """Rolls out z' = z A on a device, verifies its bits against NumPy, and draws it.
+
+    A is a wave operator of dimension 128 in fp32: rotations by the 3-4-5 angle of neighbouring sites. Every hundred
+    steps the state is hashed on the device; NumPy must give the same hashes. Writes summary.json, the inputs, a
+    certificate for `dashi verify` and, with the extra `plot`, state.png. Exit code 1 if a hash differs. Ctrl-C keeps
+    what was finished.
+    """
+    import dashi
+    from dashi.cli.demo_rollout import roll_out
+    from dashi.io.run_folder import whole_folder
+
+    with dashi.open(device) as opened:
+        info = opened.info
+        remark(f"rolling out {steps} steps of dimension {DIMENSION} on {info.name}")
+        with progress("device", steps, "steps") as advance:
+            track = roll_out(opened, DIMENSION, steps, advance)
+    reference: Track | None = None
+    if info.type != "null" and not track.run.stopped:
+        remark("computing the same on NumPy")
+        with dashi.open("cpu") as numpy_device, progress("NumPy", steps, "steps") as advance:
+            reference = roll_out(numpy_device, DIMENSION, steps, advance, keep=True)
+    summary = _summary(info, track, reference)
+    with whole_folder(out) as folder:
+        summary["files"] = ["summary.json", *_certify(folder, info, track)]
+        summary["files"] += _draw(folder, reference, summary) if reference else []
+        (folder / "summary.json").write_text(_json(summary), encoding="utf-8")
+    _print({**summary, "folder": str(out)}, json)
+    if track.run.stopped or (reference is not None and reference.run.stopped):
+        raise KeyboardInterrupt
+    if summary["first_difference"] is not None:
+        raise typer.Exit(1)
+
+
+def _first_difference(track: Track, reference: Track) -> int | None:
+    """The step after which the hashes first differ, as far as both went."""
+    pairs = zip(track.run.hashes, reference.run.hashes, strict=False)
+    return next((ours.step for ours, theirs in pairs if ours.digest != theirs.digest), None)
+
+
+def _verdict(info: DeviceInfo, track: Track, reference: Track | None, differs: int | None) -> str:
+    if reference is None:
+        return (
+            f"nothing: stopped after {track.run.steps} steps" if track.run.stopped else "nothing: null computes nothing"
+        )
+    if differs is not None:
+        return f"FAILED: other bits on {info.name} than on NumPy after {differs} steps"
+    if info.type == "reference":
+        return "same bits in two runs of NumPy (no other device took part)"
+    part = f" in the first {reference.run.steps} steps (stopped there)" if reference.run.stopped else ""
+    return f"same bits on {info.name} and NumPy{part}"
+
+
+def _summary(info: DeviceInfo, track: Track, reference: Track | None) -> dict[str, Any]:
+    differs = _first_difference(track, reference) if reference else None
+    hashes = track.run.hashes
+    return {
+        "schema": 1,
+        "device": {"spec": info.spec, "name": info.name, "type": info.type, "driver": info.driver_info or info.driver},
+        "dimension": DIMENSION,
+        "steps": track.run.steps,
+        "us_per_step": round(track.us_per_step, 3),
+        "numpy_us_per_step": round(reference.us_per_step, 3) if reference else None,
+        "hash": hashes[-1].digest if hashes else None,
+        "hashes": [{"step": h.step, "hash": h.digest} for h in hashes],
+        "verified": _verdict(info, track, reference, differs),
+        "first_difference": differs,
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _certify(folder: Path, info: DeviceInfo, track: Track) -> list[str]:
+    """The inputs, and the certificate of what was finished; their names."""
+    from dashi.cli.demo_rollout import CHUNK, start
+    from dashi.core.certificate import Execution, certify, write_certificate
+    from dashi.core.fingerprint import fingerprints
+    from dashi.core.inputs import save_inputs
+    from dashi.io.run_folder import CERTIFICATE, INPUTS
+
+    sources = save_inputs(folder / INPUTS, track.operator, start(DIMENSION))
+    run = track.run
+    if not run.hashes or run.hashes[-1].step != run.steps:
+        return [INPUTS]
+    done = Execution(info, fingerprints(run.used), run.way, run.steps, CHUNK, run.hashes)
+    write_certificate(folder / CERTIFICATE, certify(folder / CERTIFICATE, track.operator, sources, done))
+    return [INPUTS, CERTIFICATE]
+
+
+def _draw(folder: Path, reference: Track, summary: dict[str, Any]) -> list[str]:
+    from dashi.cli.picture import draw
+
+    try:
+        draw(folder / "state.png", reference, summary)
+    except ImportError:
+        remark("no picture: matplotlib is not installed. Fix: pip install 'dashi[plot]'")
+        return []
+    return ["state.png"]
+
+
+def _json(document: Any) -> str:
+    from json import dumps
+
+    return dumps(document, indent=2) + "\n"
+
+
+def _print(summary: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(summary)
+        return
+    table = new_table("", "")
+    device = summary["device"]
+    rows = {
+        "device": f"{device['name']} ({device['spec']}, {device['type']})",
+        "steps": f"{summary['steps']} of z' = z A, dimension {summary['dimension']}, fp32",
+        "time": f"{summary['us_per_step']:.2f} us per step"
+        + (f" (NumPy {summary['numpy_us_per_step']:.2f})" if summary["numpy_us_per_step"] else ""),
+        "hash": summary["hash"] or "none",
+        "verified": summary["verified"],
+        "folder": f"{summary['folder']} ({', '.join(summary['files'])})",
+    }
+    for name, value in rows.items():
+        add_row(table, name, value)
+    print_table(table)

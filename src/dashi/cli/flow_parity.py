@@ -1,0 +1,100 @@
+"""`dashi flow parity`: the decode of a device held against NumPy, and both against plain float64."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dashi.cli.options import Json, OneDevice, example
+from dashi.cli.output import add_row, new_table, print_json, print_table, remark
+from dashi.cli.progress import progress
+from dashi.cli.rollout_options import RunType
+
+if TYPE_CHECKING:
+    from dashi.flow.decode.parity import Parity
+
+N = Annotated[int, typer.Option("--n", help="Points along each side.")]
+KCut = Annotated[float, typer.Option("--k-cut", help="Modes up to this wave number are kept in z.")]
+Anchors = Annotated[int, typer.Option("--anchors", help="Strongest modes of the mid band that are kept besides.")]
+Seeds = Annotated[int, typer.Option("--seeds", help="How many random fields, and residuals.")]
+Residuals = Annotated[
+    list[str] | None, typer.Option("--residual", help="none, seeded or statistics. Repeatable. Default: all.")
+]
+Gate = Annotated[str, typer.Option("--gate", help="support (unsigned), signed, or open.")]
+DType = Annotated[RunType, typer.Option("--dtype", help="The element type.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to `dashi flow`."""
+    app.command("parity", epilog=example("dashi flow parity --n 64 --seeds 2"))(parity)
+
+
+def parity(
+    n: N = 128,
+    k_cut: KCut = 8.0,
+    anchors: Anchors = 16,
+    seeds: Seeds = 5,
+    residual: Residuals = None,
+    gate: Gate = "support",
+    dtype: DType = RunType.float32,
+    device: OneDevice = "auto",
+    json: Json = False,
+) -> None:
+    """Decode random fields on NumPy and on a device, and compare: errors, energies, masks, bands.
+
+    Both run the portable kernels, so fields and masks must have the same bits; NumPy's are held against an independent
+    decode in float64 as well. The table shows what a residual costs: the error of the field with it and without.
+    Exit code 0: the same bits, and float64 agrees to rounding; 1: not so; 3: an error.
+    """
+    import dashi
+    from dashi.errors import InputError
+    from dashi.flow import Flow, ensemble, to_field
+    from dashi.flow.decode import Settings, fit_statistics
+    from dashi.flow.decode.parity import agrees, compare
+    from dashi.flow.decode.settings import RESIDUALS
+    from dashi.flow.proxy.encode import choose_anchors
+    from dashi.flow.proxy.schema import Schema
+
+    if seeds < 1:
+        raise InputError(f"--seeds is {seeds}.", "use 1 or more.")
+    chosen = residual or list(RESIDUALS)
+    asked = [Settings(residual=one, gate=gate, dtype=str(dtype)) for one in chosen]
+    numbers = list(range(seeds))
+    with dashi.open(device) as opened:
+        fields = to_field(ensemble(Flow(n), "random", numbers))
+        schema = choose_anchors(Schema(n, k_cut), fields, anchors, device=opened)
+        statistics = fit_statistics(schema, fields)
+        found: list[Parity] = []
+        with progress("parity", len(asked) * seeds, "fields") as advance:
+            for one in asked:
+                found += compare(
+                    schema, fields, numbers, one, device=opened, statistics=statistics, progress=advance
+                )  # fmt: skip
+        info = opened.info
+    good = all(agrees(one) for one in found)
+    if json:
+        print_json({"device": info.name, "spec": info.spec, "same": good, "parity": [asdict(one) for one in found]})
+    else:
+        _table(found)
+        remark(f"{info.name} ({info.spec}) beside NumPy, {n} x {n}, k_cut {k_cut:g}, {anchors} anchors, {dtype}")
+        remark("the same bits, and float64 agrees" if good else "NOT the same: see the table")
+    if not good:
+        raise typer.Exit(1)
+
+
+def _table(found: list[Parity]) -> None:
+    table = new_table(
+        "residual", "seed", "bits", "mean error", "max error", "dE", "dZ", "masks differ", "beside float64", "support",
+        "mid wanted", "made", "left", "high wanted", "made", "left", "error", "without residual",
+    )  # fmt: skip
+    for p in found:
+        add_row(
+            table, p.residual, str(p.seed), "same" if p.same_bits else "OTHER", f"{p.mean_error:.1e}",
+            f"{p.max_error:.1e}", f"{p.d_energy:.1e}", f"{p.d_enstrophy:.1e}", f"{p.hamming} of {p.sites}",
+            f"{p.plain_max_error:.1e}, {p.plain_hamming} sites", f"{p.support:.3f}",
+            *(f"{value:.4g}" for band in (0, 1) for value in (p.wanted[band], p.synthesised[band], p.achieved[band])),
+            f"{p.error:.3f}", f"{p.lowpass_error:.3f}",
+        )  # fmt: skip
+    print_table(table)

@@ -1,0 +1,150 @@
+"""What `dashi flow rollout` runs: the z and its schema, the operator, the statistics of a residual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dashi.cli.flow_rollout import Request
+from dashi.core.affine import Linear
+from dashi.core.inputs import as_floats, load_operator, read_source
+from dashi.core.operator import Operator
+from dashi.core.ridge import fit_pairs
+from dashi.errors import InputError
+from dashi.flow.decode import Statistics, fit_statistics, load_statistics
+from dashi.flow.proxy.catalogue import load_model
+from dashi.flow.proxy.encode import choose_anchors, encode
+from dashi.flow.proxy.files import load_z
+from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.schema import Schema
+from dashi.flow.recorded import windows_from_run
+from dashi.kernels.portable import canon
+from dashi.runtime.device import Device
+from dashi.types import Array, Shape
+
+_ONE_OF = "give --z0 FILE with --A, --operator or --model FILE; --from RUN with --model FILE; or --fit-from RUN."
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What advances z, the initial states (members, D), and what lays them out. `interval` is the flow time of a
+    step."""
+
+    schema: Schema
+    advances: Operator | Model
+    z0: Array
+    statistics: Statistics | None
+    interval: float | None
+    truth: Array | None = None
+    """The fields that z0 was encoded from, where they are known."""
+
+    @property
+    def kind(self) -> str:
+        """The name of what advances z."""
+        return self.advances.name if isinstance(self.advances, Model) else self.advances.kind
+
+    @property
+    def shape(self) -> Shape:
+        return (self.schema.size,)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.z0.dtype
+
+    @property
+    def portable(self) -> bool:
+        """Whether hashes hold on every device; the rollouts of models are not hashed."""
+        return not isinstance(self.advances, Model) and self.advances.portable
+
+
+def check_request(request: Request) -> None:
+    """Refuses options that contradict each other, before anything is read."""
+    starts = (request.z0, request.start, request.fit_from)
+    if sum(one is not None for one in starts) != 1:
+        raise InputError("a rollout starts from one place: a z, a run, or a run to fit.", _ONE_OF)
+    given = (request.matrix, request.operator, request.model)
+    if request.fit_from is not None and any(one is not None for one in given):
+        raise InputError("--fit-from fits the operator itself.", "leave --A, --operator and --model away.")
+    if request.fit_from is None and sum(one is not None for one in given) != 1:
+        raise InputError("z is advanced by one of --A, --operator and --model.", _ONE_OF)
+    if request.start is not None and request.model is None:
+        raise InputError("--from goes with --model, which knows how z is laid out.", _ONE_OF)
+    for name, value in {"--steps": request.steps, "--decode-every": request.decode_every}.items():
+        if value < 1:
+            raise InputError(f"{name} is {value}.", "use 1 or more.")
+    if request.hash_every is not None and request.hash_every < 1:
+        raise InputError(f"--hash-every is {request.hash_every}.", "use 1 or more.")
+    if request.residual == "statistics" and request.statistics is None and request.z0 is not None:
+        raise InputError(
+            "the residual statistics needs those of training data.", "give --statistics FILE, or start from a run."
+        )
+    if request.observer in ("snapshots", "visualize") and request.out is None:
+        raise InputError(f"--observer {request.observer} has nowhere to put fields.", "name a run folder with --out.")
+
+
+def make_setup(request: Request, device: Device) -> Setup:
+    """Reads or fits what runs."""
+    given = None if request.statistics is None else load_statistics(request.statistics)
+    if request.fit_from is not None:
+        return _fitted(request, request.fit_from, given, device)
+    if request.model is not None:
+        return _modelled(request, request.model, given, device)
+    assert request.z0 is not None  # check_request saw to it
+    schema, z0 = load_z(request.z0)
+    kind = np.dtype(request.dtype)
+    if request.operator is not None:
+        operator = load_operator(request.operator, kind)
+    else:
+        assert request.matrix is not None
+        operator = Linear(as_floats("A", read_source(request.matrix, "A").values, kind))
+    if operator.shape != (schema.size,):
+        raise InputError(
+            f"the operator advances states of shape {operator.shape}; z in {request.z0} has {schema.size} numbers.",
+            "use the operator that was fitted to z of this schema.",
+        )
+    return Setup(schema, operator, _states(schema, z0, kind), given, None)
+
+
+def _states(schema: Schema, z: Array, kind: np.dtype[Any]) -> Array:
+    return canon(np.ascontiguousarray(z.reshape(-1, schema.size).astype(kind)))
+
+
+def _modelled(request: Request, path: Path, statistics: Statistics | None, device: Device) -> Setup:
+    model, kind = load_model(path), np.dtype(request.dtype)
+    schema = model.schema
+    truth: Array | None = None
+    if request.start is not None:
+        windows = windows_from_run(request.start)
+        schema.require_flow(windows.flow)
+        truth = windows.fields[:, 0]
+        z = encode(schema, truth.astype(kind), device=device)
+        if statistics is None and request.residual == "statistics":
+            statistics = fit_statistics(schema, windows.fields)
+    else:
+        assert request.z0 is not None  # check_request saw to it
+        found, z = load_z(request.z0)
+        if found.digest != schema.digest:
+            raise InputError(
+                f"z in {request.z0} is laid out for n = {found.n}, k_cut = {found.k_cut:g}, {len(found.anchors)} "
+                f"anchors, the model for n = {schema.n}, k_cut = {schema.k_cut:g}, {len(schema.anchors)}.",
+                "encode the start with the schema of the model, or give --from RUN.",
+            )
+    return Setup(schema, model, _states(schema, z, kind), statistics, model.interval, truth)
+
+
+def _fitted(request: Request, run: Path, statistics: Statistics | None, device: Device) -> Setup:
+    windows = windows_from_run(run)
+    flow, kind = windows.flow, np.dtype(request.dtype)
+    fields = windows.fields.astype(kind)
+    schema = Schema(flow.n, request.k_cut, length=flow.length)
+    if request.anchors:
+        schema = choose_anchors(schema, fields, request.anchors, device=device)
+    z = encode(schema, fields, device=device)
+    made = fit_pairs(z.astype(np.float64), request.ridge, device=device)
+    if statistics is None and request.residual == "statistics":
+        statistics = fit_statistics(schema, windows.fields)
+    states, step = _states(schema, z[:, 0], kind), windows.interval * flow.dt
+    return Setup(schema, Linear(made.astype(kind)), states, statistics, step, windows.fields[:, 0])

@@ -1,0 +1,16 @@
+"""Decode: proxies back to fields on a device, looked at as the caller asks, and nothing more."""
+
+from dashi.flow.decode.decoder import Decoded, Decoder
+from dashi.flow.decode.settings import OBSERVERS, Settings
+from dashi.flow.decode.statistics import Statistics, fit_statistics, load_statistics, save_statistics
+
+__all__ = [
+    "OBSERVERS",
+    "Decoded",
+    "Decoder",
+    "Settings",
+    "Statistics",
+    "fit_statistics",
+    "load_statistics",
+    "save_statistics",
+]

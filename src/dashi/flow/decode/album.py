@@ -1,0 +1,125 @@
+"""What a run folder keeps of decoded fields: measures, frames as Zarr, pictures and a film as PNG."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.core.png import write_apng, write_png
+from dashi.flow.decode.decoder import Decoded
+from dashi.flow.decode.settings import Settings
+from dashi.flow.fields import FieldStore, Variable, series_variable
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.schema import Schema
+from dashi.io.arrays import write_arrays
+from dashi.io.files import unwritable, write_atomic
+
+MEASURES: Final = "decoded.npz"
+FIELDS: Final = "fields.zarr"
+PICTURES: Final = "pictures"
+FILM: Final = "film.png"
+MOST_OF_FILM: Final = 200
+_MILLISECONDS: Final = 100
+
+
+class Album:
+    """Takes what is decoded on the way; frames and pictures are on disk at once, measures and film at the end."""
+
+    def __init__(
+        self, folder: Path, schema: Schema, members: int, settings: Settings, interval: float | None
+    ) -> None:  # fmt: skip
+        self.folder, self.schema, self.members = folder, schema, members
+        self._settings, self._interval = settings, interval
+        self._steps: list[int] = []
+        self._seen: list[Decoded] = []
+        self._film: list[Any] = []
+        self._store: FieldStore | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        """Removes what an earlier run left under these names."""
+        try:
+            for name in (FIELDS, PICTURES):
+                if (self.folder / name).is_dir():
+                    shutil.rmtree(self.folder / name)
+            for name in (MEASURES, FILM):
+                (self.folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
+
+    def add(self, step: int, decoded: Decoded) -> None:
+        """Takes what was decoded after so many steps."""
+        self._steps.append(step)
+        # Large arrays go to disk, not here.
+        self._seen.append(replace(decoded, fields=None, mask=None, images=None))
+        if decoded.fields is not None and decoded.mask is not None:
+            self._frame(decoded.fields, decoded.mask)
+        if decoded.images is not None:
+            self._picture(step, decoded.images)
+
+    def _frame(self, fields: Floats, mask: Floats) -> None:
+        n = self.schema.n
+        if self._store is None:
+            self._store = self._new_store()
+        index = len(self._steps) - 1
+        self._store.frame("vorticity", index, fields.reshape(self.members, n, n))
+        self._store.frame("mask", index, mask.reshape(self.members, n, n).astype(np.int64))
+        self._store.series("step", np.array(self._steps))
+        self._store.series("time", np.array(self._steps) * (self._interval or 1.0))
+        self._store.commit()
+
+    def _new_store(self) -> FieldStore:
+        n = self.schema.n
+        shape = (self.members, n, n)
+        axes = {
+            axis: Variable((axis,), "float64", (n,), {"units": "L", "long_name": f"position along {axis}"})
+            for axis in ("x", "y")
+        }
+        unit = "T" if self._interval else "1"
+        dims, meaning = ("member", "y", "x"), {"units": "1/T", "long_name": "vorticity"}
+        store = FieldStore(
+            self.folder / FIELDS,
+            {
+                **axes,
+                "time": series_variable("time", (), (), "float64", units=unit, long_name="time since z0"),
+                "step": series_variable("time", (), (), "int64", units="1", long_name="steps of z"),
+                "vorticity": Variable(dims, self._settings.dtype, shape, meaning, "time"),
+                "mask": Variable(dims, "int64", shape, {"units": "1", "long_name": "ternary mask"}, "time"),
+            },
+            {
+                "title": "fields decoded from a rollout of z",
+                "residual": self._settings.residual,
+                "gate": self._settings.gate,
+                **{f"schema_{name}": value for name, value in self.schema.parameters.items()},
+            },
+        )  # fmt: skip
+        line = np.arange(n) * (self.schema.length / n)
+        store.put("x", line)
+        store.put("y", line)
+        return store
+
+    def _picture(self, step: int, images: Floats) -> None:
+        """Members side by side."""
+        n = self.schema.n
+        row: Any = np.ascontiguousarray(np.concatenate(list(images.reshape(self.members, n, n, 3)), axis=1))
+        write_atomic(self.folder / PICTURES / f"step-{step:08d}.png", lambda file: write_png(file, row))
+        if len(self._film) < MOST_OF_FILM:
+            self._film.append(row)
+
+    def close(self) -> None:
+        """Writes the measures, and the film if there are pictures."""
+        if self._film:
+            film = self._film
+            write_atomic(self.folder / FILM, lambda file: write_apng(file, film, len(film), _MILLISECONDS))
+        if not self._seen:
+            return
+        seen = {
+            name: np.stack([np.asarray(getattr(one, name)).reshape(self.members, -1) for one in self._seen])
+            for name in ("energy", "enstrophy", "bands", "support")
+        }
+        squeezed = {name: values[..., 0] if values.shape[-1] == 1 else values for name, values in seen.items()}
+        write_arrays(self.folder / MEASURES, {"step": np.array(self._steps, np.int64), **squeezed})

@@ -1,0 +1,273 @@
+"""`Decoder`: fields from proxies, recorded once, run for microseconds; the caller says what comes back."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Self, cast
+
+import numpy as np
+
+from dashi.errors import InputError, ShapeError
+from dashi.flow.decode import tables
+from dashi.flow.decode.looks import Looks, Pictures, nbytes, nice_span
+from dashi.flow.decode.pipeline import Pipeline
+from dashi.flow.decode.settings import OBSERVERS, Settings, one_of
+from dashi.flow.decode.statistics import Statistics
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.lowpass import require_z
+from dashi.flow.proxy.schema import Schema
+from dashi.kernels.portable import canon
+from dashi.runtime.array import Array
+from dashi.runtime.device import Device, Program, Step
+from dashi.types import Array as HostArray
+
+NOTHING = (
+    "nothing is read back with the observer 'none': decode() returns None. Ask for metrics, snapshots or visualize."
+)
+_REMEMBERED: Final = 16
+"""Recordings that are kept: whoever decodes from ever new arrays must not fill the memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """What an observer asked for. Arrays have the leading axes of z; what was not asked for is None."""
+
+    observer: str
+    energy: Floats
+    """(u^2 + v^2) / 2 on average over the box."""
+    enstrophy: Floats
+    """w^2 / 2."""
+    bands: Floats
+    """Energy of the low, the mid and the high band, (..., 3): what was achieved."""
+    support: Floats
+    """The part of the sites where the mask is not 0."""
+    signs: Floats
+    """Sites that are +1 and -1, (..., 2)."""
+    fields: HostArray | None
+    """Vorticity, (..., n, n)."""
+    mask: HostArray | None
+    """-1, 0 and +1 as int8, (..., n, n)."""
+    images: HostArray | None
+    """Red, green and blue as bytes, (..., n, n, 3)."""
+    dtype: str
+    residual: str
+    bytes_read: int
+    """That came back from the device for this."""
+    stage_ns: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Device time by stage, if `Decoder.calibrate` was called."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Recorded:
+    program: Program
+    fetch: tuple[Array, ...]
+    z: Array
+
+
+class Decoder:
+    """Makes fields of z on a device: `settings`, or the fields of `Settings` by name.
+
+    Everything is recorded once for each observer, the arrays are made once, and states that live on the device
+    already are decoded where they are. Statistics are needed for the residual of that name. `span` is the end of the
+    scale of colours; unless given, it is that of the first field that is looked at.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        device: Device,
+        *,
+        settings: Settings | None = None,
+        members: int = 1,
+        statistics: Statistics | None = None,
+        span: float | None = None,
+        **options: Any,
+    ) -> None:
+        if members < 1:
+            raise InputError(f"{members} members cannot be decoded.", "use 1 or more.")
+        self.schema, self.device, self.members = schema, device, members
+        self.settings = _settings(settings, options)
+        self.pipeline = Pipeline(schema, device, self.settings, members, statistics)
+        self.stage_ns: Mapping[str, float] = MappingProxyType({})
+        self.bytes_read = 0
+        """Bytes that came back from the device since this was made."""
+        self.snapshots = 0
+        self._z = device.empty((members, schema.size), self.settings.kind)
+        self._frame = 0
+        self._looks: Looks | None = None
+        self._pictures: Pictures | None = None
+        self._span = span
+        self._warned = False
+        self._programs: OrderedDict[tuple[str, int], _Recorded] = OrderedDict()
+
+    def decode(self, z: Any, observer: str = "none", *, frame: int = 0) -> Decoded | None:
+        """Decodes z: (D,), (members, D), or an array of the device of that shape. `frame` draws another residual.
+
+        Nothing is allocated and nothing is read back for the observer `none`: it returns None, and warns, once.
+        """
+        one_of("observer", observer, OBSERVERS)
+        given, lead = self._given(z)
+        self._draw_frame(frame)
+        recorded = self._recorded(observer, given)
+        recorded.program.run()
+        self.snapshots += 1
+        if observer == "none":
+            self._warn()
+            return None
+        if self.device.info.type == "null":
+            return None
+        return self._decoded(observer, recorded, lead)
+
+    def steps(self, z: Array) -> list[Step]:
+        """The steps that fill `field` and `mask` from z (members, D) on the device, for programs of one's own."""
+        return [step for stage in self.pipeline.stages(z).values() for step in stage]
+
+    @property
+    def field(self) -> Array:
+        """Where the field is left, (members, n, n)."""
+        return self.pipeline.field
+
+    @property
+    def mask(self) -> Array:
+        """Where the mask is left, (members, n, n), int8."""
+        return self.pipeline.mask
+
+    def dispatches(self, observer: str = "none") -> int:
+        """Of one decode."""
+        return self._recorded(observer, self._z).program.dispatches
+
+    def close(self) -> None:
+        """Frees the recordings."""
+        for recorded in self._programs.values():
+            recorded.program.close()
+        self._programs.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _given(self, z: Any) -> tuple[Array, tuple[int, ...]]:
+        """z on the device, and its leading axes."""
+        shape = (self.members, self.schema.size)
+        if isinstance(z, Array):
+            if z.device is not self.device or z.shape != shape or z.dtype.numpy != self.settings.kind:
+                raise ShapeError(
+                    f"z is {z!r}; this decoder takes {self.settings.dtype} of shape {shape} of its own device.",
+                    "make a decoder for it, or pass it as a NumPy array.",
+                )
+            return z, (self.members,)
+        host = require_z(self.schema, z)
+        lead = host.shape[:-1]
+        if lead not in ((self.members,), () if self.members == 1 else (self.members,)):
+            raise ShapeError(
+                f"z has shape {host.shape}, this decoder takes {self.members} member(s).",
+                f"pass z of shape {shape}, or make a decoder with members={int(np.prod(lead))}.",
+            )
+        made: Any = canon(np.ascontiguousarray(host.reshape(shape).astype(self.settings.kind)))
+        self.device.write(self._z, made)
+        return self._z, lead
+
+    def _draw_frame(self, frame: int) -> None:
+        if self.settings.draws and frame != self._frame:
+            self.pipeline.keys.write(np.array([self.settings.seed, frame % (1 << 32)], np.uint32))
+            self._frame = frame
+
+    def _recorded(self, observer: str, z: Array) -> _Recorded:
+        key = (observer, id(z))
+        if key not in self._programs:
+            while len(self._programs) >= _REMEMBERED:
+                self._programs.popitem(last=False)[1].program.close()
+            steps = self.steps(z)
+            fetch: tuple[Array, ...] = ()
+            if observer != "none":
+                looks = self._look()
+                steps += looks.steps()
+                fetch = (looks.sums, looks.counts)
+            if observer == "snapshots":
+                fetch += (self.field, self.mask)
+            if observer == "visualize":
+                pictures = self._picture(z)
+                steps += pictures.steps()
+                fetch += (pictures.pixels,)
+            program = self.device.program(steps, label=f"decode {observer}", fetch=fetch)
+            self._programs[key] = _Recorded(program, fetch, z)
+        self._programs.move_to_end(key)
+        return self._programs[key]
+
+    def _look(self) -> Looks:
+        if self._looks is None:
+            self._looks = Looks(self.pipeline)
+        return self._looks
+
+    def _picture(self, z: Array) -> Pictures:
+        """The colours; their scale is that of the first field, so that the pictures of a film can be compared."""
+        if self._pictures is None:
+            span = self._span
+            if span is None:
+                seen = self.device.empty((4,), self.settings.kind)
+                steps = [*self.steps(z), self.device.bind("reduce_statistics", self.field, out=seen)]
+                with self.device.program(steps, label="decode span", fetch=[seen]) as program:
+                    program.run()
+                    if self.device.info.type == "null":
+                        span = 1.0
+                    else:
+                        least, most, *_ = program.fetched(seen).tolist()
+                        self.bytes_read += seen.nbytes
+                        span = nice_span(least, most)
+            self._pictures = Pictures(self.pipeline, span)
+        return self._pictures
+
+    def _decoded(self, observer: str, recorded: _Recorded, lead: tuple[int, ...]) -> Decoded:
+        values = [recorded.program.fetched(array) for array in recorded.fetch]
+        read = nbytes(recorded.fetch)
+        self.bytes_read += read
+        sums, counts, *rest = values
+        n = self.schema.n
+        wide = sums.astype(np.float64).reshape(*lead, len(tables.LOOKS))
+        signs = counts.astype(np.int64).reshape(*lead, 2)
+        fields = rest[0].reshape(*lead, n, n) if observer == "snapshots" else None
+        mask = rest[1].reshape(*lead, n, n) if observer == "snapshots" else None
+        images = None
+        if observer == "visualize" and self._pictures is not None:
+            images = self._pictures.pictures(rest[0]).reshape(*lead, n, n, 3)
+        return Decoded(
+            observer, wide[..., 0], wide[..., 1], wide[..., 2:], signs.sum(axis=-1) / (n * n), signs, fields, mask,
+            images, self.settings.dtype, self.settings.residual, read, self.stage_ns,
+        )  # fmt: skip
+
+    def _warn(self) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(NOTHING, stacklevel=3)
+
+    def calibrate(self, repeats: int = 8) -> Mapping[str, float]:
+        """Measures every stage by itself, on the device's own clock where there is one: nanoseconds by stage, and
+        `decode` for all of them together. What decode() runs stays as it is: it is never timed."""
+        stages = self.pipeline.stages(self._z)
+        groups = {**stages, "decode": [step for steps in stages.values() for step in steps]}
+        self.stage_ns = MappingProxyType({name: self._timed(steps, repeats) for name, steps in groups.items()})
+        return self.stage_ns
+
+    def _timed(self, steps: list[Step], repeats: int) -> float:
+        took: list[float] = []
+        with self.device.program(steps * repeats, label="decode stage", timed=True) as program:
+            for _ in range(4):
+                timing = program.run_timed()
+                took.append((timing.wall if timing.device is None else timing.device) / repeats)
+        return min(took[1:])
+
+
+def _settings(given: Settings | None, options: Mapping[str, Any]) -> Settings:
+    if given is not None and options:
+        raise InputError(f"settings were given, and {next(iter(options))} besides.", "give one or the other.")
+    try:
+        return given or Settings(**cast("Any", options))
+    except TypeError as error:
+        known = ", ".join(Settings.__dataclass_fields__)
+        raise InputError(f"a decode has no such setting: {error}.", f"use {known}.") from error

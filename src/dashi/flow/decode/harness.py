@@ -1,0 +1,193 @@
+"""A rollout of z with decodes on a stride: steps and decodes on one device, nothing in between comes back."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dashi.core.interrupt import deferred_interrupt
+from dashi.core.operator import Operator
+from dashi.core.rollout import Rollout, rollout
+from dashi.errors import InputError, NonFiniteError, ShapeError
+from dashi.flow.decode.decoder import NOTHING, Decoded, Decoder
+from dashi.flow.proxy.model import Model
+from dashi.runtime.array import Array
+from dashi.types import Array as HostArray
+
+Snapshot = Callable[[int, Decoded], None]
+"""Is given the step and what was decoded after it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A rollout, and what its decodes took and brought back."""
+
+    rollout: Rollout
+    step_seconds: float
+    """Of the steps alone."""
+    each: tuple[float, ...]
+    """Seconds of every decode, with what its observer brought back."""
+    looking: float
+    """Seconds that whoever was given the snapshots took."""
+    bytes_read: int
+
+    @property
+    def snapshots(self) -> int:
+        return len(self.each)
+
+    @property
+    def decode_seconds(self) -> float:
+        """Of all decodes."""
+        return sum(self.each)
+
+    @property
+    def usual(self) -> float:
+        """Seconds of a decode, the median: the first ones are recorded before they run."""
+        return statistics.median(self.each) if self.each else 0.0
+
+
+class _Decodes:
+    """The decodes of a run: how long each took, and how long whoever was given them."""
+
+    def __init__(self, decoder: Decoder, decode_every: int, observer: str, snapshot: Snapshot | None) -> None:
+        if decode_every < 1:
+            raise InputError(f"a field after every {decode_every} steps cannot be decoded.", "use 1 or more.")
+        self._decoder, self._observer, self._snapshot = decoder, observer, snapshot
+        self._before = decoder.bytes_read
+        self._each: list[float] = []
+        self._looking = 0.0
+
+    def decode(self, step: int, z: Array | HostArray) -> None:
+        began = time.perf_counter()
+        made = self._decoder.decode(z, self._observer)
+        done = time.perf_counter()
+        self._each.append(done - began)
+        if made is not None and self._snapshot is not None:
+            self._snapshot(step, made)
+            self._looking += time.perf_counter() - done
+
+    @property
+    def dispatches(self) -> int:
+        """That were executed for all decodes."""
+        return len(self._each) * self._decoder.dispatches(self._observer)
+
+    def run(self, rolled: Rollout, step_seconds: float | None = None) -> Run:
+        """The run; all decodes but that of z0 happen between the steps of a rollout."""
+        alone = rolled.seconds - sum(self._each[1:]) - self._looking if step_seconds is None else step_seconds
+        read = self._decoder.bytes_read - self._before
+        return Run(rolled, max(0.0, alone), tuple(self._each), self._looking, read)
+
+
+def roll_and_decode(
+    operator: Operator,
+    z0: HostArray,
+    steps: int,
+    decoder: Decoder,
+    *,
+    decode_every: int,
+    observer: str,
+    snapshot: Snapshot | None = None,
+    **options: Any,
+) -> Run:
+    """Advances z0 (members, D) by so many steps, and decodes z0 and the states after every `decode_every` steps.
+
+    States are decoded where they are: the rollout leaves them on the device. `options` are those of `core.rollout`.
+    The `rollout` of a NonFiniteError is the `Run` until then.
+    """
+    if operator.shape != (decoder.schema.size,):
+        raise ShapeError(
+            f"the operator advances states of shape {operator.shape}, a z of this schema has {decoder.schema.size}.",
+            "pass the operator that was fitted to z of this schema.",
+        )
+    if operator.dtype != decoder.settings.kind or z0.dtype != operator.dtype:
+        raise InputError(
+            f"the operator is {operator.dtype}, z0 is {z0.dtype} and fields are {decoder.settings.dtype}.",
+            "use one element type for all three.",
+        )
+    decodes = _Decodes(decoder, decode_every, observer, snapshot)
+    with _silent():
+        decodes.decode(0, np.ascontiguousarray(z0))
+        try:
+            return decodes.run(
+                rollout(
+                    operator, z0, steps, device=decoder.device, keep_every=decode_every, visit=decodes.decode, **options
+                )
+            )
+        except NonFiniteError as error:
+            error.rollout = decodes.run(error.rollout)
+            raise
+
+
+def follow_and_decode(
+    model: Model,
+    z0: HostArray,
+    steps: int,
+    decoder: Decoder,
+    *,
+    decode_every: int,
+    observer: str,
+    snapshot: Snapshot | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Run:
+    """The same for a model of proxies, which has a rollout of its own: it advances z0 by so many of its frames, and
+    brings the z of all of them to the host. Ctrl-C ends the decodes; the run is then `stopped`."""
+    decodes = _Decodes(decoder, decode_every, observer, snapshot)
+    began = time.perf_counter()
+    film = np.ascontiguousarray(model.rollout(z0, steps, device=decoder.device).astype(decoder.settings.kind))
+    took = time.perf_counter() - began
+    good = _finite_frames(film)
+    at = 0
+    with _silent(), deferred_interrupt() as interrupt:
+        for at in range(0, good, decode_every):
+            if interrupt.asked:
+                break
+            decodes.decode(at, np.ascontiguousarray(film[:, at]))
+            if progress:
+                progress(min(decode_every, steps - at))
+    stopped = interrupt.asked or good <= steps
+    last = at if stopped else steps
+    rolled = Rollout(
+        last, film[:, last], reason="the model's own rollout", seconds=took, stopped=stopped,
+        dispatches=decodes.dispatches,
+    )  # fmt: skip
+    if good <= steps and not interrupt.asked:
+        error = NonFiniteError(
+            f"the z of the model {model.name} is not finite after frame {good}.", "fit it again, with more data."
+        )
+        error.rollout = decodes.run(rolled, took)
+        raise error
+    return decodes.run(rolled, took)
+
+
+def residual_cost(decoder: Decoder, z: HostArray, truth: HostArray) -> tuple[float, float] | None:
+    """Relative L2 errors of the fields decoded from z beside the truth (members, n, n): with the residual, and without
+    it. A residual has the right energies and wrong phases, so the first is the larger one."""
+    made = decoder.decode(z, "snapshots")
+    if made is None:
+        return None
+    wanted = np.asarray(truth, np.float64)
+    size = max(float(np.linalg.norm(wanted)), 1e-300)
+    found = (np.asarray(one, np.float64) for one in (made.fields, decoder.pipeline.low.numpy()))
+    errors = [float(np.linalg.norm(one - wanted)) / size for one in found]
+    return errors[0], errors[1]
+
+
+def _finite_frames(film: HostArray) -> int:
+    """Frames before the first that holds a value that is not finite."""
+    odd = np.flatnonzero(~np.isfinite(film).all(axis=(0, 2)))
+    return int(odd[0]) if odd.size else film.shape[1]
+
+
+@contextmanager
+def _silent() -> Generator[None]:
+    """Without the warning that nothing is read back: whoever calls these functions chose the observer."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=NOTHING.split(":")[0])
+        yield

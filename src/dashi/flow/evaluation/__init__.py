@@ -1,0 +1,34 @@
+"""Does it generalise? Rollouts scored on data that no fit has seen, beside baselines."""
+
+from dashi.flow.evaluation.evaluate import evaluate
+from dashi.flow.evaluation.failures import classify
+from dashi.flow.evaluation.kept import load_evaluation, save_evaluation
+from dashi.flow.evaluation.overlap import Seen, require_disjoint
+from dashi.flow.evaluation.perturb import perturbed
+from dashi.flow.evaluation.residual import residual_line, score_residual
+from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Failure, Line
+from dashi.flow.evaluation.scores import largest_energy
+from dashi.flow.evaluation.spread import Spread, gap_closed, spread
+from dashi.flow.evaluation.table import Row, table
+
+__all__ = [
+    "THRESHOLDS",
+    "Evaluation",
+    "Failure",
+    "Line",
+    "Row",
+    "Seen",
+    "Spread",
+    "classify",
+    "evaluate",
+    "gap_closed",
+    "largest_energy",
+    "load_evaluation",
+    "perturbed",
+    "require_disjoint",
+    "residual_line",
+    "save_evaluation",
+    "score_residual",
+    "spread",
+    "table",
+]

@@ -1,0 +1,143 @@
+"""Dynamic mode decomposition as a baseline: fitted by PyDMD (the extra `dmd`), rolled out without it.
+
+P. Schmid, J. Fluid Mech. 656, 2010, doi 10.1017/S0022112010001217; N. Demo, M. Tezzele and G. Rozza, J. Open Source
+Softw. 3, 2018, doi 10.21105/joss.00530.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.core.operator import Parameter
+from dashi.errors import InputError
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.carried import encoded, frame_time, require_options, require_same_flow
+from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.schema import Schema
+from dashi.flow.windows import Windows
+from dashi.runtime.device import Device
+from dashi.types import Array as HostArray
+
+RANKS: Final = (4, 16, 64, 200)
+"""Those tried; the validation windows choose."""
+
+
+class Dmd(Model):
+    """z of frame t is modes (amplitudes eigenvalues^t), the amplitudes by least squares from z0. The scalars of z stay
+    as they were."""
+
+    name = "dmd"
+
+    def __init__(self, schema: Schema, interval: float, modes: Floats, eigenvalues: Floats, told: str = "") -> None:
+        self.schema, self.interval = schema, interval
+        self._modes, self._eigenvalues, self._told = modes, eigenvalues, told
+        held = schema.parts["modes"].stop
+        if modes.ndim != 2 or modes.shape != (held, len(eigenvalues)):
+            raise InputError(
+                f"the modes have shape {modes.shape}, the eigenvalues {eigenvalues.shape}.",
+                f"pass modes of shape ({held}, rank), as the schema has it.",
+            )
+
+    @classmethod
+    def fit(
+        cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
+        progress: Callable[[int], None] | None = None, **options: Any,
+    ) -> Dmd:  # fmt: skip
+        """Of all pairs of frames that follow each other; the rank, unless given as `rank`, that follows validation
+        windows best."""
+        require_options(cls.name, options, ("rank",))
+        require_same_flow(train, validation)
+        library = require_pydmd()
+        held = schema.parts["modes"]
+        z = encoded(schema, train, device=device)[..., held].astype(np.float64)
+        before, after = (part.reshape(-1, z.shape[-1]).T for part in (z[:, :-1], z[:, 1:]))
+        interval = frame_time(train)
+        given = options.get("rank")
+        ranks = [given] if given else sorted({min(r, *before.shape) for r in RANKS})
+        made = [_decomposed(library, schema, interval, before, after, rank) for rank in ranks]
+        judged = validation if validation is not None else train
+        tested = encoded(schema, judged, device=device)
+        return max(made, key=lambda one: one.followed(tested, device))
+
+    def followed(self, z: Floats, device: Device) -> float:
+        """How well the rollout follows z (windows, frames, D): its mean correlation, where that is above 0."""
+        held = self.schema.parts["modes"]
+        rolled = self.rollout(z[:, 0], z.shape[1] - 1, device=device)[..., held].astype(np.float64)
+        wanted = z[..., held].astype(np.float64)
+        size: Floats = np.sqrt((rolled * rolled).sum(-1) * (wanted * wanted).sum(-1))
+        close: Floats = (rolled * wanted).sum(-1) / np.where(size > 0, size, 1.0)
+        return float(np.mean(np.maximum(np.nan_to_num(close), 0.0)))
+
+    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+        held = self.schema.parts["modes"]
+        start = np.linalg.lstsq(self._modes, z0[:, held].T.astype(np.complex128), rcond=None)[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers = self._eigenvalues[:, None] ** np.arange(1, frames + 1)
+            made = np.einsum("dr,rm,rf->mfd", self._modes, start, powers, optimize=True).real
+        z = np.repeat(z0[:, None], frames + 1, axis=1)
+        with np.errstate(over="ignore"):
+            z[:, 1:, held] = made.astype(z0.dtype)
+        return z
+
+    @property
+    def numbers(self) -> int:
+        return len(self._modes)
+
+    @property
+    def arrays(self) -> Mapping[str, HostArray]:
+        parts = {"modes": self._modes, "eigenvalues": self._eigenvalues}
+        return {f"{name}_{half}": getattr(v, half) for name, v in parts.items() for half in ("real", "imag")}
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        return {"told": self._told} if self._told else {}
+
+    @classmethod
+    def restore(
+        cls, schema: Schema, interval: float, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]
+    ) -> Dmd:
+        wanted = ("modes_real", "modes_imag", "eigenvalues_real", "eigenvalues_imag")
+        if set(arrays) != set(wanted):
+            raise InputError(f"a dmd model has the arrays {', '.join(sorted(arrays))}.", "fit it again.")
+        halves = [np.asarray(arrays[name], np.float64) for name in wanted]
+        if halves[0].shape != halves[1].shape or halves[2].shape != halves[3].shape or halves[2].ndim != 1:
+            raise InputError("the parts of a dmd model do not fit each other.", "fit it again.")
+        told = str(parameters.get("told", ""))
+        return cls(schema, interval, halves[0] + 1j * halves[1], halves[2] + 1j * halves[3], told)
+
+    @property
+    def story(self) -> str:
+        return self._told or self.name
+
+
+def require_pydmd() -> Any:
+    """The library, or the way to it."""
+    try:
+        return importlib.import_module("pydmd")
+    except ImportError as error:
+        raise InputError(
+            "PyDMD is not installed, and the baseline `dmd` is fitted by it.",
+            "pip install 'dashi[dmd]', or choose other baselines with --baseline.",
+        ) from error
+
+
+def _decomposed(library: Any, schema: Schema, interval: float, before: Floats, after: Floats, rank: int) -> Dmd:
+    with warnings.catch_warnings():
+        # It warns of badly conditioned data; such a fit is not chosen where a better one is there.
+        warnings.simplefilter("ignore")
+        made = library.DMD(svd_rank=int(rank)).fit(before, after)
+    modes, eigenvalues = np.asarray(made.modes, np.complex128), np.asarray(made.eigs, np.complex128)
+    largest = float(np.abs(eigenvalues).max(initial=0.0))
+    told = f"DMD by PyDMD {_version()}, rank {len(eigenvalues)}, largest |eigenvalue| {largest:.4f}"
+    return Dmd(schema, interval, modes, eigenvalues, told)
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("pydmd")

@@ -1,0 +1,186 @@
+"""`evaluate`: models rolled out from the first frames of windows, then scored against what followed.
+
+A model is given z0 and a number of frames, nothing else; the reference is read afterwards, to score.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dashi.core.interrupt import deferred_interrupt
+from dashi.errors import InputError, NonFiniteError, ShapeError
+from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Line
+from dashi.flow.evaluation.scores import Reference, carried_shells, horizons
+from dashi.flow.evaluation.window import Scored, WindowScores
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.encode import encode
+from dashi.flow.proxy.lowpass import decode
+from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.schema import VERSION
+from dashi.flow.resample import resample
+from dashi.flow.windows import Windows
+from dashi.runtime.device import Device
+
+LIMIT: Final = 10.0
+"""Energies above so many times the largest of the training data are not admissible."""
+_POINTS: Final = 1 << 22
+"""Points of decoded fields that are held at a time."""
+
+
+def evaluate(
+    models: Mapping[str, Model], windows: Windows, *, device: Device, split: str, train_energy: float | None = None,
+    progress: Callable[[int], None] | None = None, beyond: int = 0,
+    settings: Mapping[str, int | float | str] | None = None,
+) -> Evaluation:  # fmt: skip
+    """All models, by the names to show, on the same windows.
+
+    `train_energy` is the largest energy of the training data (the windows' own at their start, unless given), which
+    decides what is admissible; `progress` is told of windows, len(models) times len(windows) in all. `beyond` is how
+    many frames a rollout goes on after the reference ends. A model of another grid sees the windows resampled to its
+    own, and its fields are resampled back. Ctrl-C keeps the models that are finished (`settings["stopped"]`).
+    """
+    if not models:
+        raise InputError("there is no model to evaluate.", "pass at least one.")
+    for name, model in models.items():
+        _require_fit(name, model, windows)
+    reference = Reference(windows.flow, windows.fields)
+    largest = float(reference.energy[:, 0].max()) if train_energy is None else train_energy
+    run = _Run(windows, reference, device, LIMIT * largest, beyond, progress or (lambda _: None))
+    lines, stopped = _finished(models, run)
+    cuts = {model.schema.k_cut for model in models.values()}
+    told: dict[str, int | float | str] = {
+        "k_cut": max(cuts), "schema": VERSION, "interval": windows.interval, "train_energy": largest,
+    }  # fmt: skip
+    return Evaluation(
+        split=split,
+        times=windows.times,
+        seeds=windows.seeds,
+        starts=windows.starts,
+        lines=lines,
+        energy=reference.energy,
+        enstrophy=reference.enstrophy,
+        spectrum=reference.measured[0][:, -1].mean(0),
+        parameters=windows.flow.parameters,
+        settings={**told, **(settings or {}), **({"stopped": "yes"} if stopped else {})},
+    )
+
+
+def _finished(models: Mapping[str, Model], run: _Run) -> tuple[tuple[Line, ...], bool]:
+    """The lines of the models, and whether Ctrl-C came before all were done."""
+    lines: list[Line] = []
+    stopped = False
+    with deferred_interrupt() as interrupt:
+        for name, model in models.items():
+            try:
+                lines.append(run.line(name, model))
+            except KeyboardInterrupt:
+                stopped = True
+            if stopped or interrupt.asked:
+                break
+    if not lines:
+        raise KeyboardInterrupt
+    return tuple(lines), len(lines) < len(models)
+
+
+def _require_fit(name: str, model: Model, windows: Windows) -> None:
+    """Refuses a model of another box, or with frames at other times."""
+    flow, schema = windows.flow, model.schema
+    if abs(flow.length - schema.length) > 1e-6 * flow.length:
+        raise InputError(
+            f"{name} is for a box of {schema.length:g}, the windows are of one of {flow.length:g}.",
+            "evaluate it on flows in its own box.",
+        )
+    ratio = windows.interval * flow.dt / model.interval
+    if round(ratio) < 1 or abs(ratio - round(ratio)) > 1e-6 * ratio:
+        raise InputError(
+            f"{name} makes a frame every {model.interval:g}, the windows have one every "
+            f"{windows.interval * flow.dt:g} of flow time.",
+            f"use windows with a frame every {model.interval:g}, or a multiple of it.",
+        )
+    if flow.n <= 2 * schema.k_cut:
+        raise ShapeError(
+            f"{name} holds modes up to {schema.k_cut:g}, which a grid of {flow.n} x {flow.n} points does not.",
+            "evaluate it on a finer grid.",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """What all models of an evaluation share."""
+
+    windows: Windows
+    reference: Reference
+    device: Device
+    limit: float
+    beyond: int
+    progress: Callable[[int], None]
+
+    def line(self, name: str, model: Model) -> Line:
+        windows, frames = self.windows, self.windows.frames
+        every = round(windows.interval * windows.flow.dt / model.interval)
+        z0 = self._start(model)
+        began = time.perf_counter()
+        made, told = _rolled(model, z0, (frames - 1 + self.beyond) * every, self.device)
+        seconds = time.perf_counter() - began
+        parts = [self._scored(model, made[w, ::every], w) for w in range(len(windows))]
+        scores = {key: np.stack([part.series[key] for part in parts]) for key in parts[0].series}
+        return Line(
+            model=name,
+            numbers=model.numbers,
+            horizons=horizons(scores["correlation"], windows.times, THRESHOLDS),
+            failures=tuple(part.failure for part in parts),
+            spectrum=np.mean([part.spectrum for part in parts], axis=0),
+            seconds=seconds,
+            device=self.device.info.name,
+            story=f"{model.story}{told}",
+            continued=np.stack([part.continued for part in parts]),
+            **scores,
+        )
+
+    def _start(self, model: Model) -> Floats:
+        """z0 of all windows: the first frame, and of it what the schema holds."""
+        first = resample(self.windows.fields[:, 0], model.schema.n)
+        return encode(model.schema, np.ascontiguousarray(first), device=self.device)
+
+    def _scored(self, model: Model, made: Floats, w: int) -> Scored:
+        """The scores of one window, from its z (frames and those beyond, D), or its fields."""
+        carried = carried_shells(model.schema.k_cut, self.reference.spectra.count)
+        scores = WindowScores(self.reference, w, len(made), carried)
+        for at, fields in _decoded(model, made, self.device):
+            scores.add(at, resample(fields, self.windows.flow.n))
+        self.progress(1)
+        return scores.close(self.limit)
+
+
+def _rolled(model: Model, z0: Floats, frames: int, device: Device) -> tuple[Floats, str]:
+    """The rollout, as z or as fields, and what is to be told of it. The model gets a copy of z0: it has nothing else to
+    read from. One that knows more of its fields than the modes of z has a method `rollout_fields`."""
+    own: Callable[..., Floats] | None = getattr(model, "rollout_fields", None)
+    size = (model.schema.n, model.schema.n) if own else (model.schema.size,)
+    told = ""
+    try:
+        made = (own or model.rollout)(z0.copy(), frames, device=device)
+    except NonFiniteError as error:
+        told = f"; stopped: {error.what}"
+        made = np.full((len(z0), frames + 1, *size), np.nan, z0.dtype)
+    if made.shape != (len(z0), frames + 1, *size):
+        raise ShapeError(
+            f"the rollout of {model.name} has shape {made.shape} instead of {(len(z0), frames + 1, *size)}.",
+            "a model gives all frames of z of its schema, z0 first.",
+        )
+    return made, told
+
+
+def _decoded(model: Model, made: Floats, device: Device) -> Generator[tuple[Floats, Floats]]:
+    """Frames of z that are finite, and their fields, some at a time; fields as they are."""
+    finite = np.flatnonzero(np.isfinite(made).reshape(len(made), -1).all(-1))
+    most = max(1, _POINTS // model.schema.n**2)
+    for first in range(0, len(finite), most):
+        some = finite[first : first + most]
+        values = np.ascontiguousarray(made[some])
+        yield some, values if made.ndim == 3 else decode(model.schema, values, device=device)

@@ -1,0 +1,138 @@
+"""A fit: a model, the baselines fitted to the same data, what the data were, and the scores on them; one file.
+
+The file is what `dashi.flow.proxy.catalogue.save_model` writes, so anything that loads models loads it; the rest lies
+beside in arrays named `note_...`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from dashi.errors import DashiError, FileError, InputError
+from dashi.flow.evaluation.dmd import Dmd
+from dashi.flow.evaluation.kept import BROKEN, array_text, pack, text_array, unpack
+from dashi.flow.evaluation.result import Evaluation
+from dashi.flow.evaluation.training import Training
+from dashi.flow.proxy.catalogue import MODELS, load_model, save_model
+from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.schema import Schema
+from dashi.flow.windows import Windows
+from dashi.io.arrays import read_arrays
+from dashi.runtime.device import Device
+from dashi.types import Array
+
+BASELINES: Final = ("persistence", "damped", "dmd", "truncation")
+"""Those that belong beside every model."""
+_NOTE: Final = "note_"
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A model and all that belongs to it."""
+
+    model: Model
+    baselines: Mapping[str, Model]
+    training: Training | None
+    evaluations: tuple[Evaluation, ...] = field(default=())
+    """On training and validation windows."""
+
+    @property
+    def models(self) -> dict[str, Model]:
+        """The model first, then the baselines, by the names to show."""
+        return {self.model.name: self.model, **{k: v for k, v in self.baselines.items() if k != self.model.name}}
+
+
+def known_models() -> dict[str, type[Model]]:
+    """All kinds of models that can be fitted, by name."""
+    return {**MODELS, Dmd.name: Dmd}
+
+
+def fit_model(
+    name: str, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
+    progress: Callable[[int], None] | None = None, options: Mapping[str, Any] | None = None,
+) -> Model:  # fmt: skip
+    """A model by name, fitted."""
+    kinds = known_models()
+    if name not in kinds:
+        raise InputError(f"there is no model {name!r}.", f"use one of {', '.join(kinds)}.")
+    return kinds[name].fit(schema, train, validation, device=device, progress=progress, **(options or {}))
+
+
+def save_fit(path: Path, fit: Fit) -> None:
+    """Writes the file, all or nothing."""
+    notes: dict[str, Array] = {}
+    if fit.training:
+        notes |= {f"training_{name}": values for name, values in fit.training.pack().items()}
+    for j, one in enumerate(fit.evaluations):
+        notes |= {f"scores{j}_{name}": values for name, values in pack(one).items()}
+    heads: list[dict[str, Any]] = []
+    for j, (shown, model) in enumerate(fit.baselines.items()):
+        heads.append(
+            {
+                "shown": shown, "kind": model.name, "version": model.version, "interval": model.interval,
+                "parameters": dict(model.parameters), "schema": model.schema.parameters,
+            }
+        )  # fmt: skip
+        notes |= {f"baseline{j}_{name}": values for name, values in model.arrays.items()}
+    notes["baselines"] = text_array(json.dumps(heads))
+    save_model(path, fit.model, notes=notes)
+
+
+def load_fit(path: Path) -> Fit:
+    """A model with whatever lies beside it in its file; a file with a bare model will do."""
+    model = load_model(path)
+    notes = {k.removeprefix(_NOTE): v for k, v in read_arrays(path).items() if k.startswith(_NOTE)}
+    training = _under(notes, "training_")
+    scores = [_under(notes, f"scores{j}_") for j in range(sum(k.endswith("_head") for k in notes))]
+    return Fit(
+        model,
+        _baselines(notes, path) if "baselines" in notes else {},
+        Training.unpack(training, path) if training else None,
+        tuple(unpack(one, path) for one in scores if one),
+    )
+
+
+def _under(notes: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): values for name, values in notes.items() if name.startswith(prefix)}
+
+
+def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
+    kinds = known_models()
+    again = "fit it again: `dashi flow fit`."
+    made: dict[str, Model] = {}
+    try:
+        heads: list[dict[str, Any]] = json.loads(array_text(notes["baselines"]))
+        for j, head in enumerate(heads):
+            kind = kinds.get(head["kind"])
+            if kind is None or head["version"] != kind.version:
+                raise FileError(
+                    f"{path} holds a baseline {head['kind']!r} of version {head['version']}, which is not known here.",
+                    again,
+                )
+            schema = Schema.restore(head["schema"])
+            arrays = _under(notes, f"baseline{j}_")
+            made[str(head["shown"])] = kind.restore(schema, float(head["interval"]), arrays, head["parameters"])
+    except (*BROKEN, DashiError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{path} is damaged: {error}", again) from error
+    return made
+
+
+def wanted_baselines(named: Sequence[str]) -> tuple[list[str], str]:
+    """The baselines to fit, and what is to be told: PyDMD is left away where it is not installed, unless asked for."""
+    from importlib.util import find_spec
+
+    for name in named:
+        if name not in known_models():
+            raise InputError(f"there is no baseline {name!r}.", f"use some of {', '.join(known_models())}.")
+    if named:
+        return list(named), ""
+    if find_spec("pydmd") is None:
+        told = "the baseline dmd is left away: PyDMD is not installed. Fix: pip install 'dashi[dmd]'"
+        return [name for name in BASELINES if name != Dmd.name], told
+    return list(BASELINES), ""

@@ -1,0 +1,128 @@
+"""Evaluations in files: an .npz with every array, and beside it a .json with the table and the series along time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+
+from dashi.errors import FileError
+from dashi.flow.evaluation.result import Evaluation, Line
+from dashi.flow.evaluation.table import series, table
+from dashi.io.arrays import read_arrays, write_arrays
+from dashi.io.files import write_text
+from dashi.types import Array
+
+VERSION: Final = 1
+_ARRAYS: Final = ("correlation", "relative_l2", "energy", "enstrophy", "spectrum_error", "admissible")
+_LARGEST: Final = 1 << 24
+BROKEN: Final = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
+"""What Python answers with when the text of a file is not what it should be."""
+_AGAIN: Final = "evaluate again: `dashi flow evaluate --out DIR`."
+
+
+def save_evaluation(path: Path, evaluation: Evaluation) -> None:
+    """Writes FILE.npz and FILE.json, each all or nothing."""
+    file = path.with_suffix(".npz")
+    write_arrays(file, pack(evaluation))
+    write_text(file.with_suffix(".json"), json.dumps(document(evaluation), indent=1, allow_nan=False) + "\n")
+
+
+def document(evaluation: Evaluation, *, along: bool = True) -> dict[str, Any]:
+    """What is worth reading of an evaluation, as plain numbers; with or without the scores along time."""
+    made: dict[str, Any] = {
+        "schema_version": VERSION,
+        "split": evaluation.split,
+        "windows": [{"seed": s, "start": t} for s, t in zip(evaluation.seeds, evaluation.starts, strict=True)],
+        "flow": dict(evaluation.parameters),
+        "settings": dict(evaluation.settings),
+        "table": [row.document() for row in table(evaluation)],
+        "stories": {line.model: line.story for line in evaluation.lines},
+    }
+    return made | ({"series": series(evaluation)} if along else {})
+
+
+def pack(evaluation: Evaluation) -> dict[str, Array]:
+    """All of it as named arrays."""
+    head = {
+        "split": evaluation.split,
+        "seeds": list(evaluation.seeds),
+        "starts": list(evaluation.starts),
+        "parameters": dict(evaluation.parameters),
+        "settings": dict(evaluation.settings),
+        "lines": [
+            {
+                "model": one.model, "numbers": one.numbers, "failures": list(one.failures), "seconds": one.seconds,
+                "device": one.device, "story": one.story, "thresholds": list(one.horizons),
+            }
+            for one in evaluation.lines
+        ],
+    }  # fmt: skip
+    made: dict[str, Array] = {"version": np.array(VERSION, np.int64), "head": text_array(json.dumps(head))}
+    for name in ("times", "energy", "enstrophy", "spectrum"):
+        made[name] = np.asarray(getattr(evaluation, name), np.float64)
+    for j, one in enumerate(evaluation.lines):
+        for name in (*_ARRAYS, "spectrum", "continued"):
+            made[f"line{j}_{name}"] = np.asarray(getattr(one, name), np.float64)
+        made[f"line{j}_horizons"] = np.stack([np.asarray(v, np.float64) for v in one.horizons.values()])
+    return made
+
+
+def load_evaluation(path: Path) -> Evaluation:
+    """The inverse of `save_evaluation`; refuses what this version did not write."""
+    return unpack(read_arrays(path.with_suffix(".npz")), path)
+
+
+def unpack(found: Mapping[str, Array], path: object) -> Evaluation:
+    """The inverse of `pack`; `path` is for messages."""
+    version = found.get("version")
+    if version is None or version.shape or "head" not in found:
+        raise FileError(f"{path} holds no evaluation.", "name a file of `dashi flow evaluate --out`.")
+    if version.item() != VERSION:
+        raise FileError(f"{path} is an evaluation of version {version.item()}; this dashi reads {VERSION}.", _AGAIN)
+    try:
+        return _restored(found, json.loads(array_text(found["head"])))
+    except BROKEN as error:
+        raise FileError(f"{path} is damaged: {error}.", _AGAIN) from error
+
+
+def _restored(found: Mapping[str, Array], head: Mapping[str, Any]) -> Evaluation:
+    seeds, starts = (tuple(int(v) for v in head[name]) for name in ("seeds", "starts"))
+    times = found["times"]
+    shape = (len(seeds), len(times))
+    lines = [_line(found, j, one, shape) for j, one in enumerate(cast("list[dict[str, Any]]", head["lines"]))]
+    if times.ndim != 1 or any(found[name].shape != shape for name in ("energy", "enstrophy")):
+        raise ValueError("arrays of the reference do not fit")
+    return Evaluation(
+        str(head["split"]), times, seeds, starts, tuple(lines), found["energy"], found["enstrophy"], found["spectrum"],
+        dict(head["parameters"]), dict(head["settings"]),
+    )  # fmt: skip
+
+
+def _line(found: Mapping[str, Array], j: int, head: Mapping[str, Any], shape: tuple[int, int]) -> Line:
+    arrays = {name: found[f"line{j}_{name}"] for name in _ARRAYS}
+    rows = found[f"line{j}_horizons"]
+    odd = [name for name, values in arrays.items() if values.shape != shape]
+    if odd or rows.shape != (len(head["thresholds"]), shape[0]) or len(head["failures"]) != shape[0]:
+        raise ValueError(f"arrays of {head['model']} do not fit")
+    return Line(
+        model=str(head["model"]), numbers=int(head["numbers"]), failures=tuple(head["failures"]),
+        horizons={float(t): rows[i] for i, t in enumerate(head["thresholds"])}, spectrum=found[f"line{j}_spectrum"],
+        seconds=float(head["seconds"]), device=str(head["device"]), story=str(head["story"]),
+        continued=found[f"line{j}_continued"], **arrays,
+    )  # fmt: skip
+
+
+def text_array(text: str) -> Array:
+    """Text of any length as an array of its bytes."""
+    return np.frombuffer(text.encode(), np.uint8).copy()
+
+
+def array_text(values: Array) -> str:
+    """The inverse of `text_array`."""
+    if values.dtype != np.uint8 or values.ndim != 1 or values.size > _LARGEST:
+        raise ValueError("what should be text is none")
+    return values.tobytes().decode()

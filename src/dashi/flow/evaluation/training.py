@@ -1,0 +1,93 @@
+"""What a model was trained on, kept with it: so that data which overlap are refused wherever it goes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.errors import DashiError, FileError
+from dashi.flow.equations import Flow
+from dashi.flow.evaluation.kept import BROKEN, array_text, text_array
+from dashi.flow.evaluation.overlap import Seen
+from dashi.types import Array
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The data of a fit, training and validation together, and how to make more of the same."""
+
+    flow: Flow
+    interval: int
+    """Steps between frames."""
+    steps: int
+    """Of a training window."""
+    seeds: tuple[int, ...]
+    validation_seeds: tuple[int, ...]
+    seen: Seen
+    energy: float
+    """The largest of any frame."""
+    source: str = "simulation"
+    """Or the run that the data are from."""
+    spin_up: int = 0
+    initial: str = "random"
+    options: Mapping[str, int | float] | None = None
+    """Of the initial condition."""
+
+    def pack(self) -> dict[str, Array]:
+        """As named arrays."""
+        head = {
+            "flow": self.flow.parameters, "interval": self.interval, "steps": self.steps, "seeds": list(self.seeds),
+            "validation_seeds": list(self.validation_seeds), "energy": self.energy, "source": self.source,
+            "spin_up": self.spin_up, "initial": self.initial, "options": dict(self.options or {}),
+        }  # fmt: skip
+        digests = b"".join(bytes.fromhex(one) for one in sorted(self.seen.digests))
+        return {
+            "version": np.array(VERSION, np.int64),
+            "head": text_array(json.dumps(head)),
+            "seen_seeds": np.array(self.seen.seeds, np.int64),
+            "seen_spans": np.array(self.seen.spans, np.float64).reshape(-1, 2),
+            "seen_digests": np.frombuffer(digests, np.uint8).reshape(-1, 16).copy(),
+        }
+
+    @classmethod
+    def unpack(cls, found: Mapping[str, Array], path: object) -> Training:
+        """The inverse of `pack`; `path` is for messages."""
+        again = "fit it again: `dashi flow fit`."
+        version = found.get("version")
+        if version is None or version.shape or version.item() != VERSION:
+            raise FileError(f"{path} does not say in a way that this dashi reads what it was trained on.", again)
+        try:
+            head: dict[str, Any] = json.loads(array_text(found["head"]))
+            seen = _seen(found)
+            return cls(
+                flow=Flow.restore(head["flow"]),
+                interval=int(head["interval"]),
+                steps=int(head["steps"]),
+                seeds=tuple(int(seed) for seed in head["seeds"]),
+                validation_seeds=tuple(int(seed) for seed in head["validation_seeds"]),
+                seen=seen,
+                energy=float(head["energy"]),
+                source=str(head["source"]),
+                spin_up=int(head["spin_up"]),
+                initial=str(head["initial"]),
+                options={str(name): value for name, value in head["options"].items()},
+            )
+        except (*BROKEN, DashiError) as error:
+            raise FileError(f"{path} is damaged: {error}", again) from error
+
+
+def _seen(found: Mapping[str, Array]) -> Seen:
+    seeds, spans, digests = (found[name] for name in ("seen_seeds", "seen_spans", "seen_digests"))
+    if seeds.ndim != 1 or spans.shape != (len(seeds), 2) or digests.ndim != 2 or digests.dtype != np.uint8:
+        raise ValueError("what was seen does not fit together")
+    return Seen(
+        tuple(int(seed) for seed in seeds),
+        tuple((float(a), float(b)) for a, b in spans),
+        frozenset(bytes(row).hex() for row in digests),
+    )

@@ -1,0 +1,22 @@
+"""Proxies: compact states of a flow, and the models that advance them."""
+
+from dashi.flow.proxy.catalogue import MODELS, load_model, model_class, save_model
+from dashi.flow.proxy.encode import choose_anchors, encode
+from dashi.flow.proxy.files import load_z, save_z
+from dashi.flow.proxy.lowpass import decode
+from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.schema import Schema
+
+__all__ = [
+    "MODELS",
+    "Model",
+    "Schema",
+    "choose_anchors",
+    "decode",
+    "encode",
+    "load_model",
+    "load_z",
+    "model_class",
+    "save_model",
+    "save_z",
+]

@@ -1,0 +1,94 @@
+"""The models by name, and the files that keep them: arrays without pickle, read without trust."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.errors import DashiError, FileError, InputError
+from dashi.flow.proxy.closures import Slaved
+from dashi.flow.proxy.files import pack_schema, unpack_schema
+from dashi.flow.proxy.galerkin import GalerkinModel, Truncation
+from dashi.flow.proxy.linear import Delay, Ridge
+from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.perfect import Perfect
+from dashi.flow.proxy.persistence import Damped, Persistence
+from dashi.io.arrays import read_arrays, write_arrays
+from dashi.types import Array
+
+DEFAULT: Final = "galerkin"
+MODELS: Final[Mapping[str, type[Model]]] = {
+    found.name: found for found in (Persistence, Damped, Ridge, Delay, Truncation, GalerkinModel, Slaved, Perfect)
+}
+"""To add a model: a class of `dashi.flow.proxy.model.Model`, and its name here."""
+
+
+def model_class(name: str) -> type[Model]:
+    """A model by name."""
+    if name not in MODELS:
+        raise InputError(f"there is no model {name!r}.", f"use one of {', '.join(MODELS)}.")
+    return MODELS[name]
+
+
+def save_model(path: Path | str, model: Model, notes: Mapping[str, Array] | None = None) -> None:
+    """Keeps a model as an .npz file, all or nothing; `notes` are arrays for the reader, which the model does not need
+    (they are kept as note_NAME)."""
+    more = {f"note_{name}": values for name, values in (notes or {}).items()}
+    write_arrays(Path(path), {**pack(model), **more})
+
+
+def load_model(path: Path | str) -> Model:
+    """The model that a file keeps."""
+    return unpack(read_arrays(Path(path)), str(path))
+
+
+def pack(model: Model) -> dict[str, Array]:
+    """The arrays that keep a model."""
+    head = {"model": np.array(model.name), "version": np.array(model.version, np.int64)}
+    arrays = {f"array_{name}": np.asarray(values) for name, values in model.arrays.items()}
+    numbers = {f"parameter_{name}": np.array(value) for name, value in model.parameters.items()}
+    return {**head, "interval": np.array(model.interval), **pack_schema(model.schema), **numbers, **arrays}
+
+
+def unpack(found: Mapping[str, Array], where: str = "the arrays") -> Model:
+    """The model that arrays keep."""
+    name, version = (_plain(found, key) for key in ("model", "version"))
+    if not isinstance(name, str) or type(version) is not int:
+        raise FileError(f"{where} keep no model.", "write one with save_model, or `dashi flow fit`.")
+    made = _known(name, where)
+    if version != made.version:
+        raise FileError(
+            f"{where}: version {version} of the model {name}; this dashi has version {made.version}.", "fit it again."
+        )
+    schema = unpack_schema(found, where)
+    interval: Any = _plain(found, "interval")
+    if not isinstance(interval, float) or not math.isfinite(interval) or interval <= 0:
+        raise FileError(f"{where}: the time between frames is {interval!r}.", "fit the model again.")
+    arrays = {key.removeprefix("array_"): values for key, values in found.items() if key.startswith("array_")}
+    numbers: dict[str, Any] = {
+        key.removeprefix("parameter_"): values.item()
+        for key, values in found.items()
+        if key.startswith("parameter_") and not values.ndim
+    }
+    try:
+        return made.restore(schema, interval, arrays, numbers)
+    except DashiError as error:
+        raise FileError(f"{where}: {error.what}", error.fix) from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise FileError(f"{where}: what defines the model {name} is damaged ({error}).", "fit it again.") from error
+
+
+def _known(name: str, where: str) -> type[Model]:
+    if name not in MODELS:
+        raise FileError(
+            f"{where}: the model {name[:40]!r} is not known here.", f"fit one of {', '.join(MODELS)} with this dashi."
+        )
+    return MODELS[name]
+
+
+def _plain(found: Mapping[str, Array], key: str) -> Any:
+    return found[key].item() if key in found and not found[key].ndim else None

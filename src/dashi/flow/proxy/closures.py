@@ -1,0 +1,177 @@
+"""The model with the slaved closure: Galerkin, and the band just beyond z made from z in every stage.
+
+The modes between k_cut and `reach` are what the held ones feel of the rest: with them alone the missing tendency is
+known to 99 % (docs/closures.md). Here they follow from z at once, by the advection itself and learned tables, in the
+way of nonlinear Galerkin methods (M. Marion and R. Temam, SIAM J. Numer. Anal. 26, 1989, doi 10.1137/0726063): what is
+carried from step to step is z, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from dashi.errors import InputError
+from dashi.flow.equations import Flow
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.carried import (
+    encoded,
+    followed,
+    frame_time,
+    quiet,
+    require_options,
+    require_same_flow,
+    require_start,
+    skill,
+)
+from dashi.flow.proxy.closures_device import DeviceLoss, fits, rolls_of
+from dashi.flow.proxy.closures_fast import FastSlaved
+from dashi.flow.proxy.closures_operator import OnWideGrid, SlavedGalerkin
+from dashi.flow.proxy.closures_plan import Plan
+from dashi.flow.proxy.closures_tables import Band, Closure, Parameters, clock, fitting
+from dashi.flow.proxy.closures_training import AnyLoss, Course, Loss, descend
+from dashi.flow.proxy.film import film
+from dashi.flow.proxy.galerkin_operator import modes_of
+from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.schema import Schema
+from dashi.flow.windows import Windows
+from dashi.kernels.portable import canon
+from dashi.runtime.device import Device
+from dashi.types import Array as HostArray
+
+REACH: Final = 1.5
+"""The band ends at so many times k_cut; twice k_cut is no better."""
+DEPTH: Final = 2
+FASTEST: Final = 4.0
+"""About the largest speed of a field, in units of its root mean square."""
+PLAN: Final = tuple(field.name for field in fields(Plan))
+
+
+@dataclass(frozen=True, eq=False)
+class Slaved(Model):
+    """Galerkin with the band beyond z slaved to it, trained through rollouts."""
+
+    name: ClassVar[str] = "slaved"
+
+    schema: Schema
+    flow: Flow
+    interval: float
+    closure: Closure
+    reach: float
+    loss: float = float("nan")
+    """1 - correlation of the rollouts that it was trained on."""
+    chosen_on: int = 0
+    """Validation windows that it was chosen on."""
+
+    @property
+    def steps(self) -> int:
+        """Of dt between frames."""
+        return round(self.interval / self.flow.dt)
+
+    @classmethod
+    def fit(
+        cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
+        progress: Callable[[int], None] | None = None, **options: Any,
+    ) -> Slaved:  # fmt: skip
+        """Trained on the training windows; of the closures that were tried on the way, the one that does best on the
+        validation windows. Options: depth, reach (in units of k_cut), and those of `Plan`."""
+        require_options(cls.name, options, ("depth", "reach", *PLAN))
+        require_same_flow(train, validation)
+        fitting(train.flow, schema)
+        plan = Plan(**{name: value for name, value in options.items() if name in PLAN})
+        band = Band.of(schema, float(options.get("reach", REACH)) * schema.k_cut)
+        z = encoded(schema, train, device=device)
+        reference = None if validation is None else encoded(schema, validation, device=device)
+
+        def made(closure: Closure, loss: float = float("nan")) -> Slaved:
+            chosen_on = 0 if validation is None else len(validation)
+            return cls(schema, train.flow, frame_time(train), closure, band.reach, loss, chosen_on)
+
+        def check(closure: Closure) -> float:
+            if reference is None:
+                return 0.0
+            rolled = made(closure).rollout(reference[:, 0], reference.shape[1] - 1, device=device)
+            return skill(schema, rolled, reference)
+
+        parameters = Parameters(band, options.get("depth", DEPTH), clock(_mean(schema, z, "enstrophy")))
+        course = Course.of(train.flow, band, frame_time(train), FASTEST * np.sqrt(2 * _mean(schema, z, "energy")))
+
+        def losses(frames: int) -> AnyLoss:
+            rolls = rolls_of(course, parameters.depth, frames, plan.batch)
+            return DeviceLoss(device, course, rolls) if fits(device, course, rolls) else Loss(course)
+
+        modes = np.ascontiguousarray(z[..., schema.parts["modes"]])
+        return made(*descend(losses, parameters, plan, modes, check, progress or quiet))
+
+    def operator(self) -> SlavedGalerkin:
+        """Its step as an operator of CORE, for rollouts with hashes and certificates."""
+        return SlavedGalerkin(self.flow, self.schema, self.closure, self.reach)
+
+    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+        start = require_start(self.schema, z0, self.flow.kind)
+        modes, operator = canon(modes_of(self.schema, start)), self.operator()
+        if device.info.type == "reference":
+            fast = FastSlaved(operator, operator.band, operator.closure)
+            return followed(self.schema, start, fast.roll(modes, frames, self.steps))
+        way = OnWideGrid(operator)
+        loaded = way.load(device)
+        shape = (len(modes), *way.shape)
+        state = (device.empty(shape, self.flow.kind), device.empty(shape, self.flow.kind))
+        with device.program(way.enter(device, loaded, device.array(modes), state[0]), label="enter") as program:
+            program.run()
+        looks = film(
+            device, state, lambda a, b: way.step(device, loaded, a, b), lambda a, b: way.leave(device, loaded, a, b),
+            modes.shape, frames, self.steps,
+        )  # fmt: skip
+        return followed(self.schema, start, np.concatenate([modes[:, None], np.moveaxis(looks, 0, 1)], axis=1))
+
+    def of_flow(self, flow: Flow) -> Slaved:
+        """The same closure with another viscosity, drag, force or time step."""
+        fitting(flow, self.schema)
+        steps = round(self.interval / flow.dt)
+        if steps < 1 or abs(steps * flow.dt - self.interval) > 1e-9 * self.interval:
+            raise InputError(
+                f"frames every {self.interval:g} are no whole number of steps of {flow.dt:g}.",
+                "use a dt that divides the time between frames.",
+            )
+        return replace(self, flow=flow, closure=self.closure.of_type(flow.kind))
+
+    @property
+    def numbers(self) -> int:
+        return 2 * len(self.schema.modes)
+
+    @property
+    def arrays(self) -> Mapping[str, HostArray]:
+        return self.closure.arrays
+
+    @property
+    def parameters(self) -> Mapping[str, int | float | str]:
+        flow = {f"flow_{name}": value for name, value in self.flow.parameters.items()}
+        return {**flow, "reach": self.reach, "loss": self.loss, "chosen_on": self.chosen_on}
+
+    @classmethod
+    def restore(
+        cls, schema: Schema, interval: float, arrays: Mapping[str, HostArray],
+        parameters: Mapping[str, int | float | str],
+    ) -> Slaved:  # fmt: skip
+        given = dict(parameters)
+        flow = Flow.restore({k.removeprefix("flow_"): given.pop(k) for k in [*given] if k.startswith("flow_")})
+        reach, loss, chosen_on = float(given["reach"]), float(given["loss"]), int(given["chosen_on"])
+        closure = Closure.restore(Band.of(schema, reach), arrays, flow.kind)
+        return cls(schema, flow, interval, closure, reach, loss, chosen_on)
+
+    @property
+    def story(self) -> str:
+        on = f"on {self.chosen_on} validation windows" if self.chosen_on else "without validation"
+        return (
+            f"galerkin with modes up to {self.reach:g} slaved, depth {self.closure.depth}, trained to 1 - correlation "
+            f"{self.loss:.2g}, chosen {on}"
+        )
+
+
+def _mean(schema: Schema, z: Floats, name: str) -> float:
+    """Of a scalar of z, over all frames."""
+    return float(np.mean(z[..., schema.parts[name]], dtype=np.float64))

@@ -1,0 +1,67 @@
+"""How a closure is trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dashi.errors import InputError
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Iterations with rollouts of one length."""
+
+    frames: int
+    iterations: int
+    rate: float
+
+    def rate_at(self, turn: int) -> float:
+        """Up in ten turns, then down along a cosine."""
+        fall = 0.5 * (1 + math.cos(math.pi * (turn - 1) / self.iterations))
+        return self.rate * min(1.0, turn / 10) * (fall + 0.02)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a closure is trained: with short rollouts first, then with longer ones."""
+
+    iterations: int = 160
+    frames: int = 10
+    """Of the short rollouts."""
+    then: int = 120
+    """Iterations with long rollouts; 0 for none."""
+    then_frames: int = 25
+    batch: int = 32
+    rate: float = 0.006
+    memory: float = 0.4
+    """How long the first guess lifts a field for, in units of 1 / rms vorticity."""
+    checks: int = 2
+    """How often in a phase the closure is tried on validation windows; the best one stays."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("iterations", 1),
+            ("frames", 1),
+            ("then", 0),
+            ("then_frames", 1),
+            ("batch", 1),
+            ("checks", 1),
+            ("seed", 0),
+        ):
+            value: object = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise InputError(f"{name} is {value!r}.", f"use a whole number, {least} or more.")
+        for name in ("rate", "memory"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise InputError(f"{name} is {value!r}.", "use a positive number.")
+
+    def phases(self, most: int) -> list[Phase]:
+        """What is done in windows with so many frames after the first."""
+        if most < 1:
+            raise InputError("a training window has one frame alone.", "use windows of two frames or more.")
+        short = Phase(min(self.frames, most), self.iterations, self.rate)
+        longer = Phase(min(self.then_frames, most), self.then, 2 / 3 * self.rate)
+        return [short, longer] if self.then else [short]

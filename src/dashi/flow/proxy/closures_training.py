@@ -1,0 +1,194 @@
+"""Training of the slaved closure through its own rollouts: short ones from frames of the training windows, their
+correlation with what followed, and the slope of that in every table, by the way back through every stage.
+
+The way back is written out (a discrete adjoint: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., 2008,
+ch. 3), the descent is Adam (D. Kingma and J. Ba, 2015, arXiv 1412.6980). That closures must be trained through
+rollouts, and not on the missing tendency alone: H. Frezat and others, J. Adv. Model. Earth Syst. 14, 2022, doi
+10.1029/2022MS003124.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from dashi.flow import grid
+from dashi.flow.equations import Flow
+from dashi.flow.grid import Floats
+from dashi.flow.proxy import galerkin_terms as terms
+from dashi.flow.proxy.closures_fast import Chain, Slopes, Stack, Tape
+from dashi.flow.proxy.closures_plan import Phase, Plan
+from dashi.flow.proxy.closures_tables import Band, Closure, Parameters
+from dashi.flow.schemes import Tableau
+
+Complex = Any
+COURANT: Final = 2.5
+"""u_max k_max dt of the steps of training, which may be longer than the flow's own: RK4 is stable up to 2.8."""
+DECAYS: Final = (0.9, 0.99)
+LONGEST: Final = 0.1
+"""Slopes longer than this are shortened: rollouts are chaotic."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """How rollouts of training go: steps between frames, as long as is safe, and the tables of their time scheme."""
+
+    flow: Flow
+    band: Band
+    steps: int
+    tableau: Tableau
+
+    @classmethod
+    def of(cls, flow: Flow, band: Band, frame: float, fastest: float) -> Course:
+        """`frame` is the time between frames, `fastest` about the largest speed."""
+        modes = band.schema.modes
+        largest = float(np.sqrt((modes**2).sum(axis=1).max())) * grid.unit(flow)
+        steps = max(1, min(round(frame / flow.dt), math.ceil(frame * fastest * largest / COURANT)))
+        longer = replace(flow, dt=frame / steps)
+        return cls(longer, band, steps, terms.mode_tables(longer, modes, np.zeros(len(modes), flow.kind)))
+
+
+class Loss:
+    """1 - correlation of rollouts of a closure with the frames that followed, and its slope, by a library's
+    transforms. `dashi.flow.proxy.closures_device` has the same by kernels."""
+
+    def __init__(self, course: Course) -> None:
+        self._chain = Chain(course.band, course.flow.kind)
+        self._steps, self._stages = course.steps, course.tableau.stages
+        self._tables = {name: self._chain.on_grid(table) for name, table in course.tableau.tables.items()}
+        force = terms.force_of(course.flow, course.band.schema.modes)
+        self._force = self._chain.enter(force.reshape(1, -1))[0]
+
+    def __call__(self, closure: Closure, z: Floats) -> tuple[float, Closure]:
+        """Of modes (members, frames + 1, 2 K): the mean over members and frames, and its slope in every table."""
+        chain, frames = self._chain, z.shape[1] - 1
+        stack, now, tapes = Stack(chain, closure), chain.enter(z[:, 0]), list[list[Tape]]()
+        seen = np.empty_like(z[:, 1:])
+        for j in range(frames):
+            for _ in range(self._steps):
+                now, tape = self._step(stack, now)
+                tapes.append(tape)
+            seen[:, j] = chain.leave(now)
+        found, slopes = apart(seen, z[:, 1:])
+        total, back = Slopes(chain, closure.depth), np.zeros_like(now)
+        for j in reversed(range(frames)):
+            back = back + chain.enter(slopes[:, j])
+            for _ in range(self._steps):
+                back = self._back(stack, tapes.pop(), back, total)
+        return found, total.of_modes()
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def _step(self, stack: Stack, state: Complex) -> tuple[Complex, list[Tape]]:
+        known, now, tapes = [state], state, list[Tape]()
+        for stage in self._stages:
+            tendency, tape = stack.tendency(now)
+            known.append(tendency + self._force)
+            tapes.append(tape)
+            now = _added([self._tables[name] * known[j] for j, name in stage.terms])
+        return now, tapes
+
+    def _back(self, stack: Stack, tapes: list[Tape], slope: Complex, total: Slopes) -> Complex:
+        late = [np.zeros_like(slope) for _ in range(len(self._stages) + 1)]
+        for number in range(len(self._stages), 0, -1):
+            for j, name in self._stages[number - 1].terms:
+                late[j] += self._tables[name] * slope
+            slope = stack.back(tapes[number - 1], late[number], total)
+        return late[0] + slope
+
+
+def apart(states: Floats, reference: Floats) -> tuple[float, Floats]:
+    """1 - correlation of modes (members, frames, 2 K), its mean, and its slope in the states: the field g of which the
+    change is the mean of g times that of the states, over the box."""
+    a, b = (np.asarray(values, np.float64) for values in (states, reference))
+    size, other, both = (2 * np.einsum("mfk,mfk->mf", x, y) for x, y in ((a, a), (b, b), (a, b)))
+    scale = 1 / np.sqrt(np.maximum(size * other, np.finfo(np.float64).tiny))
+    found: Floats = both * scale
+    pull = scale[..., None] * b - (found / np.maximum(size, np.finfo(np.float64).tiny))[..., None] * a
+    return float(np.mean(1 - found)), -pull / found.size
+
+
+class AnyLoss(Protocol):
+    """What training asks of a loss."""
+
+    def __call__(self, closure: Closure, z: Floats) -> tuple[float, Closure]: ...
+
+    def close(self) -> None: ...
+
+
+def descend(
+    losses: Callable[[int], AnyLoss], parameters: Parameters, plan: Plan, z: Floats, check: Callable[[Closure], float],
+    told: Callable[[int], None],
+) -> tuple[Closure, float]:  # fmt: skip
+    """The closure that did best in `check` (the last one of equals), and its loss. `losses` makes the loss of rollouts
+    of so many frames; z are the modes of the training
+    windows, (windows, frames, 2 K); `told` hears of every iteration."""
+    found = Search(parameters, plan, z, check, told)
+    for phase in plan.phases(z.shape[1] - 1):
+        loss = losses(phase.frames)
+        try:
+            found.descend(loss, phase)
+        finally:
+            loss.close()
+    return found.best, found.loss
+
+
+class Search:
+    """The numbers of a closure on their way down, and the best of those that were checked."""
+
+    def __init__(
+        self, parameters: Parameters, plan: Plan, z: Floats, check: Callable[[Closure], float],
+        told: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        self._parameters, self._plan, self._z, self._check, self._told = parameters, plan, z, check, told
+        self._draw = np.random.default_rng(plan.seed)
+        self._numbers, self._score = parameters.start(plan.memory), -math.inf
+        self.best, self.loss = parameters.unpack(self._numbers, z.dtype), math.nan
+
+    def descend(self, loss: AnyLoss, phase: Phase) -> None:
+        """All iterations of a phase; running means start anew."""
+        means, every = np.zeros((2, self._parameters.size)), math.ceil(phase.iterations / self._plan.checks)
+        self.loss = math.nan
+        for turn in range(1, phase.iterations + 1):
+            now = self._parameters.unpack(self._numbers, self._z.dtype)
+            with np.errstate(all="ignore"):
+                value, slopes = loss(now, self._batch(phase.frames))
+                slope = self._parameters.gradient(slopes)
+            self.loss = value if math.isnan(self.loss) else 0.95 * self.loss + 0.05 * value
+            self._numbers = self._numbers - phase.rate_at(turn) * _descent(slope, means, turn)
+            self._told(1)
+            if turn % every == 0 or turn == phase.iterations:
+                self._keep()
+
+    def _batch(self, frames: int) -> Floats:
+        z, many = self._z, self._plan.batch
+        window, first = self._draw.integers(len(z), size=many), self._draw.integers(z.shape[1] - frames, size=many)
+        return np.stack([z[w, f : f + frames + 1] for w, f in zip(window, first, strict=True)])
+
+    def _keep(self) -> None:
+        tried = self._parameters.unpack(self._numbers, self._z.dtype)
+        score = self._check(tried)
+        if score >= self._score:
+            self.best, self._score = tried, score
+
+
+def _descent(slope: Floats, means: Floats, turn: int) -> Floats:
+    """Adam's direction; its running means are changed. A slope that is not finite counts for nothing."""
+    size = float(np.sqrt((slope * slope).sum()))
+    slope = slope * min(1.0, LONGEST / max(size, LONGEST)) if math.isfinite(size) else np.zeros_like(slope)
+    decay = np.array(DECAYS)[:, None]
+    means[:] = decay * means + (1 - decay) * np.stack([slope, slope * slope])
+    first, second = means / (1 - decay**turn)
+    return first / (np.sqrt(second) + 1e-8)
+
+
+def _added(parts: list[Complex]) -> Complex:
+    made = parts[0]
+    for part in parts[1:]:
+        made += part
+    return made

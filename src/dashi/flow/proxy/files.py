@@ -1,0 +1,62 @@
+"""Files of z: the numbers with the schema that lays them out. A file of another version is refused, not misread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.errors import FileError, InputError
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.lowpass import require_z
+from dashi.flow.proxy.schema import VERSION, Schema
+from dashi.io.arrays import read_arrays, write_arrays
+from dashi.types import Array
+
+_VERSION: Final = "schema_version"
+_DIGEST: Final = "schema_digest"
+
+
+def save_z(path: Path | str, schema: Schema, z: Any) -> None:
+    """Keeps z (..., D) with its schema as an .npz file, all or nothing."""
+    write_arrays(Path(path), {**pack_schema(schema), "z": require_z(schema, z)})
+
+
+def load_z(path: Path | str) -> tuple[Schema, Floats]:
+    """The schema and the z of a file."""
+    found = read_arrays(Path(path))
+    schema = unpack_schema(found, str(path))
+    if "z" not in found:
+        raise FileError(f"{path} holds no z.", "name a file that save_z wrote.")
+    try:
+        return schema, require_z(schema, found["z"])
+    except InputError as error:
+        raise FileError(f"{path}: {error.what}", error.fix) from error
+
+
+def pack_schema(schema: Schema) -> dict[str, Array]:
+    """The arrays that keep a schema."""
+    made = {f"schema_{name}": np.array(value) for name, value in schema.parameters.items()}
+    return {_VERSION: np.array(VERSION, np.int64), _DIGEST: np.array(schema.digest), **made}
+
+
+def unpack_schema(found: Mapping[str, Array], where: str) -> Schema:
+    """The schema that arrays keep; refuses one of another version, and one that was changed."""
+    plain = {name: values.item() for name, values in found.items() if name.startswith("schema_") and not values.ndim}
+    version, digest = plain.pop(_VERSION, None), plain.pop(_DIGEST, None)
+    if type(version) is not int or not isinstance(digest, str):
+        raise FileError(f"{where} says nothing of the schema of its z.", "write it with dashi.flow.proxy.save_z.")
+    if version != VERSION:
+        raise FileError(
+            f"{where} holds z of schema version {version}; this dashi reads version {VERSION}.",
+            "encode the flow again with this dashi, or read the file with the one that wrote it.",
+        )
+    try:
+        schema = Schema.restore({name.removeprefix("schema_"): value for name, value in plain.items()})
+    except InputError as error:
+        raise FileError(f"{where}: {error.what}", error.fix) from error
+    if schema.digest != digest:
+        raise FileError(f"{where}: the schema does not have the digest that it claims.", "write or copy it again.")
+    return schema

@@ -1,0 +1,197 @@
+"""Linear maps of the held modes, fitted on the device: ridge, z' = z A, and delays, z' from the last few z.
+
+A map that is linear in z cannot generalise to flows that look the same everywhere: over such an ensemble modes of
+different wave numbers are uncorrelated, so the best one is damped persistence. They are here to show it.
+
+Ridge: A. Hoerl and R. Kennard, Technometrics 12, 1970, doi 10.1080/00401706.1970.10488634. The map of least squares
+over snapshots is dynamic mode decomposition (P. Schmid, J. Fluid Mech. 656, 2010, doi 10.1017/S0022112010001217); with
+delays, its Hankel form (H. Arbabi and I. Mezic, SIAM J. Appl. Dyn. Syst. 16, 2017, doi 10.1137/17M1125236).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from dashi.core.affine import Linear
+from dashi.core.operator import require_finite
+from dashi.core.ridge import LARGEST, ridge
+from dashi.errors import InputError, ShapeError
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.carried import (
+    encoded,
+    followed,
+    frame_time,
+    quiet,
+    require_options,
+    require_same_flow,
+    require_start,
+    skill,
+)
+from dashi.flow.proxy.film import copied, film, pair
+from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.schema import Schema
+from dashi.flow.windows import Windows
+from dashi.kernels.portable import canon
+from dashi.runtime.device import Device
+from dashi.types import Array as HostArray
+
+PENALTIES: Final = (1e-3, 1e-2, 1e-1, 1.0)
+"""Tried on validation windows, in units of the mean of the diagonal of Z^T Z."""
+USUAL: Final = 1e-2
+"""Without validation windows."""
+MOST_PAIRS: Final = 8192
+"""Pairs of frames that are fitted, spread evenly over all."""
+DELAYS: Final = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Delay(Model):
+    """w(t + 1) = sum of w(t - i) A_i over the last `delays` frames.
+
+    A rollout starts from one frame: its first steps are made by the maps of as many frames as there are by then. All
+    of them are fitted, `maps[j]` from j + 1 frames, (j + 1, 2 K, 2 K).
+    """
+
+    name: ClassVar[str] = "delay"
+    usual_delays: ClassVar[int] = DELAYS
+
+    schema: Schema
+    interval: float
+    maps: tuple[Floats, ...]
+    penalty: float
+
+    @classmethod
+    def fit(
+        cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
+        progress: Callable[[int], None] | None = None, **options: Any,
+    ) -> Delay:  # fmt: skip
+        """Options: `delays`, and `penalty` (else chosen on validation windows; 1e-2 without any)."""
+        require_options(cls.name, options, ("penalty",) if cls.usual_delays == 1 else ("delays", "penalty"))
+        require_same_flow(train, validation)
+        delays = int(options.get("delays", cls.usual_delays))
+        _require_delays(delays, train.frames, 2 * len(schema.modes))
+        modes = encoded(schema, train, device=device)[..., schema.parts["modes"]]
+        told = progress or quiet
+        given = options.get("penalty")
+
+        def made(penalty: float) -> Delay:
+            maps = tuple(_fitted(modes, j + 1, penalty, device) for j in range(delays))
+            told(1)
+            return cls(schema, frame_time(train), tuple(m.astype(modes.dtype) for m in maps), penalty)
+
+        if given is not None or validation is None:
+            return made(USUAL if given is None else float(given))
+        reference = encoded(schema, validation, device=device)
+
+        def score(model: Delay) -> float:
+            return skill(schema, model.rollout(reference[:, 0], validation.frames - 1, device=device), reference)
+
+        return max((made(penalty) for penalty in PENALTIES), key=score)
+
+    @property
+    def delays(self) -> int:
+        """Frames that a step is made of."""
+        return len(self.maps)
+
+    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+        kind = self.maps[0].dtype
+        start = require_start(self.schema, z0, kind)
+        modes = canon(np.ascontiguousarray(start[:, self.schema.parts["modes"]]))
+        width = modes.shape[1]
+        history = np.zeros((len(modes), self.delays * width), kind)
+        history[:, :width] = modes
+        looks: list[Floats] = [history[None]]
+        for number in range(self.delays):
+            wanted = min(1, frames - number) if number + 1 < self.delays else frames - number
+            if wanted > 0:
+                looks.append(_rolled(device, Linear(self._companion(number)), looks[-1][-1], wanted))
+        every = np.concatenate(looks)[:, :, :width]
+        return followed(self.schema, start, np.ascontiguousarray(np.moveaxis(every, 0, 1)))
+
+    def _companion(self, number: int) -> Floats:
+        """The map of the last frames, newest first, to those a frame later: by `maps[number]`."""
+        maps, width, delays = self.maps[number], self.maps[0].shape[1], self.delays
+        made = np.zeros((delays * width, delays * width), maps.dtype)
+        made[: (number + 1) * width, :width] = maps.reshape(-1, width)
+        # Every frame but the oldest moves on by one.
+        made[: (delays - 1) * width, width:] = np.eye((delays - 1) * width, dtype=maps.dtype)
+        return made
+
+    @property
+    def numbers(self) -> int:
+        return self.delays * 2 * len(self.schema.modes)
+
+    @property
+    def arrays(self) -> Mapping[str, HostArray]:
+        return {f"map_{j}": maps for j, maps in enumerate(self.maps)}
+
+    @property
+    def parameters(self) -> Mapping[str, int | float | str]:
+        return {"penalty": float(self.penalty), "delays": self.delays}
+
+    @classmethod
+    def restore(
+        cls, schema: Schema, interval: float, arrays: Mapping[str, HostArray],
+        parameters: Mapping[str, int | float | str],
+    ) -> Delay:  # fmt: skip
+        delays, width = int(parameters["delays"]), 2 * len(schema.modes)
+        if not 1 <= delays <= len(arrays):
+            raise InputError(f"there are {delays} delays and {len(arrays)} maps.", "fit the model again.")
+        maps = tuple(arrays[f"map_{j}"] for j in range(delays))
+        for j, one in enumerate(maps):
+            if one.shape != (j + 1, width, width) or one.dtype != maps[0].dtype or one.dtype.kind != "f":
+                raise ShapeError(f"map {j} has shape {one.shape}, not ({j + 1}, {width}, {width}).", "fit it again.")
+            require_finite(f"map {j}", one)
+        return cls(schema, interval, maps, float(parameters["penalty"]))
+
+    @property
+    def story(self) -> str:
+        return f"linear in the last {self.delays} frames, penalty {self.penalty:g}"
+
+
+class Ridge(Delay):
+    """w(t + 1) = w(t) A."""
+
+    name: ClassVar[str] = "ridge"
+    usual_delays: ClassVar[int] = 1
+
+    @property
+    def story(self) -> str:
+        return f"z A by ridge, penalty {self.penalty:g}"
+
+
+def _require_delays(delays: int, frames: int, width: int) -> None:
+    if delays < 1 or delays >= frames or delays * width > LARGEST:
+        most = min(frames - 1, LARGEST // width)
+        raise InputError(
+            f"{delays} delays of {width} numbers do not fit windows of {frames} frames and {LARGEST} features.",
+            f"use 1 to {most} delays." if most else f"use a smaller k_cut: at most {LARGEST} numbers are fitted.",
+        )
+
+
+def _fitted(modes: Floats, delays: int, penalty: float, device: Device) -> Floats:
+    """The map from `delays` frames, newest first, (delays, 2 K, 2 K)."""
+    width, last = modes.shape[-1], modes.shape[1] - 1
+    parts = [modes[:, delays - 1 - i : last - i].reshape(-1, width) for i in range(delays)]
+    features, targets = np.concatenate(parts, axis=1), modes[:, delays:].reshape(-1, width)
+    some = np.unique(np.linspace(0, len(features) - 1, min(MOST_PAIRS, len(features))).astype(np.int64))
+    z = features[some].astype(np.float64)
+    scale = float((z * z).sum()) / z.shape[1]
+    made = _solved(z, targets[some].astype(np.float64), max(penalty * scale, 1e-300), device)
+    return made.reshape(delays, width, width)
+
+
+def _solved(z: Floats, y: Floats, lam: float, device: Device) -> Any:
+    """The ridge fit by kernels; on the NumPy device by its own solver, since the references would take minutes."""
+    if device.info.type != "reference":
+        return ridge(z, y, lam, device=device)
+    return np.linalg.solve(z.T @ z + lam * np.eye(z.shape[1]), z.T @ y)
+
+
+def _rolled(device: Device, operator: Linear, start: Floats, frames: int) -> Floats:
+    loaded, state = operator.load(device), pair(device, np.ascontiguousarray(start))
+    return film(device, state, lambda a, b: operator.step(device, loaded, a, b), copied(device), start.shape, frames, 1)

@@ -1,0 +1,66 @@
+"""What a model of proxies is: fitted to windows, rolled out on its own, kept in a file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from dashi.core.operator import Parameter
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.schema import Schema
+from dashi.flow.windows import Windows
+from dashi.runtime.device import Device
+from dashi.types import Array as HostArray
+
+
+class Model(ABC):
+    """Advances proxies by itself. Frozen: nothing changes after it is fitted."""
+
+    name: ClassVar[str]
+    """Its name on the command line and in files."""
+    version: ClassVar[int] = 1
+    """Rises when the same arrays would mean something else."""
+
+    schema: Schema
+    interval: float
+    """Flow time between frames of a rollout."""
+
+    @classmethod
+    @abstractmethod
+    def fit(
+        cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
+        progress: Callable[[int], None] | None = None, **options: Any,
+    ) -> Model:  # fmt: skip
+        """The model of training windows; what must be chosen is chosen on validation windows, never on others."""
+
+    @abstractmethod
+    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+        """Proxies (m, frames + 1, D) from proxies z0 (m, D), z0 first. Nothing but z0 is read."""
+
+    @property
+    @abstractmethod
+    def numbers(self) -> int:
+        """Numbers that it carries from frame to frame for each state: the |z| that it is compared at."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> Mapping[str, HostArray]:
+        """The arrays that define it."""
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Plain numbers and names that define it; `Flow` parameters under flow_*."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def restore(
+        cls, schema: Schema, interval: float, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]
+    ) -> Model:
+        """The inverse of the properties. Raises InputError."""
+
+    @property
+    def story(self) -> str:
+        """One line for people: what was fitted, what was chosen."""
+        return self.name

@@ -1,0 +1,101 @@
+"""The perfect model: the full solver, started from what z holds. No model of the held modes alone can know more of the
+dynamics; what it loses, it loses because z does not hold the start of the rest. For evaluation only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dashi.flow.equations import Flow
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.carried import frame_time, require_options, require_same_flow, require_start
+from dashi.flow.proxy.encode import encode
+from dashi.flow.proxy.lowpass import decode_states
+from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.schema import Schema
+from dashi.flow.simulate import Every, Simulation, simulate
+from dashi.flow.windows import Windows
+from dashi.kernels.portable import canon
+from dashi.runtime.device import Device
+from dashi.types import Array as HostArray
+
+
+@dataclass(frozen=True, eq=False)
+class Perfect(Model):
+    """All modes of the solver, those that z does not hold from 0."""
+
+    name: ClassVar[str] = "perfect"
+
+    schema: Schema
+    interval: float
+    flow: Flow
+
+    @classmethod
+    def fit(
+        cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
+        progress: Callable[[int], None] | None = None, **options: Any,
+    ) -> Perfect:  # fmt: skip
+        require_options(cls.name, options, ())
+        require_same_flow(train, validation)
+        schema.require_flow(train.flow)
+        return cls(schema, frame_time(train), train.flow)
+
+    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+        start = require_start(self.schema, z0, self.flow.kind)
+        made = np.empty((len(start), frames + 1, self.schema.size), start.dtype)
+
+        def take(frame: int, fields: Floats) -> None:
+            made[:, frame] = encode(self.schema, fields, device=device)
+
+        self._run(start, frames, device, take)
+        made[:, 0] = start
+        return made
+
+    def rollout_fields(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+        """Vorticity (m, frames + 1, n, n): what this model itself decodes, with all that grew beyond z."""
+        start = require_start(self.schema, z0, self.flow.kind)
+        made = np.empty((len(start), frames + 1, self.schema.n, self.schema.n), start.dtype)
+
+        def take(frame: int, fields: Floats) -> None:
+            made[:, frame] = fields
+
+        self._run(start, frames, device, take)
+        return made
+
+    def _run(self, start: Floats, frames: int, device: Device, take: Callable[[int, Floats], None]) -> None:
+        steps = round(self.interval / self.flow.dt)
+        states = canon(decode_states(self.schema, start, device=device))
+
+        def frame(run: Simulation, fields: Mapping[str, Floats]) -> None:
+            take(run.steps // steps, fields["vorticity"])
+
+        fast = device.info.type == "reference"
+        simulate(self.flow, states, frames * steps, device=device, every=Every(frame=steps), frame=frame, fast=fast)
+
+    @property
+    def numbers(self) -> int:
+        return 2 * len(self.schema.modes)
+
+    @property
+    def arrays(self) -> Mapping[str, HostArray]:
+        return {}
+
+    @property
+    def parameters(self) -> Mapping[str, int | float | str]:
+        return {f"flow_{name}": value for name, value in self.flow.parameters.items()}
+
+    @classmethod
+    def restore(
+        cls, schema: Schema, interval: float, arrays: Mapping[str, HostArray],
+        parameters: Mapping[str, int | float | str],
+    ) -> Perfect:  # fmt: skip
+        flow = Flow.restore({name.removeprefix("flow_"): value for name, value in parameters.items()})
+        schema.require_flow(flow)
+        return cls(schema, interval, flow)
+
+    @property
+    def story(self) -> str:
+        return "the full solver from the lowpass start"

@@ -1,0 +1,79 @@
+"""Complex Fourier transforms of fields: `fft2`, and `fft2_fast` of the device class."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from dashi.kernels import fourier_layouts, fourier_plans
+from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
+from dashi.kernels.fourier import require_length, table
+from dashi.kernels.fourier_plans import Pass
+from dashi.kernels.fourier_reference import transform
+from dashi.types import Array, Cost, Shape
+
+
+def _reference(x: Array, turns: Array, turns_h: Array, inverse: int, scale: float) -> Array:
+    batch, h, w, _ = x.shape
+    require_length(w)
+    require_length(h)
+    rows = transform(x.reshape(batch * h, w, 1, 2), turns, bool(inverse), 1.0, raw=2)
+    return transform(rows.reshape(x.shape), turns_h, bool(inverse), scale, raw=1)
+
+
+def _plan(call: Call) -> Plan:
+    batch, h, w = (call.dims[name] for name in ("batch", "h", "w"))
+    require_length(w)
+    require_length(h)
+    if batch == 0:
+        return Plan(())
+    call = fourier_plans.sized(call, h, w)
+    inverse, scale = bool(call.scalars["inverse"]), call.scalars["scale"]
+    tiles = fourier_plans.tiles(call, batch, h, w)
+    through = ("x", "turns", "between")
+    rows = Pass("main", through, batch * h, w, inverse=inverse, raw=2, tiles=tiles)
+    if call.tuning["across"]:
+        rows = Pass("across", through, 1, w, batch * h, inverse=inverse, raw=2, tiles=tiles)
+    columns = Pass("main", ("between", "turns_h", "result"), batch, h, w, inverse, scale, raw=1, tiles=tiles)
+    return Plan((rows.dispatch(call), columns.dispatch(call)), {"between": ("T", tiles.size(batch * h, w))})
+
+
+def _cost(call: Call) -> Cost:
+    batch, h, w = (call.dims[name] for name in ("batch", "h", "w"))
+    flops = batch * (h * fourier_plans.flops(w) + w * fourier_plans.flops(h))
+    return Cost(flops, 2 * call.bytes("x", "result") + call.bytes("turns", "turns_h"), 2 * int(batch > 0))
+
+
+def _case(shape: Shape, inverse: int = 0, scale: float = 1.0) -> Case:
+    _, h, w = shape
+    fill = {"turns": fourier_plans.filled(table, w), "turns_h": fourier_plans.filled(table, h)}
+    shapes = {"x": (*shape, 2), "turns": (w, 2), "turns_h": (h, 2)}
+    return Case(shapes, {"inverse": inverse, "scale": scale}, fill)
+
+
+PORTABLE: Final = Kernel(
+    summary="complex Fourier transforms along both axes",
+    inputs=(
+        Operand("x", shape=("batch", "h", "w", 2)),
+        Operand("turns", shape=("w", 2)),
+        Operand("turns_h", shape=("h", 2)),
+    ),
+    outputs=(Operand("result", shape=("batch", "h", "w", 2)),),
+    shaders={**fourier_plans.COMPLEX, **fourier_plans.ACROSS},
+    plan=_plan,
+    reference=_reference,
+    cost=_cost,
+    cases=(_case((2, 8, 8)), _case((1, 12, 64), 1, 1 / 768), _case((1, 1, 5)), _case((0, 4, 4))),
+    bench=tuple(_case((1, n, n)) for n in (1024, 2048, 4096)),
+    scalars=fourier_plans.COMPLEX_SCALARS,
+    tunings=fourier_layouts.FIELDS,
+    prefer=fourier_layouts.prefer,
+)
+FAST: Final = replace(
+    PORTABLE,
+    summary="complex Fourier transforms along both axes, nothing flushed (the bits are the device's)",
+    shaders={name: fourier_plans.fast(shader) for name, shader in PORTABLE.shaders.items()},
+    portable=False,
+    bound=2e-6,
+    dtypes=("f32",),
+)

@@ -1,0 +1,1 @@
+#include "galerkin_stage.glsl"

@@ -1,0 +1,1 @@
+#include "vorticity_stage.glsl"

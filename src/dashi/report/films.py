@@ -1,0 +1,135 @@
+"""Pictures of fields: reference, prediction and their difference, as stills and as a short film.
+
+A periodic field without waves shorter than its grid can be drawn on a finer one without guessing: its modes are kept
+and zeros are added. So pictures are smooth and show nothing that is not in the numbers.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.errors import ShapeError
+from dashi.flow.grid import Floats
+from dashi.report.style import WIDTH, colour_map, new_figure, styled
+
+PANELS: Final = ("reference", "proxy alone", "difference")
+_GAP: Final = 6
+_QUALITY: Final = 80
+_TALLEST: Final = 16_000
+"""Rows of a picture that every decoder takes (WebP ends at 16,383)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """Vorticity of one window, (frames, n, n): the true one, and what was decoded of the model's states."""
+
+    times: Floats
+    reference: Floats
+    proxy: Floats | None = None
+    name: str = "vorticity"
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.reference)
+        other = shape if self.proxy is None else np.shape(self.proxy)
+        if len(shape) != 3 or shape[1] != shape[2] or other != shape or len(self.times) != shape[0]:
+            raise ShapeError(
+                f"fields have shapes {shape} and {other}, and {len(self.times)} times.",
+                "pass (frames, n, n), as many times as frames, and both of one shape.",
+            )
+
+    @property
+    def limit(self) -> float:
+        """The value of the last colour: one scale for all panels and frames, so that they can be compared."""
+        finite = self.reference[np.isfinite(self.reference)]
+        return float(np.quantile(np.abs(finite), 0.995)) if finite.size else 1.0
+
+    def panels(self, frame: int) -> list[Floats]:
+        """What is shown of a frame."""
+        truth = self.reference[frame]
+        return [truth] if self.proxy is None else [truth, self.proxy[frame], self.proxy[frame] - truth]
+
+
+def finer(field: Floats, size: int) -> Floats:
+    """The same trigonometric polynomial on a grid of `size` points along a side, where that is more."""
+    n = field.shape[-1]
+    if size <= n or not np.isfinite(field).all():
+        return field
+    modes = np.fft.fftshift(np.fft.fft2(field))
+    if n % 2 == 0:
+        modes[0], modes[:, 0] = 0.0, 0.0  # the shortest wave has no partner; dealiased fields hold nothing there
+    before = size // 2 - n // 2
+    padded = np.pad(modes, ((before, size - n - before),) * 2)
+    return np.fft.ifft2(np.fft.ifftshift(padded)).real * (size / n) ** 2
+
+
+def snapshots(fields: Fields, frames: Sequence[int], size: int = 128) -> Any:
+    """Columns of panels, one for each of the frames."""
+    rows = len(fields.panels(0))
+    side = (WIDTH - 0.25) / len(frames)
+    figure = new_figure(side * rows + 0.75)
+    with styled():
+        grid = figure.subplots(rows, len(frames), squeeze=False)
+        shown: Any = None
+        for column, frame in zip(grid.T, frames, strict=True):
+            for axes, panel in zip(column, fields.panels(frame), strict=True):
+                shown = axes.imshow(
+                    finer(panel, size), origin="lower", cmap=colour_map("vik"), vmin=-fields.limit, vmax=fields.limit,
+                    interpolation="none",
+                )  # fmt: skip
+                axes.set_xticks([])
+                axes.set_yticks([])
+                axes.grid(visible=False)
+                axes.spines[:].set_visible(False)
+            column[0].set_title(f"t = {fields.times[frame]:.3g}", fontsize=9.5, loc="center")
+        for axes, name in zip(grid[:, 0], PANELS, strict=False):
+            axes.set_ylabel(name)
+        bar = figure.colorbar(shown, ax=grid, orientation="horizontal", aspect=45, pad=0.02, fraction=0.04)
+        bar.set_label(fields.name)
+        bar.outline.set_visible(False)
+    return figure
+
+
+@dataclass(frozen=True)
+class Film:
+    """Frames one below another in one picture, as a data URI."""
+
+    uri: str
+    frames: int
+    width: int
+    height: int
+    """Of one frame."""
+    times: tuple[float, ...]
+
+
+def film(fields: Fields, most: int = 50, size: int = 192) -> Film:
+    """A film of at most so many frames, evenly taken: panels beside one another."""
+    from PIL import Image
+
+    size = max(size, fields.reference.shape[-1]) if fields.reference.shape[-1] <= 256 else 256
+    count = min(len(fields.times), most, _TALLEST // size)
+    chosen = np.unique(np.linspace(0, len(fields.times) - 1, count).round().astype(int))
+    strip = np.concatenate([_frame(fields, int(frame), size) for frame in chosen])
+    room = io.BytesIO()
+    Image.fromarray(strip).save(room, "WEBP", quality=_QUALITY, method=2)
+    uri = "data:image/webp;base64," + base64.b64encode(room.getvalue()).decode()
+    times = tuple(float(fields.times[frame]) for frame in chosen)
+    return Film(uri, len(chosen), strip.shape[1], size, times)
+
+
+def _frame(fields: Fields, frame: int, size: int) -> Any:
+    """Pixels (size, width, 4) of a frame; the page is seen between the panels."""
+    mapped = colour_map("vik")
+    made: list[Any] = []
+    for panel in fields.panels(frame):
+        drawn = finer(panel, size)
+        step = max(1, drawn.shape[0] // size)
+        drawn = drawn[::step, ::step][:size, :size]
+        part = np.clip(drawn[::-1] / (2 * fields.limit or 1.0) + 0.5, 0, 1)
+        made += [(mapped(part) * 255).round().astype(np.uint8), np.zeros((size, _GAP, 4), np.uint8)]
+    return np.concatenate(made[:-1], axis=1)

@@ -1,0 +1,114 @@
+"""The report: one HTML file that needs nothing else, works offline, and can be read on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from dashi.core.trace import Span
+from dashi.flow.evaluation.result import Evaluation
+from dashi.flow.grid import Floats
+from dashi.io.files import write_text
+from dashi.io.metrics import Metrics
+from dashi.report.figures import Continuation
+from dashi.report.films import Fields
+
+_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+"""Browsers refuse every request that this page could make: there is nothing that it may fetch."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """Band energies, a row for each observed step."""
+
+    energies: Floats
+    """(rows, bands)"""
+    end: float | None = None
+    """Time of the last row, where it is known."""
+    what: str = "band"
+    first: int = 0
+    """The number of the first band."""
+    of: str = "the run"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A certificate, as the page shows it."""
+
+    file: str
+    digest: str
+    operator: str
+    steps: int
+    hashes: int
+    last: str
+    portable: bool
+    device: str
+    checked: str = ""
+    """What was already found when it was repeated elsewhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """All that the page can show; what is not there is left out."""
+
+    title: str
+    summary: str = ""
+    """What was found, in a sentence or two."""
+    finished: str = ""
+    command: str = ""
+    """Repeats the run."""
+    tiles: tuple[tuple[str, str], ...] = ()
+    """Numbers that matter most, and what they are."""
+    ours: str = "galerkin"
+    """The model that the run is about."""
+    fields: Fields | None = None
+    fields_of: str = ""
+    """Which window the fields are of."""
+    evaluation: Evaluation | None = None
+    training: Evaluation | None = None
+    """Of the same model on what it was fitted to."""
+    continuation: Continuation | None = None
+    sheet: Sheet | None = None
+    spans: tuple[Span, ...] = ()
+    metrics: Metrics | None = None
+    proof: Proof | None = None
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    notes: tuple[str, ...] = ()
+
+
+def write_report(path: Path, report: Report) -> None:
+    """Writes the page, all or nothing."""
+    write_text(path, render(report))
+
+
+def render(report: Report) -> str:
+    """The page's text."""
+    from dashi.report import html, sections
+
+    made = [(name, title, part(report)) for name, title, part in sections.PARTS]
+    there = [(name, title, body) for name, title, body in made if body]
+    links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, title, _ in there)
+    notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in report.notes)
+    when = f'<p class="when">dashi report, {escape(report.finished)}</p>\n' if report.finished else ""
+    lead = f'<p class="lead">{escape(report.summary)}</p>\n' if report.summary else ""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n'
+        f"<title>{escape(report.title)}</title>\n<style>\n{_beside('page.css')}</style>\n</head>\n<body>\n"
+        f"<header>\n{when}<h1>{escape(report.title)}</h1>\n{lead}{html.tiles(report.tiles)}\n{notes}"
+        f'<nav aria-label="Sections">{links}<button type="button" id="theme" hidden>Dark</button></nav>\n</header>\n'
+        f"<main>\n{''.join(body for _, _, body in there)}</main>\n"
+        "<footer>This page holds all that it shows: it loads nothing and sends nothing.</footer>\n"
+        f"<script>\n{_beside('page.js')}</script>\n</body>\n</html>\n"
+    )
+
+
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

@@ -1,0 +1,194 @@
+"""The sections on what was found, each a function of the report; one that has nothing to show is empty."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Line
+from dashi.flow.evaluation.spread import spread
+from dashi.report import figures, films, records
+from dashi.report.html import Cell, Markup, figure, film, pair, safe, section, table
+from dashi.report.places import proof, repeat, where
+from dashi.report.style import VARIABLES, looks, svg
+
+if TYPE_CHECKING:
+    from dashi.report.page import Report
+
+_SHOWN: Final = 4
+"""Stills."""
+_FEW: Final = 5
+"""Seeds below which an interval says little."""
+
+
+def fields(report: Report) -> str:
+    """A film and stills of vorticity, and the canonical figure."""
+    given = report.fields
+    parts = [] if given is None else [_stills(report, given)]
+    told = "After t = 0 the model reads nothing but its own state: here is what it foresees beside what happened."
+    moving = "" if given is None or len(given.times) < 2 else _film(given)
+    if report.continuation is None:
+        told = "" if given is None or given.proxy is None else told
+    else:
+        ends = bool(math.isnan(float(report.continuation.reference[-1])))
+        parts.append(
+            figure(
+                svg(figures.canonical(report.continuation), "canonical"),
+                "Reference, proxy, and the proxy alone",
+                "Energy of the reference, of its proxy, and of the model after it was left alone.",
+                "The gap between the reference and its proxy is the energy of the scales that the proxy leaves out. "
+                f"From 0 on the model goes on by itself{', past the end of the reference' if ends else ''}.",
+            )
+        )
+    return section("fields", "What it foresees", told, moving, pair(*parts))
+
+
+def _stills(report: Report, given: films.Fields) -> str:
+    last, both = len(given.times) - 1, given.proxy is not None
+    frames = sorted({round(last * part / (_SHOWN - 1)) for part in range(_SHOWN)})
+    panels = "reference, proxy alone, and their difference" if both else "one picture each"
+    return figure(
+        svg(films.snapshots(given, frames), "snapshots"),
+        "Snapshots",
+        f"{given.name.capitalize()} at {len(frames)} times: {panels}.",
+        f"{given.name.capitalize()} of {report.fields_of or 'the run'}. One colour scale for all panels"
+        f"{', the difference included' if both else ''}: 99.5 % of the reference's values lie within it. Drawn from "
+        "the fields' own modes; nothing is smoothed.",
+    )
+
+
+def _film(given: films.Fields) -> str:
+    both = given.proxy is not None
+    return film(
+        films.film(given),
+        given.name.capitalize(),
+        f"A film of {given.name} over {len(given.times)} frames from t = {given.times[0]:g} to {given.times[-1]:g}.",
+        "The proxy holds large structures alone: at t = 0 the difference is what it leaves out. Later it is also where "
+        "the model went another way."
+        if both
+        else "Frames as they were written.",
+    )
+
+
+def skill(report: Report) -> str:
+    """How long predictions hold, beside all baselines."""
+    found = report.evaluation
+    if found is None:
+        return ""
+    windows, seeds = len(found.seeds), len(set(found.seeds))
+    curve = figure(
+        svg(figures.correlation(found), "correlation"),
+        "Correlation against time",
+        f"Correlation with the full field against time for {', '.join(one.model for one in found.lines)}.",
+        f"Means over {_count(windows, 'window')} of {_count(seeds, 'seed')} that no fit has seen; bands reach from the "
+        "worst window to the best. Lines are at 0.9, 0.8 and 0.5.",
+    )
+    dots = figure(
+        svg(figures.horizons(found), "horizons"),
+        "Time until the correlation falls below 0.5",
+        "Bars of mean horizons by model, with a dot for each window.",
+        f"A dot for each window, a bar to the mean. Windows end at t = {found.times[-1]:g}: a dot there means that the "
+        "correlation never fell so low.",
+    )
+    told = "Every model starts from the true field and is then left alone. The full field is read again to score it."
+    return section("skill", "How long does it hold?", told, pair(curve, dots), _horizons(report, found))
+
+
+def _horizons(report: Report, found: Evaluation) -> str:
+    drawn = looks([line.model for line in found.lines])
+    headings = ["model", "numbers", *(f"to < {level:g}" for level in THRESHOLDS), "failures"]
+    rows: list[list[Cell]] = []
+    for line in sorted(found.lines, key=lambda one: -float(one.horizons[THRESHOLDS[-1]].mean())):
+        mark = f'<span class="swatch" style="border-color:var({VARIABLES[drawn[line.model].colour]})"></span>'
+        times = [_spread(found, line, level) for level in THRESHOLDS]
+        numbers = f"{line.numbers:,}" if line.numbers else ""
+        rows.append([Markup(mark + safe(line.model)), numbers, *times, failures(line)])
+    known = report.training
+    for line in [one for one in known.lines if one.model == report.ours] if known else ():
+        means = [f"{float(line.horizons[level].mean()):.2f}" for level in THRESHOLDS]
+        rows.append([f"{line.model} on its own training data", f"{line.numbers:,}", *means, failures(line)])
+    seeds = len(set(found.seeds))
+    hint = f" With {_count(seeds, 'seed')} such an interval is a hint and no more." if seeds < _FEW else ""
+    note = (
+        '<p class="note">Flow time until the correlation with the full field falls below 0.9, 0.8 and 0.5: mean over '
+        f"windows, and the 95 % bootstrap interval over seeds; ≥ where a window ended first.{hint} Numbers: what a "
+        "state of the model holds. Failures: windows whose energy drifted, collapsed, oscillated or blew up; losing "
+        "the track of a chaotic flow is none of these.</p>"
+    )
+    return table(headings, rows, "Horizons of all models", ours=report.ours) + note + _stories(found)
+
+
+def _stories(found: Evaluation) -> str:
+    """What was fitted and chosen, in each model's own words."""
+    rows: list[list[Cell]] = [[line.model, line.story] for line in found.lines if line.story not in ("", line.model)]
+    listed = table(["", ""], rows, "Models", text=True)
+    return f"<details><summary>What each model is</summary>{listed}</details>" if rows else ""
+
+
+def failures(line: Line) -> str:
+    """How many windows failed in which way."""
+    counted = Counter(line.failures)
+    bad = [f"{kind} {count}/{len(line.failures)}" for kind, count in counted.most_common() if kind != "none"]
+    return ", ".join(bad) or "none"
+
+
+def _spread(found: Evaluation, line: Line, level: float) -> Cell:
+    """A mean and its interval; at least that, where a window ended first."""
+    times = line.horizons[level]
+    one = spread(times, found.seeds)
+    mean = f"{'≥ ' if (times >= found.times[-1]).any() else ''}{one.mean:.2f}"
+    return mean if math.isnan(one.low) else Markup(f'{mean} <span class="range">[{one.low:.2f}, {one.high:.2f}]</span>')
+
+
+def energy(report: Report) -> str:
+    """Energy and enstrophy, spectra, errors, the sheet."""
+    found, parts = report.evaluation, list[str]()
+    if found is not None:
+        parts = [
+            figure(
+                svg(figures.totals(found), "totals"), "Energy and enstrophy", "Energy and enstrophy against time.",
+                "Means over windows. A model of few modes starts below the reference by what it leaves out; a line "
+                "that leaves the picture has blown up.",
+            ),
+            figure(
+                svg(figures.spectra(found), "spectra"), "Energy spectra", "Energy by wave number at the last frame.",
+                "At the last frame, means over windows. Beyond k_cut a proxy holds nothing unless something is put "
+                "there on purpose; that is judged here, by its spectrum, and never by correlation.",
+            ),
+            figure(
+                svg(figures.error(found), "error"), "Relative L2 error", "Relative L2 error against time.",
+                "Means over windows. 1 is the error of a field of zeros, about 1.4 that of an unrelated field.",
+            ),
+        ]  # fmt: skip
+    return section("energy", "Energy, spectra, errors", "", pair(*parts, _sheet(report)))
+
+
+def _sheet(report: Report) -> str:
+    given = report.sheet
+    if given is None:
+        return ""
+    rows, bands = given.energies.shape
+    return figure(
+        svg(records.sheet(given.energies, end=given.end, what=given.what, first=given.first), "sheet"),
+        "The sheet: what the run did, at one glance",
+        f"A heat map of the energies of {bands} bands over {rows} rows.",
+        f"Energy by {given.what} of {given.of}: time to the right, {given.what}s upwards, at most {records.DECADES} "
+        "decades below the largest energy.",
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+PARTS: Final[Sequence[tuple[str, str, Callable[[Report], str]]]] = (
+    ("fields", "What it foresees", fields),
+    ("skill", "How long does it hold?", skill),
+    ("energy", "Energy, spectra, errors", energy),
+    ("where", "Where it ran", where),
+    ("proof", "Proof", proof),
+    ("repeat", "Repeat it", repeat),
+)
+"""Name, title and content, in the order of the page."""

@@ -1,0 +1,64 @@
+"""What a run says of itself for its report: `story.json`, beside the numbers in the other files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dashi.errors import FileError
+from dashi.io.files import open_plain, write_text
+
+STORY: Final = "story.json"
+_LARGEST: Final = 1 << 20
+_Text = Annotated[str, Field(max_length=4000)]
+_Texts = Annotated[dict[_Text, _Text], Field(max_length=200)]
+
+
+class Story(BaseModel):
+    """Sentences and names; no numbers that stand elsewhere but those that a sentence needs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    schema_version: Literal[1] = 1
+    title: _Text
+    summary: _Text = ""
+    command: _Text = ""
+    """Repeats the run."""
+    ours: _Text = "galerkin"
+    """The model that the run is about."""
+    fields_of: _Text = ""
+    """Which window the fields are of."""
+    sheet_of: _Text = ""
+    sheet_band: _Text = "band"
+    sheet_first: int = 0
+    """The number of its first band."""
+    sheet_end: float | None = None
+    """Flow time of the sheet's last row."""
+    checked: _Text = ""
+    """What was found when the certificate was repeated elsewhere."""
+    tiles: Annotated[list[tuple[_Text, _Text]], Field(max_length=12)] = []
+    settings: _Texts = {}
+    versions: _Texts = {}
+    notes: Annotated[list[_Text], Field(max_length=20)] = []
+
+
+def write_story(folder: Path, story: Story) -> None:
+    """Writes the file, all or nothing."""
+    write_text(folder / STORY, story.model_dump_json(indent=1) + "\n")
+
+
+def read_story(folder: Path) -> Story | None:
+    """The story of a run; None where it has none."""
+    file = folder / STORY
+    if not file.is_file():
+        return None
+    with open_plain(file, _LARGEST) as (opened, _):
+        data = opened.read()
+    try:
+        return Story.model_validate_json(data)
+    except (ValidationError, json.JSONDecodeError) as error:
+        what = f"{file} is not the story of a run: it is damaged or of another version."
+        raise FileError(what, "remove it.") from error

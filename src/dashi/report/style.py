@@ -1,0 +1,121 @@
+"""How figures look: sizes that can be read on a phone, colours that people with any eyes can tell apart, and inline SVG
+whose ink follows the page from light to dark.
+
+Lines use the palette of Okabe and Ito (Color Universal Design, 2008), with dashes as the second mark; fields use the
+maps of F. Crameri (vik, batlow; doi 10.5281/zenodo.1243862), which are perceptually uniform.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dashi.errors import InputError
+
+INK, MUTED, GRID, PAPER = "#1d1d1e", "#6b6b6f", "#d9d9dd", "#fdfdfe"
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN = (
+    "#0071b1", "#de9a00", "#009d72", "#d45d00", "#c2709c", "#46a5dc", "#8a6d3b",
+)  # fmt: skip
+VARIABLES: Final[Mapping[str, str]] = {
+    INK: "--ink", MUTED: "--muted", GRID: "--grid", PAPER: "--paper", BLUE: "--blue", ORANGE: "--orange",
+    GREEN: "--green", RED: "--red", PURPLE: "--purple", SKY: "--sky", BROWN: "--brown",
+}  # fmt: skip
+"""The page's name of each colour: in SVG they are variables, so that a dark page can have lighter ones."""
+
+WIDTH: Final = 4.7
+"""Inches of a figure: on a phone, 358 points wide, its 9-point text is still 9 points."""
+
+_PLOT: Final = "pip install 'dashi[plot]'"
+_SETTINGS: Final[Mapping[str, Any]] = {
+    "svg.fonttype": "none", "font.size": 9.5, "axes.titlesize": 10, "axes.labelsize": 9.5, "xtick.labelsize": 9,
+    "ytick.labelsize": 9, "legend.fontsize": 8.5, "legend.frameon": False, "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK, "text.color": INK, "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK, "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.7, "axes.axisbelow": True,
+    "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.6, "figure.facecolor": "none",
+    "axes.facecolor": "none", "savefig.facecolor": "none", "axes.titlelocation": "left", "axes.linewidth": 0.8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a line is drawn."""
+
+    colour: str
+    dashes: str = "-"
+    width: float = 1.5
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """As matplotlib's keywords."""
+        return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width}
+
+
+_LOOKS: Final[Mapping[str, Look]] = {
+    "reference": Look(INK, "-", 2.0),
+    "perfect": Look(INK, "--", 1.4),
+    "galerkin": Look(BLUE, "-", 2.2),
+    "truncation": Look(PURPLE, "-."),
+    "ridge": Look(ORANGE, "-"),
+    "delay": Look(RED, "--"),
+    "dmd": Look(BROWN, "-."),
+    "persistence": Look(MUTED, ":", 1.7),
+    "damped": Look(MUTED, "-", 1.2),
+}
+_OTHERS: Final = (Look(GREEN, "-", 2.0), Look(SKY, "--", 1.6), Look(RED, "-"), Look(BROWN, ":"))
+
+
+def looks(models: Sequence[str]) -> dict[str, Look]:
+    """How each model's line is drawn: a known name always the same, others in turn."""
+    spare = iter(_OTHERS * (1 + len(models) // len(_OTHERS)))
+    return {name: _LOOKS[name] if name in _LOOKS else next(spare) for name in models}
+
+
+def new_figure(height: float, width: float = WIDTH) -> Any:
+    """An empty figure in the house's style."""
+    from matplotlib.figure import Figure
+
+    with styled():
+        return Figure(figsize=(width, height), layout="constrained")
+
+
+def styled() -> Any:
+    """A context in which axes, text and legends are made in the house's style."""
+    return _module("matplotlib").rc_context(dict(_SETTINGS))
+
+
+def svg(figure: Any, name: str) -> str:
+    """A figure as inline SVG: its text is text, its colours are the page's, its size is that of its place. `name` keeps
+    its parts apart from those of other figures on the page."""
+    room = io.StringIO()
+    with styled():
+        _module("matplotlib").rcParams["svg.hashsalt"] = name
+        figure.savefig(room, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = room.getvalue()
+    text = text[text.index("<svg") :]
+    for colour, variable in VARIABLES.items():
+        text = text.replace(colour, f"var({variable})")
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'<g id="[^"]*"', "<g", text)  # matplotlib numbers them anew in every figure, and they would meet
+    head, rest = text.split(">", 1)
+    head = re.sub(r' (width|height)="[^"]*"', "", head).replace("<svg", '<svg role="presentation"')
+    return f"{head}>{rest}"
+
+
+def colour_map(name: str) -> Any:
+    """A map of cmcrameri, or matplotlib's nearest where it is not installed."""
+    try:
+        return getattr(importlib.import_module("cmcrameri.cm"), name)
+    except ImportError:
+        return _module("matplotlib").colormaps[{"vik": "RdBu_r", "batlow": "cividis"}[name]]
+
+
+def _module(name: str) -> Any:
+    """A part of the extra `plot`."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError("matplotlib is not installed; it draws the figures.", _PLOT) from error

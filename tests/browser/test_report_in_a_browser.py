@@ -1,0 +1,144 @@
+"""The report in a real browser: quiet, without a request, and readable on a phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dashi.cli.main import app
+from dashi.report.example import example_report
+from dashi.report.page import Report, write_report
+
+pytestmark = pytest.mark.long
+PHONE, DESK = 390, 1280
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every section, with made-up numbers."""
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(file, example_report())
+    return file
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the main job, in its small form."""
+    folder = tmp_path_factory.mktemp("demo") / "run"
+    done = CliRunner().invoke(app, ["demo", "--quick", "--device", "cpu", "--out", str(folder)])
+    assert done.exit_code == 0, done.output
+    return folder / "report.html"
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_the_report_of_the_main_job_is_quiet_whole_and_fits(browser: Any, measured: Path, width: int) -> None:
+    visit = browser.visit(measured, width)
+    assert visit.complaints == ()
+    assert [url for url in visit.requests if not url.startswith("data:") and url != measured.as_uri()] == []
+    assert browser.evaluate("document.scrollingElement.scrollWidth") <= width
+    assert browser.evaluate("[...document.images].every((one) => one.naturalWidth > 0)")
+    titles = browser.evaluate("[...document.querySelectorAll('h2, h3')].map((one) => one.textContent)")
+    assert {"What it foresees", "How long does it hold?", "Where it ran", "Proof", "Timeline"} <= set(titles)
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_is_quiet_and_asks_for_nothing(browser: Any, page: Path, width: int, dark: bool) -> None:
+    visit = browser.visit(page, width, dark=dark)
+    assert visit.complaints == ()
+    outside = [url for url in visit.requests if not url.startswith("data:") and url != page.as_uri()]
+    assert outside == []
+    assert page.as_uri() in visit.requests  # the check sees requests at all
+
+
+def test_the_page_fits_a_phone(browser: Any, page: Path) -> None:
+    browser.visit(page, PHONE)
+    assert browser.evaluate("document.scrollingElement.scrollWidth") <= PHONE
+    # Text in figures: 8 points on a phone are small, and still read.
+    sizes = browser.evaluate(
+        "[...document.querySelectorAll('figure svg text')].map((one) => parseFloat(getComputedStyle(one).fontSize) * "
+        "Math.hypot(one.getScreenCTM().a, one.getScreenCTM().b))"
+    )
+    assert len(sizes) > 100
+    assert min(sizes) >= 8
+    # What is wider than the phone scrolls within itself.
+    assert browser.evaluate(
+        "[...document.querySelectorAll('.scroll')].every((one) => one.getBoundingClientRect().right <= innerWidth)"
+    )
+
+
+def test_every_picture_decodes_and_says_what_it_is(browser: Any, page: Path) -> None:
+    browser.visit(page, DESK)
+    pictures = browser.evaluate("[...document.images].map((one) => [one.naturalWidth, one.alt])")
+    assert pictures
+    assert all(width > 0 and alt for width, alt in pictures)
+    embedded = browser.evaluate(
+        "Promise.all([...document.querySelectorAll('svg image')].map((one) => new Promise((done) => { "
+        "const copy = new Image(); copy.onload = () => done(copy.naturalWidth); copy.onerror = () => done(0); "
+        "copy.src = one.href.baseVal; })))"
+    )
+    assert len(embedded) >= 12
+    assert min(embedded) > 0
+    assert browser.evaluate("[...document.querySelectorAll('figure [role=img]')].every((one) => one.ariaLabel)")
+
+
+def test_the_film_plays_stops_and_can_be_wound(browser: Any, page: Path) -> None:
+    browser.visit(page, DESK, 2000)
+    film = "document.querySelector('[data-film]')"
+    browser.evaluate("new Promise((done) => setTimeout(done, 600))")
+    assert browser.evaluate(f"Number({film}.querySelector('input').value)") > 0
+    browser.evaluate(f"{film}.querySelector('button').click()")
+    stopped = browser.evaluate(f"{film}.querySelector('img').style.transform")
+    browser.evaluate("new Promise((done) => setTimeout(done, 400))")
+    assert browser.evaluate(f"{film}.querySelector('img').style.transform") == stopped
+    browser.evaluate(
+        f"{film}.querySelector('input').value = 3, {film}.querySelector('input').dispatchEvent(new Event('input'))"
+    )
+    assert browser.evaluate(f"{film}.querySelector('output').value").startswith("t = 0.52")
+
+
+def test_light_and_dark_are_both_readable_and_can_be_chosen(browser: Any, page: Path) -> None:
+    """WCAG 2.2, 1.4.3: text stands out from its ground by 4.5 to 1 at least."""
+    contrast = """(() => {
+        const light = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
+            .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+        const ground = light(getComputedStyle(document.body).backgroundColor);
+        return [...document.querySelectorAll('p, figcaption, td, h1, nav a')].map((one) => {
+            const ink = light(getComputedStyle(one).color);
+            return (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+        });
+    })()"""
+    for dark in (False, True):
+        browser.visit(page, DESK, dark=dark)
+        before = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert min(browser.evaluate(contrast)) >= 4.5
+        browser.evaluate("document.querySelector('#theme').click()")
+        assert browser.evaluate("getComputedStyle(document.body).backgroundColor") != before
+        assert min(browser.evaluate(contrast)) >= 4.5
+
+
+def test_a_request_would_be_refused_and_seen(browser: Any, page: Path, tmp_path: Path) -> None:
+    """The test of the test: a page that was tampered with is caught, and the page's own policy stops it."""
+    bad = tmp_path / "bad.html"
+    text = page.read_text().replace("</main>", '<img src="http://127.0.0.1:9/x.png" alt="x"></main>')
+    bad.write_text(text)
+    complaints = browser_complaints(browser, bad)
+    assert any("Content Security Policy" in text for text in complaints)
+
+
+def browser_complaints(browser: Any, file: Path) -> tuple[str, ...]:
+    browser.call("Page.navigate", url=file.as_uri())
+    browser.evaluate("new Promise((done) => setTimeout(done, 800))")
+    return tuple(event["params"]["entry"]["text"] for event in browser.events if event["method"] == "Log.entryAdded")
+
+
+def test_a_page_without_anything_is_still_a_page(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "empty.html"
+    write_report(file, Report("Nothing"))
+    visit = browser.visit(file, PHONE)
+    assert visit.complaints == ()
+    assert browser.evaluate("document.querySelector('h1').textContent") == "Nothing"

@@ -1,0 +1,73 @@
+"""Whatever the arrays of an evaluation or of a fit become, reading them gives one, or an error with a fix."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashi.errors import FileError
+from dashi.flow import Flow
+from dashi.flow.evaluation import Evaluation, Line, Seen
+from dashi.flow.evaluation.kept import array_text, pack, text_array, unpack
+from dashi.flow.evaluation.training import Training
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+ODD = st.sampled_from([np.zeros(()), np.zeros((0,)), np.zeros((3, 3)), np.array("text"), np.zeros((2, 4), np.uint8)])
+
+
+def evaluation() -> dict[str, Any]:
+    grid = np.ones((2, 4))
+    line = Line(
+        "m", 5, grid, grid, grid, grid, grid, grid, {0.5: np.ones(2)}, ("none", "drift"), np.ones(3),
+        continued=np.ones((2, 1)),
+    )  # fmt: skip
+    made = Evaluation("test", np.arange(4.0), (1, 2), (0, 0), (line,), grid, grid, np.ones(3), {"n": 8}, {"k_cut": 2})
+    return pack(made)
+
+
+def training() -> dict[str, Any]:
+    seen = Seen((1,), ((0.0, 1.0),), frozenset({"00" * 16}))
+    return Training(Flow(16), 10, 100, (1,), (2,), seen, 0.5).pack()
+
+
+@pytest.mark.parametrize(("make", "read"), [(evaluation, unpack), (training, Training.unpack)])
+@given(data=st.data())
+def test_damaged_arrays_are_told(make: Any, read: Any, data: st.DataObject) -> None:
+    arrays = make()
+    name = data.draw(st.sampled_from(sorted(arrays)))
+    if name == "head":
+        head = json.loads(array_text(arrays["head"]))
+        head[data.draw(st.sampled_from(sorted(head)))] = data.draw(JSON)
+        arrays["head"] = text_array(json.dumps(head))
+    elif data.draw(st.booleans()):
+        arrays[name] = data.draw(ODD)
+    else:
+        del arrays[name]
+    with contextlib.suppress(FileError):
+        read(arrays, Path("f.npz"))
+
+
+@given(octets=st.binary(max_size=200))
+def test_text_that_is_none_is_told(octets: bytes) -> None:
+    for arrays, read in ((evaluation(), unpack), (training(), Training.unpack)):
+        arrays["head"] = np.frombuffer(octets, np.uint8)
+        with pytest.raises(FileError, match="damaged"):
+            read(arrays, Path("f.npz"))
+
+
+def test_text_nested_too_deep_is_told() -> None:
+    arrays = evaluation()
+    arrays["head"] = text_array("[" * 100_000)
+    with pytest.raises(FileError, match="damaged"):
+        unpack(arrays, "f.npz")

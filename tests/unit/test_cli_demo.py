@@ -1,0 +1,215 @@
+"""`dashi demo`, the main job in its small form, and `dashi report`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dashi.cli.main import app
+from dashi.core.trace_file import read_trace
+from dashi.flow.evaluation import load_evaluation
+from dashi.flow.fields import read_frame
+from dashi.flow.proxy.catalogue import load_model
+from dashi.io.metrics import read_metrics
+
+FILES = {
+    "certificate.json", "continuation.npz", "evaluation-train.json", "evaluation-train.npz", "evaluation-test.json",
+    "evaluation-test.npz", "fields.zarr", "inputs.npz", "metrics.json", "model.npz", "report.html", "sheet_energy.npy",
+    "story.json", "summary.json", "trace.perfetto-trace",
+}  # fmt: skip
+
+
+def call(*words: str) -> Any:
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], str]:
+    """One run of the small form on NumPy: its folder, what it printed, and what it said."""
+    folder = tmp_path_factory.mktemp("demo") / "run"
+    made = call("demo", "--quick", "--device", "cpu", "--out", str(folder), "--json")
+    assert made.exit_code == 0, made.output
+    return folder, json.loads(made.stdout), made.stderr
+
+
+def test_the_main_job_leaves_a_whole_run_folder(done: tuple[Path, dict[str, Any], str]) -> None:
+    folder, summary, _ = done
+    assert {path.name for path in folder.iterdir()} == FILES == set(summary["files"])
+    kept = json.loads((folder / "summary.json").read_text())
+    assert kept == {k: v for k, v in summary.items() if k not in ("folder", "report", "total_seconds")}
+    assert [path.name for path in folder.parent.iterdir()] == ["run"]
+
+
+def test_models_are_judged_on_seeds_that_none_has_seen(done: tuple[Path, dict[str, Any], str]) -> None:
+    folder, summary, _ = done
+    found = load_evaluation(folder / "evaluation-test.npz")
+    assert set(found.seeds) == {4, 5}
+    assert set(load_evaluation(folder / "evaluation-train.npz").seeds) == {1, 2}
+    assert [line.model for line in found.lines] == [*summary["horizons"]]
+    assert {"galerkin", "persistence", "damped", "truncation", "perfect"} <= set(summary["horizons"])
+    # Whatever the small form says little about: knowing the equation beats standing still.
+    assert summary["horizons"]["galerkin"] > summary["horizons"]["persistence"]
+
+
+def test_the_run_tells_where_it_ran(done: tuple[Path, dict[str, Any], str]) -> None:
+    folder, summary, said = done
+    metrics = read_metrics(folder / "metrics.json")
+    assert (metrics.op_backend_used, metrics.decode_backend_used, metrics.gpu_hotloop_active) == ("cpu", "cpu", False)
+    assert [flag.name for flag in metrics.perf_flags] == ["solver"]
+    assert metrics.stage_seconds.sim
+    assert metrics.eval is not None
+    assert "All ran on NumPy, as asked" in said
+    assert summary["notes"][0].startswith("All ran on NumPy, as asked")
+    for stage in ("simulate", "fit", "roll out", "decode", "score", "check"):
+        assert f"\n{stage}: " in said
+
+
+def test_the_trace_has_a_track_for_each_stage_and_for_the_queue(done: tuple[Path, dict[str, Any], str]) -> None:
+    spans = read_trace(done[0] / "trace.perfetto-trace")
+    stages = [span.track for span in spans if span.group == "stages"]
+    assert stages == ["simulate", "fit", "roll out", "decode", "score", "check"]
+    queue = [span for span in spans if span.group != "stages"]
+    assert {span.track for span in queue} == {"queue 0"}
+    assert {"encode", "decode snapshots"} <= {span.name for span in queue}
+
+
+def test_the_fields_shown_are_the_ones_kept(done: tuple[Path, dict[str, Any], str]) -> None:
+    pytest.importorskip("zarr")
+    xarray: Any = pytest.importorskip("xarray")
+    opened = xarray.open_zarr(done[0] / "fields.zarr")
+    assert opened.vorticity.dims == ("time", "y", "x")
+    assert opened.vorticity.shape == opened.vorticity_proxy.shape == (21, 32, 32)
+    assert opened.vorticity.attrs["units"] == "1/T"
+    assert np.array_equal(opened.vorticity_proxy.values[-1], read_frame(done[0] / "fields.zarr", "vorticity_proxy"))
+
+
+def test_the_certificate_of_the_main_job_verifies(done: tuple[Path, dict[str, Any], str]) -> None:
+    verified = call("verify", str(done[0] / "certificate.json"), "--device", "cpu")
+    assert verified.exit_code == 0, verified.output
+    assert "hashes are the same" in verified.stdout
+    assert json.loads((done[0] / "certificate.json").read_text())["digest"] == done[1]["certificate_digest"]
+
+
+def test_the_model_can_be_used_again(done: tuple[Path, dict[str, Any], str]) -> None:
+    model = load_model(done[0] / "model.npz")
+    assert model.name == "galerkin"
+    assert model.story == done[1]["model"]
+
+
+def test_the_report_made_again_is_the_same(done: tuple[Path, dict[str, Any], str], tmp_path: Path) -> None:
+    folder = done[0]
+    made = call("report", str(folder), "--out", str(tmp_path / "again.html"), "--json")
+    assert made.exit_code == 0, made.output
+    told = json.loads(made.stdout)
+    assert told["report"] == str(tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_bytes() == (folder / "report.html").read_bytes()
+    assert told["summary"] in (folder / "report.html").read_text().replace("&#x27;", "'")
+
+
+def test_a_hash_that_differs_is_a_failure(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dashi.cli import demo_job
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # the page is not what this is about
+    right, seen = demo_job.rollout, list[int]()
+
+    def rollout(operator: Any, z0: Any, *rest: Any, **more: Any) -> Any:
+        seen.append(1)
+        return right(operator, z0 if len(seen) == 1 else z0[:, ::-1].copy(), *rest, **more)
+
+    monkeypatch.setattr(demo_job, "rollout", rollout)
+    made = call("demo", "--quick", "--device", "cpu")
+    assert made.exit_code == 1
+    assert "FAILED: other bits on" in made.stdout
+    assert (here / "runs" / "demo" / "certificate.json").is_file()
+
+
+def test_without_matplotlib_everything_but_the_page_is_there(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    made = call("demo", "--quick", "--device", "cpu", "--out", "run")
+    assert made.exit_code == 0, made.output
+    assert (
+        "no report: matplotlib is not installed. Fix: pip install 'dashi[plot]', then dashi report run" in made.stderr
+    )
+    assert {path.name for path in (here / "run").iterdir()} == FILES - {"report.html"}
+
+
+def test_ctrl_c_keeps_what_was_finished(here: Path) -> None:
+    command = [sys.executable, "-u", "-m", "dashi", "demo", "--quick", "--device", "cpu"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=here) as running:
+        assert running.stderr is not None
+        said = ""
+        while "roll out: " not in said and running.poll() is None:
+            said += running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=120)
+    assert running.returncode == 130, err
+    assert err.endswith("stopped\n")
+    assert "Traceback" not in err
+    summary = json.loads((here / "runs" / "demo" / "summary.json").read_text())
+    assert summary["notes"][-1] == "Stopped by Ctrl-C: what is missing here was not finished."
+    assert {"certificate.json", "model.npz", "fields.zarr", "report.html"} <= set(summary["files"])
+    assert call("verify", str(here / "runs" / "demo" / "certificate.json"), "--device", "cpu").exit_code == 0
+
+
+def test_the_null_device_is_refused_before_anything_is_written(here: Path) -> None:
+    made = call("demo", "--quick", "--device", "null")
+    assert made.exit_code == 3
+    assert "the null device computes nothing" in made.stderr
+    assert not (here / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("demo", "--steps", "5"), "error: --steps goes with --rollout."),
+        (("demo", "--rollout", "--quick"), "error: --rollout makes no report."),
+        (("report",), "error: a report is of one run, or of the example."),
+        (("report", "runs/demo", "--example"), "error: a report is of one run, or of the example."),
+        (("report", "nowhere"), "error: nowhere is not the folder of a run."),
+    ],
+)
+def test_wrong_calls_are_explained(here: Path, words: tuple[str, ...], what: str) -> None:
+    made = call(*words)
+    assert made.exit_code == 3
+    assert made.stderr.startswith(what)
+    assert "\nFix: " in made.stderr
+
+
+def test_a_rollout_has_a_report_too(here: Path) -> None:
+    assert call("demo", "--rollout", "--device", "cpu", "--steps", "200").exit_code == 0
+    words = "rollout --z0 runs/demo/inputs.npz --A runs/demo/inputs.npz --steps 200 --device cpu --out runs/wave"
+    assert call(*words.split(), "--sheet-every", "10").exit_code == 0
+    assert call("report", "runs/wave").exit_code == 0
+    page = (here / "runs" / "wave" / "report.html").read_text()
+    assert "dashi rollout: wave" in page
+    assert "dashi verify runs/wave/certificate.json" in page
+    assert "The sheet" in page
+
+
+def test_a_simulation_has_a_report_too(here: Path) -> None:
+    words = "flow simulate --n 32 --steps 20 --device cpu --fast --out runs/flow"
+    assert call(*words.split()).exit_code == 0
+    assert call("report", "runs/flow").exit_code == 0
+    assert "The same" not in (here / "runs" / "flow" / "report.html").read_text()
+    assert "data:image/webp" in (here / "runs" / "flow" / "report.html").read_text()
+
+
+def test_simulations_and_rollouts_can_be_traced(here: Path) -> None:
+    run = "flow simulate --n 32 --steps 20 --frame-every 5 --device cpu --out runs/flow --trace s"
+    assert call(*run.split()).exit_code == 0
+    spans = read_trace(here / "s")
+    assert [span.name for span in spans if span.group == "stages"] == ["sim"]
+    assert "flow" in {span.name for span in spans if span.track == "queue 0"}
+    again = "flow rollout --fit-from runs/flow --k-cut 4 --steps 10 --device cpu --no-stage-times --trace t"
+    assert call(*again.split()).exit_code == 0
+    spans = read_trace(here / "t")
+    assert {"learn", "rollout"} <= {span.track for span in spans if span.group == "stages"}
+    assert "decode metrics" in {span.name for span in spans}

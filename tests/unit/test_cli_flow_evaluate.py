@@ -1,0 +1,193 @@
+"""Claims about `dashi flow evaluate`: unseen data, all baselines beside, nothing lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dashi.cli.main import app
+from dashi.flow.evaluation import load_evaluation
+from dashi.flow.evaluation.fits import load_fit
+from dashi.io.arrays import read_arrays, write_arrays
+
+EVALUATE = "--device cpu --fast --eval-seed 9 --no-train"
+
+
+def dashi(*words: str) -> Any:
+    return CliRunner().invoke(app, [word for text in words for word in text.split()])
+
+
+def test_an_evaluation_shows_train_and_test_with_all_baselines(fitted: Path, here: Path) -> None:
+    found = dashi("flow evaluate", str(fitted), EVALUATE, "--eval-steps 60 --perfect --out scores --json")
+    assert found.exit_code == 0, found.output
+    told = json.loads(found.stdout)
+    assert [one["split"] for one in told["evaluations"]] == ["train", "validation", "test"]
+    test = told["evaluations"][-1]
+    names = [row["model"] for row in test["table"]]
+    assert names[0] == "galerkin"
+    assert {"persistence", "damped", "truncation", "perfect"} <= set(names)
+    assert [one["seed"] for one in test["windows"]] == [9, 10]
+    assert len(test["series"]["time"]) == 13
+    series = test["series"]["models"]["galerkin"]
+    assert set(series) >= {"correlation", "relative_l2", "energy_drift", "enstrophy_drift", "spectrum_error"}
+    kept = load_evaluation(here / "scores" / "evaluation-test.npz")
+    assert kept.line("galerkin").continued.shape == (2, 8)
+    assert kept.settings["train_steps"] == 40
+    drawn = read_arrays(here / "scores" / "continuation.npz")
+    assert {len(values) for values in drawn.values()} == {21}
+    assert np.isnan(drawn["reference"][13:]).all()
+    assert np.isfinite(drawn["alone"]).all()
+    assert np.less(drawn["proxy"][:13], drawn["reference"][:13]).all()
+    assert drawn["alone"][0] == pytest.approx(drawn["proxy"][0], rel=1e-5)
+    assert json.loads((here / "scores" / "evaluation.json").read_text())["stopped"] is False
+
+
+def test_the_default_is_twice_the_training_steps_on_seeds_that_nobody_saw(fitted: Path) -> None:
+    found = dashi("flow evaluate", str(fitted), "--device cpu --fast --seeds 1 --json")
+    assert found.exit_code == 0, found.output
+    test = json.loads(found.stdout)["evaluations"][-1]
+    assert test["windows"] == [{"seed": 4, "start": 20}]
+    assert test["series"]["time"][-1] == pytest.approx(2 * 40 * 0.02)
+
+
+def test_seen_seeds_are_refused_before_anything_is_computed_unless_told(fitted: Path) -> None:
+    refused = dashi("flow evaluate", str(fitted), "--device cpu --fast --eval-seed 3 --eval-steps 40 --json")
+    assert refused.exit_code == 3
+    assert json.loads(refused.stdout)["error"]["type"] == "InputError"
+    assert "seed 3" in refused.stderr
+    assert "rolling out" not in refused.stderr
+    seed = "--device cpu --fast --eval-seed 3 --seeds 1 --eval-steps 40"
+    later = dashi("flow evaluate", str(fitted), seed, "--start 65")
+    assert later.exit_code == 0, later.output
+    told = dashi("flow evaluate", str(fitted), seed, "--allow-overlap")
+    assert told.exit_code == 0, told.output
+    assert "overlap those trained on" in told.stderr
+
+
+def test_a_drawn_residual_is_shown_with_dashes(fitted: Path) -> None:
+    found = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --residual --json")
+    assert found.exit_code == 0, found.output
+    row = json.loads(found.stdout)["evaluations"][-1]["table"][-1]
+    assert row["model"] == "galerkin + seeded residual"
+    assert row["correlation"]["mean"] is None
+    assert row["horizons"]["0.5"]["mean"] is None
+    assert 0 < row["spectrum_error"]["mean"] < 3
+
+
+@pytest.mark.parametrize("change", ["nu=0.01", "cs=0.17", "dt=0.01", "n=48"])
+def test_flows_with_other_parameters_are_scored_too(fitted: Path, here: Path, change: str) -> None:
+    found = dashi(
+        "flow evaluate", str(fitted), EVALUATE, f"--seeds 1 --eval-steps 40 --perturb {change} --out s --json"
+    )
+    assert found.exit_code == 0, found.output
+    last = json.loads(found.stdout)["evaluations"][-1]
+    assert last["settings"]["perturbed"] == change
+    assert len(last["series"]["time"]) == 9
+    assert last["series"]["time"][-1] == pytest.approx(0.8)
+    assert (here / "s" / f"evaluation-test-{change}.npz").is_file()
+    assert ("galerkin, told nu" in [row["model"] for row in last["table"]]) == change.startswith("nu")
+
+
+def test_a_run_of_another_flow_is_scored_and_named_as_such(fitted: Path, here: Path) -> None:
+    words = "flow simulate --n 48 --nu 0.004 --dt 0.02 --set peak=3 --device cpu --fast --steps 60 --seed 40"
+    assert dashi(words, "--frame-every 5 --out run").exit_code == 0
+    found = dashi("flow evaluate", str(fitted), "--from run --start 20 --eval-steps 40 --device cpu --json")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["evaluations"][-1]["settings"]["perturbed"] == "n=48 nu=0.004"
+    assert dashi(words, "--frame-every 7 --out other").exit_code == 0
+    uneven = dashi("flow evaluate", str(fitted), "--from other --eval-steps 42 --device cpu")
+    assert uneven.exit_code == 3
+    assert "the windows have one every 0.14" in uneven.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--eval-steps 42", "use 40 or 45 steps"),
+        ("--seeds 0", "--seeds is 0"),
+        ("--perturb drag=1", "'drag' is not perturbed"),
+        ("--perturb nu", "is not NAME=NUMBER"),
+        ("--perturb dt=0.013", "does not divide"),
+        ("--perturb nu=1 --from nowhere", "leave one of them away"),
+        ("--from nowhere", "there is no"),
+        ("--device nowhere", "nowhere"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_told(fitted: Path, words: str, said: str) -> None:
+    found = dashi("flow evaluate", str(fitted), EVALUATE, words)
+    assert found.exit_code == 3, found.output
+    assert said in found.stderr
+    assert "Fix: " in found.stderr
+
+
+def test_a_file_without_a_model_or_of_another_version_is_refused(fitted: Path, tmp_path: Path) -> None:
+    assert dashi("flow evaluate", str(tmp_path / "none.npz")).exit_code == 3
+    arrays = read_arrays(fitted)
+    changes = {
+        "schema": ({"schema_version": np.array(2)}, "schema version 2"),
+        "version": ({"version": np.array(9)}, "version 9"),
+        "notes": ({"note_training_version": np.array(9)}, "what it was trained on"),
+        "head": ({"note_training_head": np.zeros(3, np.uint8)}, "damaged"),
+    }
+    for name, (change, said) in changes.items():
+        write_arrays(tmp_path / f"{name}.npz", {**arrays, **change})
+        found = dashi("flow evaluate", str(tmp_path / f"{name}.npz"))
+        assert found.exit_code == 3, found.output
+        assert said in found.stderr, name
+    write_arrays(tmp_path / "bare.npz", {k: v for k, v in arrays.items() if not k.startswith("note_")})
+    assert "does not say what its model was trained on" in dashi("flow evaluate", str(tmp_path / "bare.npz")).stderr
+
+
+def test_a_folder_of_something_else_is_left_alone(fitted: Path, here: Path) -> None:
+    (here / "mine").mkdir()
+    (here / "mine" / "letter.txt").write_text("dear")
+    found = dashi("flow evaluate", str(fitted), EVALUATE, "--out mine")
+    assert found.exit_code == 3
+    assert "is not the folder of a run" in found.stderr
+    assert [path.name for path in (here / "mine").iterdir()] == ["letter.txt"]
+
+
+def test_what_an_earlier_evaluation_left_goes_when_the_new_one_is_whole(fitted: Path, here: Path) -> None:
+    first = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --perturb nu=0.01 --out s")
+    assert first.exit_code == 0, first.output
+    second = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --out s")
+    assert second.exit_code == 0
+    names = {path.name for path in (here / "s").glob("evaluation-*.npz")}
+    assert names == {"evaluation-train.npz", "evaluation-validation.npz", "evaluation-test.npz"}
+
+
+def test_ctrl_c_keeps_the_models_and_flows_that_are_finished(
+    fitted: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dashi.flow.proxy.galerkin import Truncation
+
+    def stop(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Truncation, "rollout", stop)
+    found = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --perturb nu=0.01 --out s --json")
+    assert found.exit_code == 130, found.output
+    told = json.loads(found.stdout)
+    assert told["stopped"] is True
+    names = [row["model"] for row in told["evaluations"][-1]["table"]]
+    assert names[0] == "galerkin"
+    assert "truncation" not in names
+    assert load_evaluation(here / "s" / "evaluation-test.npz").settings["stopped"] == "yes"
+    assert not (here / "s" / "evaluation-test-nu=0.01.npz").exists()
+
+
+def test_a_table_for_people_has_a_row_for_each_model(fitted: Path) -> None:
+    found = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40")
+    assert found.exit_code == 0, found.output
+    lines = found.stdout.splitlines()
+    assert lines[0].split()[:2] == ["windows", "of"]
+    assert sum(line.startswith("test (1)") for line in lines) == len(load_fit(fitted).models)
+
+
+def test_evaluate_without_a_model_is_wrong_usage() -> None:
+    assert dashi("flow evaluate").exit_code == 2
