@@ -24,7 +24,7 @@ import numpy as np
 from dashi.errors import DashiError
 from dashi.flow import Flow, Kolmogorov
 from dashi.flow.evaluation import Evaluation, evaluate, gap_closed, largest_energy, spread
-from dashi.flow.proxy import MODELS, Model, Schema, save_model
+from dashi.flow.proxy import MODELS, Model, Schema, load_model, save_model
 from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.simulated import windows_of
 from dashi.flow.windows import Windows
@@ -70,28 +70,53 @@ class PerfectLow(Perfect):
 
 
 CLASSES: dict[str, type[Model]] = {**MODELS, "perfect-low": PerfectLow}
+PERFECT = 16
+"""Up to this k_cut there is something to gain."""
 ONCE = ("persistence", "ridge", "delay")
-EVERY = ("galerkin", "perfect", "perfect-low")
-FEW = ("truncation", "slaved")
 
 
 def wanted(cuts: Sequence[int], slaved: Sequence[int]) -> list[tuple[str, int]]:
     """Which models at which k_cut."""
     made = [(name, cuts[0]) for name in ONCE]
-    return made + [(name, k) for k in cuts for name in (*EVERY, *(FEW if k in slaved else ()))]
+    for k in cuts:
+        made += [("truncation", k), ("slaved", k)] if k in slaved else []
+        made += [("galerkin", k), *([("perfect", k)] if k <= PERFECT else [])]
+        made += [("perfect-low", k)] if k in slaved else []
+    return made
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where models of a flow are kept, and where fits of an earlier run lie."""
+
+    flow: str
+    out: Path
+    earlier: Path | None
+
+    def of(self, name: str, k: int) -> Path | None:
+        """The file of an earlier fit."""
+        path = None if self.earlier is None else self.earlier / f"{self.flow}-{name}-{k}.npz"
+        return path if path is not None and path.exists() else None
 
 
 def fitted(
-    setting: Setting, names: Sequence[tuple[str, int]], options: Mapping[str, Any], device: Device
+    setting: Setting, names: Sequence[tuple[str, int]], options: Mapping[str, Any], device: Device, files: Files
 ) -> tuple[dict[str, Model], float]:
-    """All models, fitted to training seeds and chosen on validation seeds, and the largest energy seen."""
+    """All models, fitted to training seeds and chosen on validation seeds (or read, where that was done before), and
+    the largest energy seen."""
     train, validation = (setting.made(seeds, device) for seeds in (setting.train, setting.validation))
     made: dict[str, Model] = {}
     for name, k in names:
-        begin = time.perf_counter()
+        begin, kept = time.perf_counter(), files.of(name, k)
         more = options if name == "slaved" else {}
-        made[f"{name} {k}"] = CLASSES[name].fit(Schema(setting.flow.n, k), train, validation, device=device, **more)
-        print(f"  {name} {k}: {made[f'{name} {k}'].story} ({time.perf_counter() - begin:.1f} s)", flush=True)
+        if kept is not None:
+            model = load_model(kept)
+        else:
+            model = CLASSES[name].fit(Schema(setting.flow.n, k), train, validation, device=device, **more)
+        made[f"{name} {k}"] = model
+        print(f"  {name} {k}: {model.story} ({time.perf_counter() - begin:.1f} s)", flush=True)
+        if name in MODELS:
+            save_model(files.out / f"{files.flow}-{name}-{k}.npz", model)
     return made, largest_energy(train, validation)
 
 
@@ -162,6 +187,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--k-cut", default="8,12,16,21")
     parser.add_argument("--slaved", default="8,12")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--fitted", type=Path, help="a folder of an earlier run: its models are read, not fitted")
     parser.add_argument("--n", type=int, default=128)
     parser.add_argument("--steps", type=int, default=1200)
     given = parser.parse_args(arguments)
@@ -174,9 +200,8 @@ def main(arguments: Sequence[str]) -> None:
         for name in given.flow or ("kolmogorov", "decaying"):
             setting = settings(given.n, given.steps)[name]
             print(f"{name} on {device.info.name}", flush=True)
-            models, energy = fitted(setting, wanted(cuts, slaved), options, device)
-            for model in (m for title, m in models.items() if title.split()[0] in MODELS):
-                save_model(given.out / f"{name}-{model.name}-{model.schema.k_cut:g}.npz", model)
+            files = Files(name, given.out, given.fitted)
+            models, energy = fitted(setting, wanted(cuts, slaved), options, device, files)
             begin = time.perf_counter()
             test = setting.made(setting.test, device)
             found = evaluate(models, test, device=device, split="test", train_energy=energy)

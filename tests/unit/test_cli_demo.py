@@ -131,6 +131,21 @@ def test_a_hash_that_differs_is_a_failure(here: Path, monkeypatch: pytest.Monkey
     assert (here / "runs" / "demo" / "certificate.json").is_file()
 
 
+@pytest.mark.usefixtures("vulkan_session")
+def test_the_main_job_has_the_same_bits_on_vulkan_and_numpy(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # the page is not what this is about
+    made = call("demo", "--quick", "--device", "vulkan:0", "--json")
+    assert made.exit_code == 0, made.output
+    summary = json.loads(made.stdout)
+    assert summary["verified"] == f"same bits on {summary['device']['name']} and NumPy over the first 20 steps"
+    assert summary["metrics"]["perf_flags"] == []
+    assert summary["metrics"]["hotloop_dispatches"] > 0
+    certificate = here / "runs" / "demo" / "certificate.json"
+    assert json.loads(certificate.read_text())["steps"] == 200  # the whole rollout, twice as long as the window
+    verified = call("verify", str(certificate), "--device", "cpu")
+    assert "all 40 hashes are the same" in verified.stdout
+
+
 def test_without_matplotlib_everything_but_the_page_is_there(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     made = call("demo", "--quick", "--device", "cpu", "--out", "run")
@@ -213,3 +228,15 @@ def test_simulations_and_rollouts_can_be_traced(here: Path) -> None:
     spans = read_trace(here / "t")
     assert {"learn", "rollout"} <= {span.track for span in spans if span.group == "stages"}
     assert "decode metrics" in {span.name for span in spans}
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("vulkan_session")
+def test_the_whole_main_job_ends_in_the_hash_that_the_tutorial_names(here: Path) -> None:
+    made = call("demo", "--device", "vulkan:0", "--json")
+    assert made.exit_code == 0, made.output
+    summary = json.loads(made.stdout)
+    assert f"`{summary['hash']}`" in (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text()
+    horizons = summary["horizons"]
+    assert horizons["perfect"] > horizons["galerkin"] > horizons["truncation"] > 3 * horizons["persistence"]
+    assert (here / "runs" / "demo" / "report.html").stat().st_size < 4 << 20

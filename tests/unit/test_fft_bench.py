@@ -43,7 +43,10 @@ def test_an_unknown_peer_is_an_error_with_a_fix() -> None:
 def test_the_device_class_is_near_the_portable_one(device: Device) -> None:
     field = np.random.default_rng(3).standard_normal((2, 24, 32, 2)).astype(np.float32)
     exact, fast = (
-        dashi.fft.plan(device, (2, 24, 32), "fft2", portable=portable).run(device.array(field)).numpy()
+        dashi.fft.plan(device, (2, 24, 32), "fft2", portable=portable)
+        .run(device.array(field))
+        .numpy()
+        .astype(np.float64)
         for portable in (True, False)
     )
     assert np.linalg.norm(fast - exact) <= bench.FAST_BOUND * np.linalg.norm(exact)

@@ -77,6 +77,16 @@ def test_the_slope_of_the_loss_is_that_of_finite_differences(scheme: str, depth:
     assert (at(1e-5) - at(-1e-5)) / 2e-5 == pytest.approx(float(slope @ way), rel=1e-6, abs=1e-9)
 
 
+def test_members_that_go_one_after_another_give_the_same_slope(monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters, _, closure = some_closure(2, np.float64)
+    loss, z = Loss(Course.of(exact(), parameters.band, 0.1, 8.0)), some_modes(3, 4)
+    together, slopes = loss(closure, z)
+    monkeypatch.setattr("dashi.flow.proxy.closures_training.MOST_BYTES", 1)
+    apart, others = loss(closure, z)
+    assert apart == pytest.approx(together, rel=1e-12)
+    assert np.allclose(parameters.gradient(others), parameters.gradient(slopes), rtol=1e-9, atol=1e-14)
+
+
 @pytest.mark.parametrize(("scheme", "depth"), [("etdrk4", 2), ("heun", 1), ("rk4", 4)])
 def test_kernels_give_the_same_loss_and_slope_as_numpy(vulkan: VulkanDevice, scheme: str, depth: int) -> None:
     parameters, _, closure = some_closure(depth, np.float64)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from dashi.errors import ShapeError
+from dashi.flow.operator import ADVECTED, STRAINS
 from dashi.kernels.fourier import real_table, table
 from dashi.kernels.philox import philox, unit
-from dashi.kernels.spectral import Floats
+from dashi.kernels.spectral import FIELDS, Floats
 from dashi.kernels.spectral_stages import kept_columns
 from dashi.runtime import Device
 from dashi.runtime.device import Room
@@ -94,6 +95,23 @@ def test_a_forced_stage_is_tendency_force_and_sum_in_one(tuning: str, device: De
     summed = device.run("mode_sum2", x, forced, first, second).numpy()
     np.testing.assert_array_equal(tendency[:, :, :keep], forced[:, :, :keep])
     np.testing.assert_array_equal(made[:, :, :keep], summed[:, :, :keep])
+    assert not made[:, :, keep:].any()
+
+
+def test_the_eddy_tendency_is_its_parts_one_after_the_other(device: Device) -> None:
+    n, keep, eddy = 24, kept_columns(24), 0.3
+    z, *waves, inverse, turns, turns_h = stage_inputs(n, 2)[:6]
+    low = np.minimum(np.arange(n), n - np.arange(n)) * 3 < n
+    z = np.where(low[:, None, None] & (np.arange(n // 2 + 1) < keep)[:, None], z, np.float32(0))
+    made = device.run("vorticity_eddy", z, *waves, inverse, turns, turns_h, eddy=eddy).numpy()
+    kinds = np.array([FIELDS.index(name) for name in (*ADVECTED, *STRAINS)], np.uint32)
+    spectra = device.run("spectral_fields", z, *waves, inverse, kinds).numpy()
+    values = device.run("irfft2", spectra.reshape(12, n, -1, 2), turns, turns_h).numpy()
+    products = device.run("advection", values.reshape(2, 6, n, n), products=3, eddy=eddy).numpy()
+    flat = products.reshape(6, n, n)
+    modes = device.run("rfft2", flat, turns, turns_h, modes=n // 2 + 1, scale=1.0 / (n * n)).numpy()
+    whole = device.run("flux_divergence", modes.reshape(2, 3, n, -1, 2), *waves).numpy()
+    np.testing.assert_array_equal(made[:, :, :keep], whole[:, :, :keep])
     assert not made[:, :, keep:].any()
 
 

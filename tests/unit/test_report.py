@@ -280,6 +280,14 @@ def test_a_damaged_file_is_an_error_with_a_fix(tmp_path: Path, name: str, conten
         read_run(tmp_path)
 
 
+def test_scores_alone_tell_their_story(tmp_path: Path) -> None:
+    save_evaluation(tmp_path / EVALUATION, example_evaluation())
+    made = read_run(tmp_path, shown_as=Path("runs/scores"))
+    assert made.title == "How far models of a flow see: scores"
+    assert "on unseen data: perfect for " in made.summary
+    assert made.ours == "perfect"  # the first is the one that was evaluated
+
+
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="is not the folder of a run"):
         read_run(tmp_path)

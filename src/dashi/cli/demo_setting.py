@@ -26,9 +26,9 @@ class Setting:
     test: tuple[int, ...] = (4, 5)
     models: tuple[str, ...] = ("galerkin", "truncation", "ridge", "damped", "persistence", "perfect")
     ours: str = "galerkin"
-    certified: int = 160
+    certified: int = 320
     """Steps that are certified on the NumPy device, whose portable kernels are slow."""
-    checked: int = 80
+    checked: int = 320
     """Steps that NumPy repeats."""
 
     @property

@@ -10,8 +10,6 @@ import numpy as np
 
 from dashi.cli.output import add_row, new_table, print_json, print_table
 from dashi.core.placement import Placement
-from dashi.flow.evaluation import Evaluation, Line
-from dashi.flow.evaluation.spread import spread
 from dashi.io.metrics import Metrics, to_json
 
 if TYPE_CHECKING:
@@ -19,29 +17,17 @@ if TYPE_CHECKING:
     from dashi.report.story import Story
 
 
-def horizon(line: Line, seeds: tuple[int, ...]) -> float:
-    """The mean time to a correlation below 0.5."""
-    return spread(line.horizons[0.5], seeds).mean
-
-
-def told(found: Evaluation, model: str) -> str:
-    """The horizon in words: windows that end before the correlation falls make it a lower bound."""
-    line = found.line(model)
-    bound = "at least " if bool(np.any(line.horizons[0.5] >= found.times[-1])) else ""
-    return f"{bound}{horizon(line, found.seeds):.2f}"
-
-
 def story_of(job: Job, placed: Placement) -> Story:
     """What the report says in words."""
     import dashi
-    from dashi.report.story import Story
+    from dashi.report.story import Story, lasts
 
     s, r, info = job.setting, job.results, placed.device.info
     flow = ", ".join(f"{name} {value}" for name, value in s.flow.parameters.items())
     quick = " --quick" if s.flow.n < 64 else ""
     tiles, summary = list[tuple[str, str]](), ""
     if r.test is not None:
-        ours, still, best = (told(r.test, name) for name in (s.ours, "persistence", "perfect"))
+        ours, still, best = (lasts(r.test, name) for name in (s.ours, "persistence", "perfect"))
         numbers, points = r.test.line(s.ours).numbers, s.flow.n**2
         summary = (
             f"From starts that it has never seen, a model of {numbers:,} numbers follows a turbulent flow of "
@@ -90,13 +76,14 @@ def _listed(seeds: tuple[int, ...]) -> str:
 def summary_of(job: Job, placed: Placement, metrics: Metrics | None) -> dict[str, Any]:
     """What is kept as summary.json and printed."""
     r, info = job.results, placed.device.info
-    horizons = {} if r.test is None else {line.model: horizon(line, r.test.seeds) for line in r.test.lines}
+    horizons = {} if r.test is None else {line.model: float(line.horizons[0.5].mean()) for line in r.test.lines}
     return {
         "schema": 2,
         "device": {"spec": info.spec, "name": info.name, "type": info.type, "driver": info.driver_info or info.driver},
         "seconds": job.seconds,
         "horizons": {name: round(value, 4) for name, value in horizons.items()},
         "model": r.models[job.setting.ours].story if job.setting.ours in r.models else None,
+        "hash": r.run.hashes[-1].digest if r.run and r.run.hashes else None,
         "verified": r.checked or "nothing: stopped before",
         "first_difference": r.differs,
         "certificate_digest": metrics.certificate_digest if metrics else None,
@@ -117,6 +104,8 @@ def print_summary(summary: dict[str, Any], as_json: bool) -> None:
         add_row(table, "model", summary["model"])
     for name, value in summary["horizons"].items():
         add_row(table, "horizon" if name == next(iter(summary["horizons"])) else "", f"{value:6.2f}  {name}")
+    if summary["hash"]:
+        add_row(table, "hash", summary["hash"])
     add_row(table, "verified", summary["verified"])
     add_row(table, "time", f"{summary['total_seconds']:.0f} s")
     add_row(table, "folder", f"{summary['folder']} ({', '.join(summary['files'])})")

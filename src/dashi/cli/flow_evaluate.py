@@ -124,5 +124,6 @@ def evaluate(
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    line = "dashi flow evaluate runs/model.npz --eval-steps 200 --eval-seed 100 --no-train --out runs/scores"
+    fit = "dashi flow fit --n 32 --k-cut 5 --train-steps 100 --out runs/small.npz"
+    line = f"{fit} && dashi flow evaluate runs/small.npz --eval-steps 100 --no-train --out runs/scores"
     app.command("evaluate", epilog=example(line))(evaluate)

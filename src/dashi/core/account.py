@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dashi.core.fingerprint import fingerprints
+from dashi.core.operator import Operator
 from dashi.core.placement import Placement
 from dashi.core.rollout import Rollout
 from dashi.core.trace import Trace
@@ -62,7 +63,7 @@ class Described(Protocol):
 
 def account(
     command: str,
-    operator: Described,
+    operator: Described | Operator,
     run: Rollout,
     place: Placement,
     stages: Stages,

@@ -125,7 +125,7 @@ class Observer:
         ]
         if self.transfer:
             tendency = self.constants.work("look_tendency", state.shape, self.flow.kind)
-            made += advection(self.flow, self.device, self.constants, state, tendency, 0.0, 1)
+            made.append(advection(self.flow, self.device, self.constants, state, tendency, eddies=False))
             made.append(self._spectrum(state, tendency, "transfer", out[3]))
         return [*made, *self._speeds(state, out[-1])]
 

@@ -123,9 +123,7 @@ class Vorticity(Operator):
 
     def tendency(self, device: Device, constants: Constants, state: Array, out: Array) -> list[Step]:
         """The steps that make N of the states: advection, eddy viscosity and steady force."""
-        eddy = self.flow.smagorinsky * self.flow.dx
-        products = 3 if eddy else 1
-        steps = advection(self.flow, device, constants, state, out, eddy * eddy, products)
+        steps = [advection(self.flow, device, constants, state, out)]
         if isinstance(self.flow.forcing, Kolmogorov):
             steps.append(device.bind("mode_force", out, constants["force"], out=out))
         return steps
@@ -137,37 +135,16 @@ class Vorticity(Operator):
 
 
 def advection(
-    flow: Flow, device: Device, constants: Constants, state: Array, out: Array, eddy: float, products: int
-) -> list[Step]:
-    """The steps that make -(u w_x + v w_y), and with three products the divergence of the eddy flux too."""
+    flow: Flow, device: Device, constants: Constants, state: Array, out: Array, *, eddies: bool = True
+) -> Step:
+    """The step that makes -(u w_x + v w_y), with the divergence of the eddy flux where there is one, unless told
+    otherwise."""
     assert isinstance(constants, Loaded)
-    members, n, modes, _ = state.shape
-    if products == 1:
-        given = (constants[name] for name in TABLES)
-        return [device.bind_in(constants.room, "vorticity_tendency", state, *given, out=out)]
-    waves = (constants["wave_x"], constants["wave_y"])
-    turns = (constants["turns"], constants["turns_h"])
-    fields = len(ADVECTED) + len(STRAINS)
-    kind = flow.kind
-    spectra = constants.work("spectra", (members, fields, n, modes, 2), kind)
-    values = constants.work("values", (members, fields, n, n), kind)
-    made = constants.work("products", (members, products, n, n), kind)
-    turned = constants.work("turned", (members, products, n, modes, 2), kind)
-    flat_values = device.part(values, 0, (members * fields, n, n))
-    return [
-        device.bind("spectral_fields", state, *waves, constants["inverse"], constants["kinds"], out=spectra),
-        device.bind("irfft2", device.part(spectra, 0, (members * fields, n, modes, 2)), *turns, out=flat_values),
-        device.bind("advection", values, out=made, products=products, eddy=eddy),
-        device.bind(
-            "rfft2",
-            device.part(made, 0, (members * products, n, n)),
-            *turns,
-            out=device.part(turned, 0, (members * products, n, modes, 2)),
-            modes=modes,
-            scale=1.0 / (n * n),
-        ),
-        device.bind("flux_divergence", turned, *waves, out=out),
-    ]
+    given = (state, *(constants[name] for name in TABLES))
+    size = flow.smagorinsky * flow.dx
+    if size and eddies:
+        return device.bind_in(constants.room, "vorticity_eddy", *given, out=out, eddy=size * size)
+    return device.bind_in(constants.room, "vorticity_tendency", *given, out=out)
 
 
 def numbers_of(fields: Sequence[str]) -> HostArray:
@@ -185,7 +162,6 @@ def tables(flow: Flow) -> dict[str, HostArray]:
         "inverse": inverse.astype(kind),
         "turns": real_table(flow.n, kind),
         "turns_h": table(flow.n, kind),
-        "kinds": numbers_of((*ADVECTED, *STRAINS)),
     }
     steady = steady_force(flow, flow.forcing) if isinstance(flow.forcing, Kolmogorov) else np.zeros((1, 2))
     made["force"] = steady.astype(kind)

@@ -30,10 +30,7 @@ def _plan(call: Call) -> Plan:
     call = fourier_plans.sized(call, h, w)
     inverse, scale = bool(call.scalars["inverse"]), call.scalars["scale"]
     tiles = fourier_plans.tiles(call, batch, h, w)
-    through = ("x", "turns", "between")
-    rows = Pass("main", through, batch * h, w, inverse=inverse, raw=2, tiles=tiles)
-    if call.tuning["across"]:
-        rows = Pass("across", through, 1, w, batch * h, inverse=inverse, raw=2, tiles=tiles)
+    rows = Pass("main", ("x", "turns", "between"), batch * h, w, inverse=inverse, raw=2, tiles=tiles)
     columns = Pass("main", ("between", "turns_h", "result"), batch, h, w, inverse, scale, raw=1, tiles=tiles)
     return Plan((rows.dispatch(call), columns.dispatch(call)), {"between": ("T", tiles.size(batch * h, w))})
 
@@ -59,7 +56,7 @@ PORTABLE: Final = Kernel(
         Operand("turns_h", shape=("h", 2)),
     ),
     outputs=(Operand("result", shape=("batch", "h", "w", 2)),),
-    shaders={**fourier_plans.COMPLEX, **fourier_plans.ACROSS},
+    shaders=fourier_plans.COMPLEX,
     plan=_plan,
     reference=_reference,
     cost=_cost,

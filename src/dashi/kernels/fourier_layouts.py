@@ -21,16 +21,17 @@ TUNINGS: Final[dict[str, dict[str, int]]] = {
 rows of a tile between two passes; whether real and imaginary parts are exchanged together (1) or after each other (2);
 and how many workgroups there should be before they take more rows or columns each."""
 FIELDS: Final[dict[str, dict[str, int]]] = {
-    "wide": {**TUNINGS["wide"], "across": 0, "long": 2048, "long_rows": 8, "long_parts": 1, "long_windows": 4},
-    "across": {**TUNINGS["wide"], "across": 1, "rows": 64, "long": 2048, "long_parts": 1, "long_windows": 4},
-    "small": {**TUNINGS["small"], "across": 0, "long": 4096},
-}
-"""For complex fields: whether several rows lie side by side on a workgroup. Numbers named long_... count for sides
-above `long`."""
-REAL_FIELDS: Final[dict[str, dict[str, int]]] = {
-    "wide": {**TUNINGS["wide"], "points": 1024, "each": 8, "long": 1024, "long_points": 2048, "long_each": 16},
+    "wide": {**TUNINGS["wide"], "long": 2048, "long_rows": 8, "long_parts": 1, "long_windows": 4},
     "small": {**TUNINGS["small"], "long": 4096},
 }
+"""For complex fields. Numbers named long_... count for sides above `long`."""
+REAL_FIELDS: Final[dict[str, dict[str, int]]] = {
+    "wide": {
+        **TUNINGS["wide"], "points": 1024, "each": 8,
+        "long": 1024, "long_points": 2048, "long_each": 16, "long_groups": 128,
+    },
+    "small": {**TUNINGS["small"], "long": 4096},
+}  # fmt: skip
 """Likewise for real ones."""
 SHARED: Final = 49152
 BANKS: Final = 128

@@ -186,7 +186,6 @@ def _shaders(name: str, source: str, result: str, include: str, file: str = "ker
 
 
 COMPLEX: Final = _shaders("main", "P", "P", "fft_complex.glsl")
-ACROSS: Final = _shaders("across", "P", "P", "fft_complex.glsl", "across.comp")
 COLUMNS: Final = _shaders("columns", "P", "P", "fft_complex.glsl", "columns.comp")
 FORWARD: Final = {
     **_shaders("even", "P", "P", "fft_real.glsl"),

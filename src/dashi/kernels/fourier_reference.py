@@ -69,10 +69,13 @@ def products(dtype: np.dtype[Any], careful: bool = True) -> Products:
 
 
 def needs_care(z: Pair) -> bool:
-    """Whether a stage must flush: some value is not 0, but below 2^-56 (fp64: 2^-890). Otherwise nothing in it can be
-    below 2^-95: factors, of at least 2^-11.4, make of its values numbers of at least 2^-67.4, multiples of 2^-91, and
-    so are all sums of those; the constants of a butterfly, of at least 2^-2.2, multiply one such sum each."""
-    word, safe = (np.uint32, 71 << 24) if z[0].dtype == np.float32 else (np.uint64, 133 << 53)
+    """Whether a stage must flush: some value is not 0, but below 2^-44 (fp64: 2^-860). Otherwise nothing in it can be
+    below 2^-95, for fp32: factors, of at least 2^-11.4, make of its values multiples of 2^-79, and so are all sums of
+    those. A real constant of a butterfly, of at least 2^-2.2, leaves at least 2^-82 of such a sum. A complex one leaves
+    a c - b s: if that is below 2^-95, both products are below 2^-71 (else it is a multiple of 2^-95), so a and b are
+    less than 2^10 times 2^-79, and since c / s is near 1 + sqrt 2, which fractions so short are no nearer to than
+    2^-22, a c - b s is above 2^-92, and its products are rounded by less than 2^-95 together."""
+    word, safe = (np.uint32, 83 << 24) if z[0].dtype == np.float32 else (np.uint64, 163 << 53)
     for part in z:
         sizes = (part.view(word) << word(1)) - word(1)
         if sizes.size and sizes.min() < word(safe - 1):

@@ -15,7 +15,7 @@ import numpy as np
 
 from dashi.errors import ShapeError
 from dashi.kernels import fourier_layouts, fourier_plans
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.fourier import real_table, require_length, table
 from dashi.kernels.fourier_plans import Pass, filled
 from dashi.kernels.fourier_reference import forward_real, inverse_real, transform
@@ -54,7 +54,7 @@ def tendency_of(modes: Array, wave_x: Array, wave_y: Array, inverse: Array, turn
     keep = kept_columns(n)
     result = np.zeros(modes.shape, modes.dtype)
     for member in range(members):
-        spectra = _spectra(modes[member, :, :keep], wave_x[:keep], wave_y, inverse[:, :keep])
+        spectra = spectra_of(modes[member, :, :keep], wave_x[:keep], wave_y, inverse[:, :keep])
         columns = np.zeros((4, n, width, 2), modes.dtype)
         columns[:, :, :keep] = transform(spectra, turns_h, True, 1.0, raw=2)
         u, v, slope_x, slope_y = inverse_real(columns.reshape(4 * n, width, 2), turns, n, 1.0, raw=1).reshape(4, n, n)
@@ -64,15 +64,19 @@ def tendency_of(modes: Array, wave_x: Array, wave_y: Array, inverse: Array, turn
     return result
 
 
-def _spectra(modes: Array, wave_x: Array, wave_y: Array, inverse: Array) -> Floats:
-    """u, v, w_x, w_y (4, n, kept, 2)."""
+def spectra_of(modes: Array, wave_x: Array, wave_y: Array, inverse: Array, *, strains: bool = False) -> Floats:
+    """u, v, w_x, w_y, and the strains if asked for, (4 or 6, n, kept, 2)."""
     n = len(modes)
     low = 3 * np.minimum(numbers(n), n - numbers(n)) < n
     real, imaginary = parts(np.where(low[:, None, None], modes, modes.dtype.type(0)))
     x, y, less = canon(wave_x)[None, :], canon(wave_y)[:, None], canon(inverse)
     psi = mul(real, less), mul(imaginary, less)
     factors = ((y, psi), (-x, psi), (x, (real, imaginary)), (y, (real, imaginary)))
-    made = np.stack([pairs(-mul(k, z[1]), mul(k, z[0])) for k, z in factors])
+    fields = [pairs(-mul(k, z[1]), mul(k, z[0])) for k, z in factors]
+    if strains:
+        straight = (-(mul(x, y) + mul(x, y)), mul(x, x) - mul(y, y))
+        fields += [pairs(mul(k, psi[0]), mul(k, psi[1])) for k in straight]
+    made = np.stack(fields)
     # A mode that is not looked at is 0, whatever its factors are.
     return np.where(low[:, None, None], made, made.dtype.type(0))
 
@@ -93,9 +97,9 @@ def dispatches(call: Call, last: str, buffers: tuple[str, ...], spec: Mapping[st
     within = replace(along, tuning={**along.tuning, "parts": 1})
     along = within if small else along
     made = (
-        _more(back.dispatch(along), 1, {}, width=width),
-        _more(_rows(within, members, n, small).dispatch(within), 6, {}, kept=keep, height=n),
-        _more(columns.dispatch(along), 1, spec or {}, width=width),
+        extended(back.dispatch(along), 1, {}, width=width),
+        extended(_rows(within, members, n, small).dispatch(within), 6, {}, kept=keep, height=n),
+        extended(columns.dispatch(along), 1, spec or {}, width=width),
     )
     return Plan(made, {"spectra": ("T", 8 * members * n * keep), "between": ("T", 2 * members * n * keep)})
 
@@ -109,7 +113,8 @@ def _rows(call: Call, members: int, n: int, small: bool) -> Pass:
     return Pass("rows", through, members * n, n // 2, scale=0.5, raw=3)
 
 
-def _more(made: Dispatch, times: int, spec: Mapping[str, int], **push: int) -> Dispatch:
+def extended(made: Dispatch, times: int, spec: Mapping[str, int], **push: Number) -> Dispatch:
+    """The dispatch of a pass with so many times the loops, and more constants and numbers."""
     return replace(made, push={**made.push, **push}, trips=made.trips * times, spec={**made.spec, **spec})
 
 
@@ -138,14 +143,14 @@ def shaders(
     file: str,
     include: str,
     *bindings: Binding,
-    push: tuple[str, ...],
+    push: tuple[str | Scalar, ...],
     prelude: str = "",
     spec: tuple[Spec, ...] = (),
 ) -> dict[str, Shader]:
     """A shader round a transform, for powers of two and for other lengths."""
     powers = Shader(
         (Binding("source", "P"), Binding("turns", "P"), *bindings),
-        (*fourier_plans.PUSH, *(Scalar(name, "u32") for name in push)),
+        (*fourier_plans.PUSH, *(Scalar(one, "u32") if isinstance(one, str) else one for one in push)),
         (*fourier_plans.SPECS, *spec),
         local=("LANES", 1, 1),
         file=file,
@@ -161,7 +166,7 @@ WRITTEN: Final = Binding("result", "P", "write")
 PASSES: Final = {
     **shaders(
         "back", "back.comp", "fft_complex.glsl", Binding("wave_x"), Binding("wave_y"), Binding("inverse"), WRITTEN,
-        push=("width",),
+        push=("width",), prelude="#define FIELDS 4u\n",
     ),
     **shaders("rows", "rows.comp", "fft_pairs.glsl", WRITTEN, push=("kept", "height")),
     **shaders("beside", "beside.comp", "fft_pairs.glsl", WRITTEN, push=("kept", "height")),

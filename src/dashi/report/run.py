@@ -12,6 +12,7 @@ from dashi.core.sheet import load_sheet
 from dashi.core.trace_file import read_trace
 from dashi.errors import FileError
 from dashi.flow.evaluation.kept import load_evaluation
+from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.fields import read_frame, read_line
 from dashi.flow.trajectory import FIELDS
 from dashi.io.arrays import read_arrays
@@ -20,7 +21,7 @@ from dashi.io.run_folder import CERTIFICATE, INPUTS, METRICS, SHEET, STATE, SUMM
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
 from dashi.report.page import Proof, Report, Sheet
-from dashi.report.story import STORY, Story, read_story
+from dashi.report.story import STORY, Story, lasts, read_story
 
 REPORT: Final = "report.html"
 TRACE: Final = "trace.perfetto-trace"
@@ -56,7 +57,8 @@ def read_run(folder: Path, shown_as: Path | None = None) -> Report:
     if not files:
         raise FileError(f"{folder} is not the folder of a run.", "name one, for instance runs/demo.")
     metrics = read_metrics(files[METRICS]) if METRICS in files else None
-    story = read_story(folder) or _told(metrics, named)
+    evaluation = load_evaluation(files[EVALUATION]) if EVALUATION in files else None
+    story = read_story(folder) or _told(metrics, evaluation, named)
     return Report(
         title=story.title,
         summary=story.summary,
@@ -66,7 +68,7 @@ def read_run(folder: Path, shown_as: Path | None = None) -> Report:
         ours=story.ours,
         fields=_fields(files[FIELDS]) if FIELDS in files else None,
         fields_of=story.fields_of,
-        evaluation=load_evaluation(files[EVALUATION]) if EVALUATION in files else None,
+        evaluation=evaluation,
         training=load_evaluation(files[TRAINING]) if TRAINING in files else None,
         continuation=_continuation(files[CONTINUATION], story.ours) if CONTINUATION in files else None,
         sheet=_sheet(files[SHEET], story) if SHEET in files else None,
@@ -80,8 +82,12 @@ def read_run(folder: Path, shown_as: Path | None = None) -> Report:
     )
 
 
-def _told(metrics: Metrics | None, folder: Path) -> Story:
-    """The story of a run that has none: what the metrics tell."""
+def _told(metrics: Metrics | None, found: Evaluation | None, folder: Path) -> Story:
+    """The story of a run that has none: what scores or metrics tell."""
+    if found is not None and found.lines:
+        parts = [f"{line.model} for {lasts(found, line.model)}" for line in found.lines]
+        told = f"Until the correlation with the full field is below 0.5, on unseen data: {', '.join(parts)}."
+        return Story(title=f"How far models of a flow see: {folder.name}", summary=told, ours=found.lines[0].model)
     if metrics is None:
         return Story(title=f"The run {folder.name}")
     verdict = metrics.verdict.sentence if metrics.verdict else ""

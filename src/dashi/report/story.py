@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dashi.errors import FileError
+from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
 from dashi.io.files import open_plain, write_text
 
 STORY: Final = "story.json"
@@ -43,6 +44,13 @@ class Story(BaseModel):
     settings: _Texts = {}
     versions: _Texts = {}
     notes: Annotated[list[_Text], Field(max_length=20)] = []
+
+
+def lasts(found: Evaluation, model: str) -> str:
+    """How long a model holds, in words: windows that end before the correlation falls make it a lower bound."""
+    times = found.line(model).horizons[THRESHOLDS[-1]]
+    bound = "at least " if bool((times >= found.times[-1]).any()) else ""
+    return f"{bound}{float(times.mean()):.2f}"
 
 
 def write_story(folder: Path, story: Story) -> None:

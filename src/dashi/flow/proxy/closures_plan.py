@@ -26,13 +26,13 @@ class Phase:
 class Plan:
     """How a closure is trained: with short rollouts first, then with longer ones."""
 
-    iterations: int = 160
+    iterations: int = 200
     frames: int = 10
     """Of the short rollouts."""
     then: int = 120
     """Iterations with long rollouts; 0 for none."""
     then_frames: int = 25
-    batch: int = 32
+    batch: int = 16
     rate: float = 0.006
     memory: float = 0.4
     """How long the first guess lifts a field for, in units of 1 / rms vorticity."""

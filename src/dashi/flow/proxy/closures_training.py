@@ -29,6 +29,8 @@ Complex = Any
 COURANT: Final = 2.5
 """u_max k_max dt of the steps of training, which may be longer than the flow's own: RK4 is stable up to 2.8."""
 DECAYS: Final = (0.9, 0.99)
+MOST_BYTES: Final = 1 << 29
+"""What rollouts may leave behind for the way back, on a processor; more members go one after another."""
 LONGEST: Final = 0.1
 """Slopes longer than this are shortened: rollouts are chaotic."""
 
@@ -65,8 +67,17 @@ class Loss:
 
     def __call__(self, closure: Closure, z: Floats) -> tuple[float, Closure]:
         """Of modes (members, frames + 1, 2 K): the mean over members and frames, and its slope in every table."""
+        stack, total = Stack(self._chain, closure), Slopes(self._chain, closure.depth)
+        # Every advection leaves four fields behind.
+        left = 4 * self._chain.n**2 * z.itemsize * (closure.depth + 1) * len(self._stages) * self._steps * z.shape[1]
+        parts = np.array_split(z, min(len(z), -(-len(z) * left // MOST_BYTES)))
+        found = sum(self._through(stack, part, len(part) / len(z), total) for part in parts)
+        return found, total.of_modes()
+
+    def _through(self, stack: Stack, z: Floats, share: float, total: Slopes) -> float:
+        """The loss of some of the members, weighted by their share; slopes are added to the total."""
         chain, frames = self._chain, z.shape[1] - 1
-        stack, now, tapes = Stack(chain, closure), chain.enter(z[:, 0]), list[list[Tape]]()
+        now, tapes = chain.enter(z[:, 0]), list[list[Tape]]()
         seen = np.empty_like(z[:, 1:])
         for j in range(frames):
             for _ in range(self._steps):
@@ -74,12 +85,12 @@ class Loss:
                 tapes.append(tape)
             seen[:, j] = chain.leave(now)
         found, slopes = apart(seen, z[:, 1:])
-        total, back = Slopes(chain, closure.depth), np.zeros_like(now)
+        back = np.zeros_like(now)
         for j in reversed(range(frames)):
-            back = back + chain.enter(slopes[:, j])
+            back = back + chain.enter(share * slopes[:, j])
             for _ in range(self._steps):
                 back = self._back(stack, tapes.pop(), back, total)
-        return found, total.of_modes()
+        return share * found
 
     def close(self) -> None:
         """Nothing to free."""

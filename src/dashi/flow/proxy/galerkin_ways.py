@@ -14,14 +14,17 @@ WAYS: Final = ("grid", "triads", "numpy")
 def microseconds(
     form: Literal["grid", "triads"], modes: int, states: int, *, software: bool, way: Way = "stepwise"
 ) -> float:
-    """About how long a step of four stages takes: what a stage's dispatches take, and what its work does."""
-    triads = 0.56 * modes * modes
+    """About how long a step of four stages takes, by what benchmarks/proxy_ways.py measured on an H200 and on
+    lavapipe: what a stage's dispatches take, and what its work does."""
+    triads, points = 0.56 * modes * modes, 6.5 * modes
     if way == "workgroup":
-        return 4 * (3 + states * triads / 12) if software else 4 * (0.7 + triads / 8_000) * (1 + states // 133)
-    points = 6.5 * modes
+        return 4 * (3 + states * triads / 12) if software else 4 * (1.5 + triads / 600) * (1 + states // 133)
     if software:
         return 4 * (50 + states * triads / 35) if form == "triads" else 4 * (50 + states * points / 6)
-    return 4 * (4 + states * triads / 20_000) if form == "triads" else 4 * (14 + states * points / 16_000)
+    if form == "triads":
+        # A workgroup for each part of each mode.
+        return 4 * (4.7 + states * 2 * modes * (1.25e-3 + 3.5e-6 * modes))
+    return 4 * (15.5 + states / 16 + states * points / 70_000)
 
 
 def choose(asked: str, device: Device, modes: int, states: int) -> tuple[str, str]:
@@ -37,10 +40,8 @@ def choose(asked: str, device: Device, modes: int, states: int) -> tuple[str, st
     if device.info.type == "reference":
         return "numpy", "numpy: its own transforms are far faster than the portable references, the same to rounding"
     software = device.limits.software
-    times = {
-        "grid": microseconds("grid", modes, states, software=software),
-        "triads": microseconds("triads", modes, states, software=software),
-    }
+    listed = [microseconds("triads", modes, states, software=software, way=way) for way in ("stepwise", "workgroup")]
+    times = {"grid": microseconds("grid", modes, states, software=software), "triads": min(listed)}
     best = min(times, key=lambda way: times[way])
     told = ", ".join(f"{way} {us:.0f} us" for way, us in sorted(times.items(), key=lambda item: item[1]))
     return best, f"{best}: the faster of the two for {modes} modes and {states} states, by measure ({told} a step)"

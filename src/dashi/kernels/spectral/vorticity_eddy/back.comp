@@ -1,0 +1,1 @@
+#include "vorticity_back.glsl"

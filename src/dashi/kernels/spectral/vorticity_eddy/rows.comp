@@ -1,0 +1,1 @@
+#include "vorticity_eddy_rows.glsl"
