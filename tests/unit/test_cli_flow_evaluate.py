@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from dashi.cli.flow_evaluate_job import perfect_of
 from dashi.cli.main import app
-from dashi.flow.evaluation import load_evaluation
+from dashi.flow import Flow
+from dashi.flow.evaluation import evaluate, load_evaluation
 from dashi.flow.evaluation.fits import load_fit
+from dashi.flow.evaluation.kept import array_text, text_array
+from dashi.flow.proxy.perfect import Perfect
+from dashi.flow.simulated import windows_of
 from dashi.io.arrays import read_arrays, write_arrays
+from dashi.runtime.cpu_device import CpuDevice
 
 EVALUATE = "--device cpu --fast --eval-seed 9 --no-train"
 
@@ -44,7 +51,14 @@ def test_an_evaluation_shows_train_and_test_with_all_baselines(fitted: Path, her
     assert np.isfinite(drawn["alone"]).all()
     assert np.less(drawn["proxy"][:13], drawn["reference"][:13]).all()
     assert drawn["alone"][0] == pytest.approx(drawn["proxy"][0], rel=1e-5)
-    assert json.loads((here / "scores" / "evaluation.json").read_text())["stopped"] is False
+    summary = json.loads((here / "scores" / "evaluation.json").read_text())
+    assert summary["stopped"] is False
+    told = summary["evaluations"][-1]
+    assert told["settings"]["fast"] == "yes"
+    assert told["settings"]["device"]
+    ran = {row["model"]: row["device"] for row in told["table"]}
+    assert ran["persistence"] == ran["damped"] == "NumPy on the host"
+    assert ran["galerkin"] == ran["perfect"] == "NumPy's own transforms"
 
 
 def test_the_default_is_twice_the_training_steps_on_seeds_that_nobody_saw(fitted: Path) -> None:
@@ -93,6 +107,22 @@ def test_flows_with_other_parameters_are_scored_too(fitted: Path, here: Path, ch
     assert ("galerkin, told nu" in [row["model"] for row in last["table"]]) == change.startswith("nu")
 
 
+def test_the_perfect_model_is_of_the_flow_that_is_scored(fitted: Path) -> None:
+    schema, flow = load_fit(fitted).model.schema, Flow(48, nu=0.05, dt=0.01)
+    with CpuDevice() as cpu:
+        windows = windows_of(
+            flow, [1], device=cpu, steps=100, interval=10, fast=True, options={"peak": 2}, initial="random"
+        )
+    made = perfect_of(schema, windows)["perfect"]
+    assert isinstance(made, Perfect)
+    assert made.flow == windows.flow
+    assert (made.schema.n, made.schema.k_cut, made.interval) == (48, schema.k_cut, pytest.approx(0.1))
+    with CpuDevice() as cpu:
+        models = {"perfect": made, "other": replace(made, flow=replace(flow, nu=0.005))}
+        ours, other = evaluate(models, windows, device=cpu, split="test").lines
+    assert ours.relative_l2[0, -1] < other.relative_l2[0, -1] / 2
+
+
 def test_a_run_of_another_flow_is_scored_and_named_as_such(fitted: Path, here: Path) -> None:
     words = "flow simulate --n 48 --nu 0.004 --dt 0.02 --set peak=3 --device cpu --fast --steps 60 --seed 40"
     assert dashi(words, "--frame-every 5 --out run").exit_code == 0
@@ -128,11 +158,22 @@ def test_what_cannot_be_evaluated_is_told(fitted: Path, words: str, said: str) -
 def test_a_file_without_a_model_or_of_another_version_is_refused(fitted: Path, tmp_path: Path) -> None:
     assert dashi("flow evaluate", str(tmp_path / "none.npz")).exit_code == 3
     arrays = read_arrays(fitted)
+
+    def changed(name: str, value: int) -> Any:
+        return text_array(json.dumps({**json.loads(array_text(arrays["note_training_head"])), name: value}))
+
+    def endless(heads: Any) -> Any:
+        return text_array(json.dumps([{**one, "interval": float("inf")} for one in json.loads(array_text(heads))]))
+
     changes = {
         "schema": ({"schema_version": np.array(2)}, "schema version 2"),
         "version": ({"version": np.array(9)}, "version 9"),
         "notes": ({"note_training_version": np.array(9)}, "what it was trained on"),
         "head": ({"note_training_head": np.zeros(3, np.uint8)}, "damaged"),
+        "interval": ({"note_training_head": changed("interval", 0)}, "interval is 0"),
+        "steps": ({"note_training_head": changed("steps", -40)}, "steps is -40"),
+        "spin": ({"note_training_head": changed("spin_up", 10**12)}, "spin_up is 1000000000000"),
+        "baseline": ({"note_baselines": endless(arrays["note_baselines"])}, "time between frames of"),
     }
     for name, (change, said) in changes.items():
         write_arrays(tmp_path / f"{name}.npz", {**arrays, **change})

@@ -12,8 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
+from dashi.errors import InputError
+from dashi.flow import Flow
 from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.proxy.catalogue import load_model
+from dashi.flow.proxy.schema import Schema
+from dashi.flow.simulated import windows_of
+from dashi.runtime.cpu_device import CpuDevice
 
 SMALL = "--n 32 --nu 0.005 --dt 0.02 --set peak=3 --k-cut 5 --device cpu --fast"
 FIT = f"flow fit --train-steps 40 --train-seed 1 --frame-every 5 --spin-up 20 {SMALL}"
@@ -54,7 +59,6 @@ def test_a_fit_is_a_model_that_anything_loads(fitted: Path) -> None:
 
 def test_baselines_roll_out_after_loading_as_before(fitted: Path, tmp_path: Path) -> None:
     from dashi.flow.evaluation.fits import save_fit
-    from dashi.runtime.cpu_device import CpuDevice
 
     fit = load_fit(fitted)
     save_fit(tmp_path / "again.npz", fit)
@@ -75,12 +79,9 @@ def test_dmd_is_fitted_by_pydmd_and_rolled_out_without(fitted: Path, no_pydmd: N
 
 def test_dmd_on_a_linear_flow_finds_its_eigenvalues() -> None:
     pytest.importorskip("pydmd")
-    from dashi.flow import Flow
     from dashi.flow.evaluation.dmd import Dmd
     from dashi.flow.proxy.encode import encode
-    from dashi.flow.proxy.schema import Schema
     from dashi.flow.windows import Windows
-    from dashi.runtime.cpu_device import CpuDevice
 
     flow = Flow(16, dtype="float64")
     line = np.arange(16) * flow.dx
@@ -93,6 +94,41 @@ def test_dmd_on_a_linear_flow_finds_its_eigenvalues() -> None:
         z = encode(schema, fields, device=device)
         np.testing.assert_allclose(made.rollout(z[:1], 7, device=device)[0, :, : schema.numbers], z[:, :-4], atol=1e-9)
     assert "rank 2" in made.story
+
+
+def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
+    """Least squares over the same pairs, one cut by rank and one damped: neither may be far behind the other."""
+    pytest.importorskip("pydmd")
+    from dashi.flow.evaluation.dmd import Dmd
+    from dashi.flow.proxy.carried import encoded, skill
+    from dashi.flow.proxy.linear import Ridge
+
+    flow, schema = Flow(64, nu=2e-3, dt=0.02, scheme="etdrk4"), Schema(64, 8)
+    with CpuDevice() as cpu:
+        train, validation, test = (
+            windows_of(flow, seeds, device=cpu, steps=100, interval=5, spin_up=50, fast=True)
+            for seeds in ([1, 2, 3, 4, 5, 6], [11, 12], [21, 22, 23])
+        )
+        z = encoded(schema, test, device=cpu)
+        score = {
+            kind.name: skill(
+                schema, kind.fit(schema, train, validation, device=cpu).rollout(z[:, 0], 20, device=cpu), z
+            )
+            for kind in (Dmd, Ridge)
+        }
+    assert score["dmd"] >= score["ridge"] / 2 > 0, score
+
+
+def test_a_dmd_that_is_not_finite_is_refused() -> None:
+    from dashi.flow.evaluation.dmd import Dmd
+
+    schema = Schema(16, 2)
+    held = schema.parts["modes"].stop
+    model = Dmd(schema, 0.1, np.ones((held, 2), np.complex128), np.ones(2, np.complex128))
+    for name, values in model.arrays.items():
+        spoilt = {**model.arrays, name: np.full_like(values, np.nan)}
+        with pytest.raises(InputError, match=f"{name}.*not finite.*Fix: "):
+            Dmd.restore(schema, 0.1, spoilt, {})
 
 
 def test_without_pydmd_the_other_baselines_are_fitted_and_it_is_told(here: Path, no_pydmd: None) -> None:

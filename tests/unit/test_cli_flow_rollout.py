@@ -26,6 +26,7 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.recorded import windows_from_run
 from dashi.io.metrics import read_metrics
 from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime.vulkan_device import VulkanDevice
 
 N = 16
 SIMULATE = ["flow", "simulate", "--n", str(N), "--nu", "0.01", "--set", "peak=2", "--device", "cpu", "--steps", "12"]
@@ -100,6 +101,29 @@ def test_the_observer_none_reads_nothing_back_and_says_so_once(run: Path, here: 
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["decode_bytes_read"] == 0
     assert done.stderr.count("nothing is read back") == 1
+
+
+def test_the_observer_none_measures_no_cost_of_a_residual(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: Any) -> None:
+        raise AssertionError("fields were read back")
+
+    monkeypatch.setattr("dashi.cli.flow_rollout_job.residual_cost", read)
+    words = ("--fit-from", str(run), *FIT, "--observer", "none", "--residual", "seeded", "--device", "cpu", "--json")
+    done = dashi("flow", "rollout", *words)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["decode_bytes_read"] == 0
+    assert "decode_residual_error" not in told
+    assert "what the residual costs is not measured" in done.stderr
+
+
+def test_a_fast_simulation_says_so(run: Path, here: Path) -> None:
+    for more, way, reason in (((), "stepwise", "dispatches"), (("--fast",), "fast", "own transforms")):
+        done = dashi(*SIMULATE, *more, "--out", "again", "--json")
+        assert done.exit_code == 0, done.output
+        kept = read_metrics(here / "again" / "metrics.json")
+        assert kept.way == way
+        assert reason in (kept.way_reason or "")
 
 
 def test_snapshots_are_fields_that_follow_from_z(run: Path, here: Path) -> None:
@@ -189,6 +213,39 @@ def test_a_fitted_model_is_rolled_out_and_decoded(run: Path, model: Path, here: 
     # It goes on from where it ended.
     assert good("--model", str(model), "--z0", "out/z.npz", "--steps", "1")["states"] == 2
     assert "is laid out for n = 16, k_cut = 2" in bad("--model", str(model), "--z0", other_z(here), "--steps", "1")
+
+
+def test_a_model_says_which_way_it_took(run: Path, model: Path) -> None:
+    told = good("--model", str(model), "--from", str(run), "--steps", "2")
+    assert "numpy: its own transforms are far faster" in told["way_reason"]
+
+
+def test_a_model_of_the_host_never_passes_for_one_of_the_device(
+    run: Path, model: Path, here: Path, vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows = windows_from_run(run)
+    with CpuDevice() as cpu:
+        save_model(here / "damped.npz", model_class("damped").fit(Schema(N, 3), windows, windows, device=cpu))
+    words = ("--from", str(run), "--steps", "3", "--device", vulkan.info.spec, "--no-stage-times", "--json")
+    told = {
+        name: json.loads(dashi("flow", "rollout", "--model", name, *words).stdout)
+        for name in ("damped.npz", str(model))
+    }
+    damped, galerkin = told["damped.npz"], told[str(model)]
+    assert (damped["hotloop_dispatches"], damped["op_backend_used"], damped["op_device_type"]) == (
+        0,
+        "cpu",
+        "reference",
+    )
+    assert "by NumPy on the host" in damped["way_reason"]
+    assert damped["decode_backend_used"] == galerkin["op_backend_used"] == vulkan.info.spec
+    # Three frames of two steps, at least a dispatch each; decodes are counted elsewhere.
+    assert galerkin["hotloop_dispatches"] >= 3
+    assert "by measure" in galerkin["way_reason"]
+    monkeypatch.setattr("dashi.core.placement.is_gpu", lambda _: True)
+    refused = dashi("flow", "rollout", "--model", "damped.npz", *words, "--require-gpu")
+    assert refused.exit_code != 0
+    assert "no step was executed on a GPU: the model's own rollout, by NumPy on the host" in refused.stdout
 
 
 def other_z(here: Path) -> str:

@@ -82,6 +82,9 @@ def test_damaged_and_foreign_statistics_are_refused(fields: np.ndarray, schema: 
     np.savez(path, **{**arrays, "version": np.array(9)})
     with pytest.raises(FileError, match=r"statistics of version 9\. Fix: fit them anew"):
         load_statistics(path)
+    np.savez(path, **{**arrays, "version": np.array("one")})
+    with pytest.raises(FileError, match="statistics of version one"):
+        load_statistics(path)
     np.savez(path, **{**arrays, "spectrum": np.full(4, np.nan)})
     with pytest.raises(FileError, match="no statistics of a flow"):
         load_statistics(path)

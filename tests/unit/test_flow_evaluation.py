@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dashi.cli.flow_scores import print_scores
 from dashi.errors import FileError, InputError, NonFiniteError, ShapeError
 from dashi.flow import Flow
 from dashi.flow.evaluation import (
@@ -277,6 +279,19 @@ def test_a_table_has_a_row_for_each_model(windows: Windows, device: Device) -> N
     assert end.low <= end.mean <= end.high
     document = rows[0].document()
     assert document["horizons"]["0.5"]["mean"] == rows[0].horizons[0.5].mean
+    assert document["device"] == device.info.name
+
+
+def test_horizons_are_bounds_where_any_window_outlasts_them(
+    windows: Windows, device: Device, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = evaluate({"still": model()}, windows, device=device, split="test")
+    line = found.lines[0]
+    outlasting = np.full(len(windows), 0.4)
+    outlasting[1] = found.times[-1]
+    for times, bound in ((outlasting, True), (np.full(len(windows), 0.4), False)):
+        print_scores([replace(found, lines=(replace(line, horizons=dict.fromkeys(line.horizons, times)),))])
+        assert (">" in capsys.readouterr().out) is bound
 
 
 def test_an_evaluation_comes_back_from_its_file(windows: Windows, device: Device, tmp_path: Path) -> None:
@@ -297,7 +312,7 @@ def test_an_evaluation_comes_back_from_its_file(windows: Windows, device: Device
 
 
 def test_a_file_of_another_version_or_kind_is_refused(windows: Windows, device: Device, tmp_path: Path) -> None:
-    from dashi.flow.evaluation.kept import pack
+    from dashi.flow.evaluation.kept import array_text, pack, text_array
     from dashi.io.arrays import write_arrays
 
     arrays = pack(scored(windows, device))
@@ -310,6 +325,19 @@ def test_a_file_of_another_version_or_kind_is_refused(windows: Windows, device: 
     write_arrays(tmp_path / "odd.npz", {**arrays, "line0_energy": np.zeros(3)})
     with pytest.raises(FileError, match="do not fit"):
         load_evaluation(tmp_path / "odd.npz")
+    odd: dict[str, Any] = {
+        "line0_spectrum": np.zeros(2), "line1_continued": np.zeros((5, 2)), "times": np.array(["a"] * 11),
+        "line0_correlation": arrays["line0_correlation"].astype(np.int64), "spectrum": np.zeros((2, 2)),
+    }  # fmt: skip
+    for name, values in odd.items():
+        write_arrays(tmp_path / "part.npz", {**arrays, name: values})
+        with pytest.raises(FileError, match=r"damaged.*Fix: "):
+            load_evaluation(tmp_path / "part.npz")
+    head = json.loads(array_text(arrays["head"]))
+    head["lines"][0]["failures"][2] = "flood"
+    write_arrays(tmp_path / "named.npz", {**arrays, "head": text_array(json.dumps(head))})
+    with pytest.raises(FileError, match="names that are not known"):
+        load_evaluation(tmp_path / "named.npz")
     write_arrays(tmp_path / "none.npz", {"a": np.zeros(2)})
     with pytest.raises(FileError, match="no evaluation"):
         load_evaluation(tmp_path / "none.npz")

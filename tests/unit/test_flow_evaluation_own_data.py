@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from dashi.cli import flow_data
 from dashi.cli.main import app
-from dashi.errors import DashiError, InputError, ShapeError
+from dashi.errors import DashiError, FileError, InputError, ShapeError
 from dashi.flow import Flow
 from dashi.flow.evaluation import require_disjoint
 from dashi.flow.own_data import windows_from_dataset
@@ -208,3 +209,21 @@ def test_a_file_that_is_no_netcdf_is_told(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, words)
     assert found.exit_code == 3, found.output
     assert "xarray does not open" in found.stderr
+
+
+def test_a_file_that_is_too_large_or_breaks_while_it_is_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.nc"
+    dataset().to_netcdf(file, engine="scipy")
+    with monkeypatch.context() as small:
+        small.setattr(flow_data, "LIMIT", 1 << 10)
+        with pytest.raises(FileError, match=r"unpacks to .* GiB.*Fix: "):
+            flow_data.read(file, OWN, steps=None, first=0, windows=None)
+
+    def broken(_: Any) -> Any:
+        raise OSError("cut short")
+
+    monkeypatch.setattr(xarray.Dataset, "load", broken)
+    with pytest.raises(FileError, match=r"cannot be read: cut short\. Fix: "):
+        flow_data.read(file, OWN, steps=None, first=0, windows=None)

@@ -70,6 +70,11 @@ def test_a_run_folder_holds_the_same_windows_as_the_simulation(made: Windows, ru
     assert len(read.digests) == 20
 
 
+def test_more_windows_than_any_memory_holds_are_refused_before_anything_is_computed() -> None:
+    with CpuDevice() as device, pytest.raises(InputError, match=r"1 seeds with 1 windows .* GiB\. Fix: ask for fewer"):
+        windows_of(FLOW, [1], device=device, steps=10**10, interval=1, spin_up=10**9, fast=True)
+
+
 def test_kicks_belong_to_the_seed_and_not_to_its_place(device: Device) -> None:
     kicked = replace(FLOW, forcing=Stochastic(2, 4, 0.5))
     both = windows_of(kicked, [3, 9], device=device, steps=4, interval=4, options=PEAK, fast=True)
@@ -199,6 +204,22 @@ def test_a_damaged_run_is_told(run: Path, tmp_path: Path) -> None:
     shutil.copy(run / "fields.zarr" / "zarr.json", store / "zarr.json")
     chunk.write_bytes(chunk.read_bytes()[:-1])
     with pytest.raises(FileError, match="bytes instead of"):
+        windows_from_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["step", "member"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.5, 1e30])
+def test_steps_and_members_that_are_not_whole_are_told(run: Path, tmp_path: Path, name: str, value: float) -> None:
+    import shutil
+
+    shutil.copytree(run, tmp_path / "run")
+    folder = tmp_path / "run" / "fields.zarr" / name
+    about = json.loads((folder / "zarr.json").read_text())
+    (folder / "zarr.json").write_text(json.dumps({**about, "data_type": "float64"}))
+    (each,) = about["chunk_grid"]["configuration"]["chunk_shape"]
+    for chunk in (folder / "c").iterdir():
+        chunk.write_bytes(np.full(each, value).tobytes())
+    with pytest.raises(FileError, match=rf"{name} holds numbers that are not whole\. Fix: "):
         windows_from_run(tmp_path / "run")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -215,6 +217,25 @@ def test_the_perfect_model_is_the_solver_from_the_lowpass_start(tiny: Windows, d
     assert (z[:, 2, SMALL.parts["mid_energy"]] > 0).all()
 
 
+def test_ctrl_c_leaves_no_half_of_a_perfect_rollout(tiny: Windows, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def pressed(*given: Any, **named: Any) -> Any:
+        seen.append(len(seen))
+        if seen[-1] == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return encode(*given, **named)
+
+    with CpuDevice() as cpu:
+        model = Perfect.fit(SMALL, tiny, None, device=cpu)
+        z0 = encoded(SMALL, tiny, device=cpu)[:, 0]
+        monkeypatch.setattr("dashi.flow.proxy.perfect.encode", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            model.rollout(z0, 6, device=cpu)
+    # The frame under way was finished, and no other was begun.
+    assert seen == [0, 1]
+
+
 def test_another_flow_keeps_the_closure(tiny: Windows) -> None:
     with CpuDevice() as cpu:
         model = GalerkinModel.fit(SMALL, tiny, None, device=cpu)
@@ -258,6 +279,9 @@ def test_what_cannot_be_fitted_or_rolled_is_refused(tiny: Windows) -> None:
         ("version", np.array(9), "version 9 of the model galerkin"),
         ("schema_version", np.array(2), "schema version 2"),
         ("interval", np.array(np.nan), "time between frames"),
+        ("interval", np.array(1e9), "no whole number of steps of 0.02 from 1 to 1000000"),
+        ("interval", np.array(1e-9), "no whole number of steps"),
+        ("interval", np.array(0.05), "no whole number of steps"),
         ("array_eddy", np.zeros(3), "one viscosity for each"),
         ("array_eddy", np.full(24, np.inf), "not finite"),
         ("parameter_factor", np.array("x"), "damaged"),
@@ -275,6 +299,31 @@ def test_a_damaged_model_is_refused(name: str, value: Any, text: str, tiny: Wind
     with pytest.raises(FileError, match="Fix:") as error:
         load_model(file)
     assert text in str(error.value)
+
+
+def test_no_model_that_steps_is_restored_with_frames_that_are_no_steps(tiny: Windows) -> None:
+    with CpuDevice() as cpu:
+        for name in ("slaved", "perfect"):
+            options: dict[str, Any] = {"iterations": 1, "frames": 2, "then": 0, "batch": 1} if name == "slaved" else {}
+            model = model_class(name).fit(SMALL, tiny, None, device=cpu, **options)
+            again = type(model).restore(SMALL, model.interval, model.arrays, model.parameters)
+            assert again.interval == model.interval
+            for interval in (1e9, 1e-9, 0.05):
+                with pytest.raises(InputError, match=r"no whole number of steps.*Fix: "):
+                    type(model).restore(SMALL, interval, model.arrays, model.parameters)
+
+
+def test_a_model_says_where_it_runs(tiny: Windows, vulkan: Device) -> None:
+    with CpuDevice() as cpu:
+        for name in ("persistence", "damped", "ridge", "truncation", "perfect"):
+            model = model_class(name).fit(SMALL, tiny, None, device=cpu)
+            host = name in ("persistence", "damped")
+            on_cpu = {"ridge": cpu.info.name}.get(name, "NumPy's own transforms")
+            assert model.where(cpu, 3) == ("NumPy on the host" if host else on_cpu)
+            there = model.where(vulkan, 3)
+            assert there == "NumPy on the host" if host else there.startswith(vulkan.info.name)
+        grid = GalerkinModel.fit(SMALL, tiny, None, device=cpu, way="grid")
+        assert grid.where(vulkan, 3) == f"{vulkan.info.name}, way grid"
 
 
 def test_a_model_file_with_bytes_changed_is_read_or_refused_but_never_breaks(tiny: Windows, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def story_of(job: Job, placed: Placement) -> Story:
     flow = ", ".join(f"{name} {value}" for name, value in s.flow.parameters.items())
     quick = " --quick" if s.flow.n < 64 else ""
     tiles, summary = list[tuple[str, str]](), ""
-    if r.test is not None:
+    if r.test is not None and {s.ours, "persistence", "perfect"} <= {line.model for line in r.test.lines}:
         ours, still, best = (lasts(r.test, name) for name in (s.ours, "persistence", "perfect"))
         numbers, points = r.test.line(s.ours).numbers, s.flow.n**2
         summary = (

@@ -18,6 +18,7 @@ from dashi.flow.own_data import grid_of, windows_from_dataset
 from dashi.flow.recorded import windows_from_run
 from dashi.flow.simulated import simulated_steps, windows_of
 from dashi.flow.windows import UNKNOWN, Windows
+from dashi.io.arrays import LIMIT
 from dashi.runtime.device import Device
 
 _FILES = (".nc", ".nc4", ".netcdf", ".h5")
@@ -55,10 +56,24 @@ def read(source: Path, flow: Flow | None, *, steps: int | None, first: int, wind
     if source.suffix not in _FILES:
         return windows_from_run(source, steps=steps, first=first, windows=windows)
     with _opened(source) as data:
-        whole = data.load()
+        whole = _loaded(data, source)
         n, length = grid_of(whole)
         known = None if flow is None else replace(flow, n=n, length=length)
         return windows_from_dataset(whole, flow=known, steps=steps, first=first, windows=windows)
+
+
+def _loaded(data: Any, source: Path) -> Any:
+    """All of a Dataset in memory, unless it says that it is too large for that."""
+    if data.nbytes > LIMIT:
+        raise FileError(
+            f"{source} unpacks to {data.nbytes / 2**30:.0f} GiB; at most {LIMIT >> 30} GiB are read.",
+            "write a part of it to a file of its own, with fewer times or variables.",
+        )
+    try:
+        return data.load()
+    except (OSError, ValueError, RuntimeError, EOFError, MemoryError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise FileError(f"{source} cannot be read: {reason}.", "write the file again, or a part of it.") from error
 
 
 def _opened(source: Path) -> Any:

@@ -25,8 +25,10 @@ from dashi.flow.evaluation.overlap import require_unseen
 from dashi.flow.evaluation.perturb import label, same_times
 from dashi.flow.evaluation.residual import residual_line
 from dashi.flow.evaluation.training import Training
+from dashi.flow.proxy.carried import frame_time
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.perfect import Perfect
+from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows, frames_in
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
@@ -120,12 +122,12 @@ class EvaluateJob:
             )
         return made.take(chosen)
 
-    def _models(self, told: str, flow: Flow) -> dict[str, Model]:
+    def _models(self, told: str, windows: Windows) -> dict[str, Model]:
         """All that are compared. Where the flow is perturbed, a model that can be told of its viscosity is, too."""
-        fit, training = self.fit, self.training
+        fit, training, flow = self.fit, self.training, windows.flow
         models = fit.models
         if self.request.perfect:
-            models["perfect"] = Perfect(fit.model.schema, fit.model.interval, training.flow)
+            models |= perfect_of(fit.model.schema, windows)
         adapt: Any = getattr(fit.model, "of_flow", None)
         if told.startswith("nu=") and adapt is not None:
             models[f"{fit.model.name}, told nu"] = adapt(replace(training.flow, nu=flow.nu))
@@ -141,7 +143,8 @@ class EvaluateJob:
         settings: dict[str, int | float | str] = {"train_steps": training.steps}
         settings |= {"perturbed": told} if told else {}
         settings |= {"overlap": "yes"} if overlaps else {}
-        models = self._models(told, windows.flow)
+        settings |= {"fast": "yes" if request.fast else "no"} if request.source is None else {}
+        models = self._models(told, windows)
         remark(f"rolling out {len(models)} models from {len(windows)} window(s), {windows.frames - 1} frames")
         with progress(f"score {told}".strip(), len(models) * len(windows), "windows") as advance:
             made = evaluate(
@@ -187,6 +190,18 @@ class EvaluateJob:
         print_scores(self.done)
         if self.request.out is not None:
             remark(f"wrote {self.request.out}")
+
+
+def perfect_of(schema: Schema, windows: Windows) -> dict[str, Model]:
+    """The ceiling: it knows the flow of the windows, perturbed or not, on their own grid. None, and told, where that
+    grid does not keep the modes of z."""
+    flow = windows.flow
+    try:
+        held = replace(schema, n=flow.n, length=flow.length)
+    except InputError as error:
+        remark(f"perfect is left away: {error.what}")
+        return {}
+    return {"perfect": Perfect(held, frame_time(windows), flow)}
 
 
 def _maker(title: str, wanted: flow_data.Wanted, seeds: list[int], fast: bool) -> Callable[[Device], Windows]:

@@ -141,10 +141,12 @@ class FitJob:
     def _scored(
         self, models: Mapping[str, Model], windows: Windows, split: str, training: Training, device: Device
     ) -> Evaluation:
+        settings: dict[str, int | float | str] = {"train_steps": training.steps}
+        settings |= {"fast": "yes" if self.request.fast else "no"} if self.request.source is None else {}
         with progress(f"score on {split}", len(models) * len(windows), "windows") as advance:
             return evaluate(
                 models, windows, device=device, split=split, train_energy=training.energy, progress=advance,
-                settings={"train_steps": training.steps},
+                settings=settings,
             )  # fmt: skip
 
     def _print(self, fit: Fit) -> None:

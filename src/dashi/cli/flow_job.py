@@ -128,8 +128,11 @@ class Job:
         return write_certificate(file, certify(file, operator, sources, done))
 
     def _metrics(self, placed: Placement, run: Simulation, first: int, digest: str | None) -> Metrics:
+        reason = (
+            "SciPy's or NumPy's own transforms, without kernels" if self.request.fast else "a step is a few dispatches"
+        )
         rolled = Rollout(
-            run.steps, run.states, run.hashes, way="stepwise", reason="a step is a few dispatches",
+            run.steps, run.states, run.hashes, way="stepwise", reason=reason,
             seconds=run.seconds, dispatches=run.dispatches, stopped=run.stopped, used=run.used,
         )  # fmt: skip
         made = account(
@@ -139,6 +142,7 @@ class Job:
         return made.model_copy(
             update={
                 "portable": run.portable,
+                "way": "fast" if self.request.fast else made.way,
                 "fft_backend_requested": placed.requested,
                 "fft_backend_used": used.spec,
                 "fft_device": used.name,

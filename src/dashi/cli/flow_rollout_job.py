@@ -24,11 +24,12 @@ from dashi.errors import DeviceNotFoundError, NonFiniteError
 from dashi.flow.decode import Decoder, Settings
 from dashi.flow.decode.album import Album
 from dashi.flow.decode.decoder import NOTHING
-from dashi.flow.decode.harness import Run, follow_and_decode, residual_cost, roll_and_decode
+from dashi.flow.decode.harness import Run, follow_and_decode, on_host, residual_cost, roll_and_decode
 from dashi.flow.proxy.files import save_z
 from dashi.flow.proxy.model import Model
 from dashi.io import run_folder
 from dashi.io.metrics import Metrics, StageSeconds, write_metrics
+from dashi.runtime.cpu_device import cpu_info
 
 Z = "z.npz"
 """The last z, with its schema."""
@@ -71,7 +72,9 @@ class Job:
         if self.failure:
             raise self.failure
         if request.require_gpu and not metrics.gpu_hotloop_active:
-            raise DeviceNotFoundError("no step was executed on a GPU.", "look at `metrics`: it says what ran where.")
+            raise DeviceNotFoundError(
+                f"no step was executed on a GPU: {metrics.way_reason}.", "look at `metrics`: it says what ran where."
+            )
         print_report(request, setup, run, metrics)
         if run.rollout.stopped:
             raise KeyboardInterrupt
@@ -86,7 +89,9 @@ class Job:
         )
         if request.observer == "none":
             remark(NOTHING)
-        if decoder.settings.draws and setup.truth is not None:
+        if decoder.settings.draws and request.observer == "none":
+            remark("what the residual costs is not measured: that would read fields back")
+        elif decoder.settings.draws and setup.truth is not None:
             self.cost = residual_cost(decoder, setup.z0, setup.truth)
         elif decoder.settings.draws:
             remark("a residual raises the error of fields: `dashi flow parity` shows by how much")
@@ -141,6 +146,8 @@ class Job:
             "steps_per_s": steps / seconds if seconds else 0.0, "ns_per_step": seconds / steps * 1e9 if steps else 0.0,
             "stage_seconds": _seconds(made.stage_seconds, stage_ns, run),
         }  # fmt: skip
+        if isinstance(setup.advances, Model) and on_host(placed.device, rolled.dispatches):
+            told |= _advanced_by_the_host()
         return made.model_copy(update=told)
 
     def _leave(
@@ -156,6 +163,15 @@ class Job:
             save_z(folder / Z, setup.schema, run.rollout.state)
         write_metrics(folder / run_folder.METRICS, metrics)
         run_folder.close_run(folder, written, finished=True)
+
+
+def _advanced_by_the_host() -> dict[str, Any]:
+    """What a document says of the device that advanced the states, where a model has no kernels."""
+    info = cpu_info()
+    return {
+        "op_backend_used": info.spec, "op_device": info.name, "op_device_type": info.type, "device_name": info.name,
+        "driver_name": info.driver, "driver_version": info.driver_version,
+    }  # fmt: skip
 
 
 def _seconds(told: StageSeconds, stage_ns: dict[str, float], run: Run) -> StageSeconds:
@@ -193,6 +209,7 @@ def print_report(request: Request, setup: Setup, run: Run, metrics: Metrics) -> 
     stages = metrics.decode_stage_ns or {}
     rows = {
         "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
+        "way": metrics.way_reason if isinstance(setup.advances, Model) else "",
         "steps": f"{metrics.steps} of {metrics.operator}, {metrics.states} x {setup.schema.size}, {metrics.dtype}"
         f"{', stopped' if run.rollout.stopped else ''}; {metrics.ns_per_step / 1000:.2f} us per step",
         "decode": f"{run.snapshots} fields of {setup.schema.n} x {setup.schema.n}, residual {request.residual}; "

@@ -27,7 +27,8 @@ def named(evaluation: Evaluation) -> str:
 
 
 def _cells(evaluation: Evaluation, row: Row) -> list[str]:
-    times = [_time(row.horizons[threshold], float(evaluation.times[-1])) for threshold in (0.9, 0.8, 0.5)]
+    found, longest = evaluation.line(row.model).horizons, float(evaluation.times[-1])
+    times = [_time(row.horizons[t], bound=bool((found[t] >= longest).any())) for t in (0.9, 0.8, 0.5)]
     failed = ", ".join(f"{count} {name}" for name, count in sorted(row.failures.items()) if name != "none")
     return [
         f"{named(evaluation)} ({row.windows})",
@@ -43,11 +44,11 @@ def _cells(evaluation: Evaluation, row: Row) -> list[str]:
     ]
 
 
-def _time(one: Spread, longest: float) -> str:
+def _time(one: Spread, *, bound: bool) -> str:
     if math.isnan(one.mean):
         return "-"
-    # Where no window falls below, the mean is the length of the windows: a bound.
-    mark = ">" if one.mean >= longest else ""
+    # A window that never falls below counts as its length: the mean is a lower bound.
+    mark = ">" if bound else ""
     if math.isnan(one.low):
         return f"{mark}{one.mean:.2f}"
     return f"{mark}{one.mean:.2f} [{one.low:.2f}, {one.high:.2f}]"

@@ -26,7 +26,7 @@ def windows_from_run(
     if not path.is_dir():
         raise FileError(f"there is no {path}.", "name the folder of a run of `dashi flow simulate --out`.")
     flow, seeds = _flow(path)
-    numbers = read_line(path, "step").astype(np.int64)
+    numbers = _whole(path, "step")
     chosen = np.flatnonzero((numbers >= first) & (numbers <= (numbers.max(initial=0) if last is None else last)))
     if len(chosen) < 2:
         raise InputError(
@@ -59,9 +59,18 @@ def _flow(path: Path) -> tuple[Flow, tuple[int, ...]]:
         raise FileError(
             f"{path} describes no flow that this dashi knows: {error}", "name a run of `dashi flow simulate --out`."
         ) from error
-    seeds = tuple(int(seed) for seed in read_line(path, "member"))
+    seeds = tuple(int(seed) for seed in _whole(path, "member"))
     known = attributes.get("initial") in INITIAL
     return flow, seeds if known else (UNKNOWN,) * len(seeds)
+
+
+def _whole(path: Path, name: str) -> Any:
+    """A line of whole numbers, however they are stored."""
+    values = read_line(path, name)
+    numbers: Floats = values.astype(np.float64)
+    if not np.isfinite(numbers).all() or (np.abs(numbers) > 2.0**62).any() or (numbers != np.round(numbers)).any():
+        raise FileError(f"{path}: {name} holds numbers that are not whole.", "get the run again.")
+    return values.astype(np.int64)
 
 
 def _interval(path: Path, numbers: Floats) -> int:

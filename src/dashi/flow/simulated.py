@@ -18,6 +18,8 @@ from dashi.runtime.device import Device
 
 _LOOK: Final = 100
 """Steps between checks of the Courant number and of energy."""
+MOST_BYTES: Final = 1 << 36
+"""Of all windows together: more is a slip of the keys, or wants a run folder (`dashi flow simulate --out`)."""
 
 
 def windows_of(
@@ -76,6 +78,12 @@ def _simulated(
     flow: Flow, seeds: Sequence[int], device: Device, frames: int, interval: int, windows: int, spin_up: int,
     initial: str, options: Mapping[str, Any] | None, fast: bool, progress: Callable[[int], None],
 ) -> Windows:  # fmt: skip
+    size = len(seeds) * windows * frames * flow.n**2 * flow.kind.itemsize
+    if size > MOST_BYTES:
+        raise InputError(
+            f"{len(seeds)} seeds with {windows} windows of {frames} frames are {size / 2**30:,.0f} GiB.",
+            f"ask for fewer or shorter windows, or for fewer frames: {MOST_BYTES >> 30} GiB at most.",
+        )
     forcing = flow.forcing
     solved = replace(flow, forcing=replace(forcing, seed=seeds[0])) if isinstance(forcing, Stochastic) else flow
     states = ensemble(solved, initial, seeds, **(options or {}))

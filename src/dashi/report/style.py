@@ -76,10 +76,9 @@ def looks(models: Sequence[str]) -> dict[str, Look]:
 
 def new_figure(height: float, width: float = WIDTH) -> Any:
     """An empty figure in the house's style."""
-    from matplotlib.figure import Figure
-
+    figures = _module("matplotlib.figure")
     with styled():
-        return Figure(figsize=(width, height), layout="constrained")
+        return figures.Figure(figsize=(width, height), layout="constrained")
 
 
 def styled() -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dashi.core.dispatch_count import counted
 from dashi.core.interrupt import deferred_interrupt
 from dashi.core.operator import Operator
 from dashi.core.rollout import Rollout, rollout
@@ -19,6 +20,7 @@ from dashi.errors import InputError, NonFiniteError, ShapeError
 from dashi.flow.decode.decoder import NOTHING, Decoded, Decoder
 from dashi.flow.proxy.model import Model
 from dashi.runtime.array import Array
+from dashi.runtime.device import Device
 from dashi.types import Array as HostArray
 
 Snapshot = Callable[[int, Decoded], None]
@@ -72,11 +74,6 @@ class _Decodes:
         if made is not None and self._snapshot is not None:
             self._snapshot(step, made)
             self._looking += time.perf_counter() - done
-
-    @property
-    def dispatches(self) -> int:
-        """That were executed for all decodes."""
-        return len(self._each) * self._decoder.dispatches(self._observer)
 
     def run(self, rolled: Rollout, step_seconds: float | None = None) -> Run:
         """The run; all decodes but that of z0 happen between the steps of a rollout."""
@@ -137,10 +134,13 @@ def follow_and_decode(
     progress: Callable[[int], None] | None = None,
 ) -> Run:
     """The same for a model of proxies, which has a rollout of its own: it advances z0 by so many of its frames, and
-    brings the z of all of them to the host. Ctrl-C ends the decodes; the run is then `stopped`."""
+    brings the z of all of them to the host. Ctrl-C ends the decodes; the run is then `stopped`. Its dispatches are
+    the model's own, those of decodes left out: none are those of a model that runs on the host."""
     decodes = _Decodes(decoder, decode_every, observer, snapshot)
     began = time.perf_counter()
-    film = np.ascontiguousarray(model.rollout(z0, steps, device=decoder.device).astype(decoder.settings.kind))
+    with counted(decoder.device) as count:
+        rolled_out = model.rollout(z0, steps, device=decoder.device)
+    film = np.ascontiguousarray(rolled_out.astype(decoder.settings.kind))
     took = time.perf_counter() - began
     good = _finite_frames(film)
     at = 0
@@ -154,8 +154,8 @@ def follow_and_decode(
     stopped = interrupt.asked or good <= steps
     last = at if stopped else steps
     rolled = Rollout(
-        last, film[:, last], reason="the model's own rollout", seconds=took, stopped=stopped,
-        dispatches=decodes.dispatches,
+        last, film[:, last], reason=_reason(model, decoder.device, len(z0), count.dispatches), seconds=took,
+        stopped=stopped, dispatches=count.dispatches,
     )  # fmt: skip
     if good <= steps and not interrupt.asked:
         error = NonFiniteError(
@@ -164,6 +164,19 @@ def follow_and_decode(
         error.rollout = decodes.run(rolled, took)
         raise error
     return decodes.run(rolled, took)
+
+
+def _reason(model: Model, device: Device, states: int, dispatches: int) -> str:
+    """How a model ran, in its own words where it has some."""
+    if on_host(device, dispatches):
+        return "the model's own rollout, by NumPy on the host: it has no kernels"
+    told = model.explain(device, states)
+    return f"the model's own rollout, {told[1]}" if told else "the model's own rollout"
+
+
+def on_host(device: Device, dispatches: int) -> bool:
+    """Whether a model that dispatched so much ran beside the device that was asked for."""
+    return not dispatches and device.info.type not in ("reference", "null")
 
 
 def residual_cost(decoder: Decoder, z: HostArray, truth: HostArray) -> tuple[float, float] | None:

@@ -149,8 +149,9 @@ def save_statistics(path: Path, statistics: Statistics) -> None:
 def load_statistics(path: Path) -> Statistics:
     """The statistics that a file holds."""
     found = read_arrays(path, _ARRAYS)
-    if found["version"].shape or int(found["version"]) != VERSION:
-        raise FileError(f"{path} has statistics of version {found['version']}.", f"fit them anew: this is {VERSION}.")
+    version = found["version"]
+    if version.shape or version.dtype.kind not in "iu" or int(version) != VERSION:
+        raise FileError(f"{path} has statistics of version {version}.", f"fit them anew: this is {VERSION}.")
     try:
         lengths = found["lengths"].astype(np.float64).reshape(2).tolist()
         return Statistics(

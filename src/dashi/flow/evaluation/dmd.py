@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.operator import Parameter
+from dashi.core.operator import Parameter, require_finite
 from dashi.errors import InputError
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import encoded, frame_time, require_options, require_same_flow
-from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.carried import encoded, frame_time, require_options, require_same_flow, skill
+from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
@@ -48,8 +48,8 @@ class Dmd(Model):
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Dmd:  # fmt: skip
-        """Of all pairs of frames that follow each other; the rank, unless given as `rank`, that follows validation
-        windows best."""
+        """Of all pairs of frames that follow each other; the rank, unless given as `rank`, by `skill` on validation
+        windows, as other models choose."""
         require_options(cls.name, options, ("rank",))
         require_same_flow(train, validation)
         library = require_pydmd()
@@ -62,16 +62,11 @@ class Dmd(Model):
         made = [_decomposed(library, schema, interval, before, after, rank) for rank in ranks]
         judged = validation if validation is not None else train
         tested = encoded(schema, judged, device=device)
-        return max(made, key=lambda one: one.followed(tested, device))
+        frames = judged.frames - 1
+        return max(made, key=lambda one: skill(schema, one.rollout(tested[:, 0], frames, device=device), tested))
 
-    def followed(self, z: Floats, device: Device) -> float:
-        """How well the rollout follows z (windows, frames, D): its mean correlation, where that is above 0."""
-        held = self.schema.parts["modes"]
-        rolled = self.rollout(z[:, 0], z.shape[1] - 1, device=device)[..., held].astype(np.float64)
-        wanted = z[..., held].astype(np.float64)
-        size: Floats = np.sqrt((rolled * rolled).sum(-1) * (wanted * wanted).sum(-1))
-        close: Floats = (rolled * wanted).sum(-1) / np.where(size > 0, size, 1.0)
-        return float(np.mean(np.maximum(np.nan_to_num(close), 0.0)))
+    def where(self, device: Device, states: int) -> str:
+        return ON_HOST
 
     def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         held = self.schema.parts["modes"]
@@ -107,6 +102,8 @@ class Dmd(Model):
         halves = [np.asarray(arrays[name], np.float64) for name in wanted]
         if halves[0].shape != halves[1].shape or halves[2].shape != halves[3].shape or halves[2].ndim != 1:
             raise InputError("the parts of a dmd model do not fit each other.", "fit it again.")
+        for name, values in zip(wanted, halves, strict=True):
+            require_finite(name, values)
         told = str(parameters.get("told", ""))
         return cls(schema, interval, halves[0] + 1j * halves[1], halves[2] + 1j * halves[3], told)
 

@@ -55,6 +55,7 @@ def evaluate(
     cuts = {model.schema.k_cut for model in models.values()}
     told: dict[str, int | float | str] = {
         "k_cut": max(cuts), "schema": VERSION, "interval": windows.interval, "train_energy": largest,
+        "device": device.info.name,
     }  # fmt: skip
     return Evaluation(
         split=split,
@@ -136,7 +137,7 @@ class _Run:
             failures=tuple(part.failure for part in parts),
             spectrum=np.mean([part.spectrum for part in parts], axis=0),
             seconds=seconds,
-            device=self.device.info.name,
+            device=model.where(self.device, len(windows)),
             story=f"{model.story}{told}",
             continued=np.stack([part.continued for part in parts]),
             **scores,

@@ -7,6 +7,7 @@ beside in arrays named `note_...`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,7 +116,10 @@ def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
                 )
             schema = Schema.restore(head["schema"])
             arrays = _under(notes, f"baseline{j}_")
-            made[str(head["shown"])] = kind.restore(schema, float(head["interval"]), arrays, head["parameters"])
+            interval = float(head["interval"])
+            if not math.isfinite(interval) or interval <= 0:
+                raise FileError(f"{path}: the time between frames of {head['kind']} is {interval}.", again)
+            made[str(head["shown"])] = kind.restore(schema, interval, arrays, head["parameters"])
     except (*BROKEN, DashiError) as error:
         if isinstance(error, FileError):
             raise

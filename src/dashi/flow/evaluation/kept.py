@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 import numpy as np
 
 from dashi.errors import FileError
-from dashi.flow.evaluation.result import Evaluation, Line
+from dashi.flow.evaluation.result import Evaluation, Failure, Line
 from dashi.flow.evaluation.table import series, table
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.io.files import write_text
@@ -91,10 +91,15 @@ def unpack(found: Mapping[str, Array], path: object) -> Evaluation:
 
 def _restored(found: Mapping[str, Array], head: Mapping[str, Any]) -> Evaluation:
     seeds, starts = (tuple(int(v) for v in head[name]) for name in ("seeds", "starts"))
+    odd = [k for k, v in found.items() if k not in ("version", "head") and v.dtype.kind != "f"]
+    if odd:
+        raise ValueError(f"the array {odd[0]} holds no numbers")
     times = found["times"]
     shape = (len(seeds), len(times))
     lines = [_line(found, j, one, shape) for j, one in enumerate(cast("list[dict[str, Any]]", head["lines"]))]
-    if times.ndim != 1 or any(found[name].shape != shape for name in ("energy", "enstrophy")):
+    if len(starts) != len(seeds) or found["spectrum"].ndim != 1:
+        raise ValueError("windows or the spectrum of the reference do not fit")
+    if times.ndim != 1 or not shape[1] or any(found[name].shape != shape for name in ("energy", "enstrophy")):
         raise ValueError("arrays of the reference do not fit")
     return Evaluation(
         str(head["split"]), times, seeds, starts, tuple(lines), found["energy"], found["enstrophy"], found["spectrum"],
@@ -108,11 +113,16 @@ def _line(found: Mapping[str, Array], j: int, head: Mapping[str, Any], shape: tu
     odd = [name for name, values in arrays.items() if values.shape != shape]
     if odd or rows.shape != (len(head["thresholds"]), shape[0]) or len(head["failures"]) != shape[0]:
         raise ValueError(f"arrays of {head['model']} do not fit")
+    spectrum, continued = found[f"line{j}_spectrum"], found[f"line{j}_continued"]
+    if spectrum.shape != found["spectrum"].shape or continued.ndim != 2 or len(continued) not in (0, shape[0]):
+        raise ValueError(f"the spectrum of {head['model']}, or what continues it, does not fit")
+    if not all(one in get_args(Failure) for one in head["failures"]):
+        raise ValueError(f"failures of {head['model']} have names that are not known")
     return Line(
         model=str(head["model"]), numbers=int(head["numbers"]), failures=tuple(head["failures"]),
-        horizons={float(t): rows[i] for i, t in enumerate(head["thresholds"])}, spectrum=found[f"line{j}_spectrum"],
+        horizons={float(t): rows[i] for i, t in enumerate(head["thresholds"])}, spectrum=spectrum,
         seconds=float(head["seconds"]), device=str(head["device"]), story=str(head["story"]),
-        continued=found[f"line{j}_continued"], **arrays,
+        continued=continued, **arrays,
     )  # fmt: skip
 
 

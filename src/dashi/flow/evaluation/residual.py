@@ -74,4 +74,4 @@ def residual_line(name: str, model: Model, windows: Windows, *, device: Device, 
         assert decoded.fields is not None
         fields[:, frame] = resample(decoded.fields, windows.flow.n)
     made = score_residual(f"{name} + {residual} residual", model.numbers, fields, windows)
-    return replace(made, seconds=seconds, device=device.info.name)
+    return replace(made, seconds=seconds, device=model.where(device, len(windows)))

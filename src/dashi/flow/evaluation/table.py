@@ -37,6 +37,8 @@ class Row:
     failures: Mapping[str, int]
     """How many windows failed in which way; those that did not are under `none`."""
     seconds: float
+    device: str = ""
+    """Where the rollout ran."""
 
     def document(self) -> dict[str, Any]:
         """Plain numbers, for JSON; what is not finite is None."""
@@ -46,6 +48,7 @@ class Row:
             "horizons": {f"{threshold:g}": _plain(one) for threshold, one in self.horizons.items()},
             **{name: _plain(getattr(self, name)) for name in spreads},
             "admissible": self.admissible, "failures": dict(self.failures), "seconds": self.seconds,
+            "device": self.device,
         }  # fmt: skip
 
 
@@ -77,6 +80,7 @@ def _row(evaluation: Evaluation, line: Line) -> Row:
         admissible=float(np.mean(line.admissible)),
         failures=dict(Counter(line.failures)),
         seconds=line.seconds,
+        device=line.device,
     )
 
 

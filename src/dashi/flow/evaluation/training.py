@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,8 @@ from dashi.flow.evaluation.overlap import Seen
 from dashi.types import Array
 
 VERSION: Final = 1
+MOST_STEPS: Final = 1_000_000_000
+"""More steps than any record has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,19 +70,33 @@ class Training:
             seen = _seen(found)
             return cls(
                 flow=Flow.restore(head["flow"]),
-                interval=int(head["interval"]),
-                steps=int(head["steps"]),
+                interval=_count(head, "interval", 1),
+                steps=_count(head, "steps", 1),
                 seeds=tuple(int(seed) for seed in head["seeds"]),
                 validation_seeds=tuple(int(seed) for seed in head["validation_seeds"]),
                 seen=seen,
-                energy=float(head["energy"]),
+                energy=_energy(head["energy"]),
                 source=str(head["source"]),
-                spin_up=int(head["spin_up"]),
+                spin_up=_count(head, "spin_up", 0),
                 initial=str(head["initial"]),
                 options={str(name): value for name, value in head["options"].items()},
             )
         except (*BROKEN, DashiError) as error:
             raise FileError(f"{path} is damaged: {error}", again) from error
+
+
+def _count(head: Mapping[str, Any], name: str, least: int) -> int:
+    value: Any = head[name]
+    if type(value) is not int or not least <= value <= MOST_STEPS:
+        raise ValueError(f"{name} is {value!r}, and not a whole number from {least} to {MOST_STEPS}")
+    return value
+
+
+def _energy(value: Any) -> float:
+    made = float(value)
+    if not math.isfinite(made) or made < 0:
+        raise ValueError(f"the largest energy is {made}")
+    return made
 
 
 def _seen(found: Mapping[str, Array]) -> Seen:

@@ -4,7 +4,7 @@ whose modes were advanced."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from dashi.flow.proxy.lowpass import require_z
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
+
+MOST_STEPS: Final = 1_000_000
+"""Steps of dt between two frames of a model."""
 
 
 def encoded(schema: Schema, windows: Windows, *, device: Device) -> Floats:
@@ -56,6 +59,17 @@ def require_options(model: str, given: Mapping[str, Any], known: Sequence[str]) 
 def frame_time(windows: Windows) -> float:
     """Flow time between frames."""
     return windows.interval * windows.flow.dt
+
+
+def steps_of(interval: float, flow: Flow) -> int:
+    """Steps of the flow's dt between frames; refuses a time that is no whole number of them, or out of bounds."""
+    ratio = interval / flow.dt
+    if not 0.5 <= ratio <= MOST_STEPS or abs(round(ratio) * flow.dt - interval) > 1e-9 * interval:
+        raise InputError(
+            f"frames every {interval:g} are no whole number of steps of {flow.dt:g} from 1 to {MOST_STEPS}.",
+            "use a dt that divides the time between frames, or fit the model again.",
+        )
+    return round(ratio)
 
 
 def quiet(_: int) -> None:

@@ -20,7 +20,6 @@ from dashi.flow.proxy.persistence import Damped, Persistence
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.types import Array
 
-DEFAULT: Final = "galerkin"
 MODELS: Final[Mapping[str, type[Model]]] = {
     found.name: found for found in (Persistence, Damped, Ridge, Delay, Truncation, GalerkinModel, Slaved, Perfect)
 }

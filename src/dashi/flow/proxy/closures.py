@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dashi.errors import InputError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import (
@@ -26,6 +25,7 @@ from dashi.flow.proxy.carried import (
     require_same_flow,
     require_start,
     skill,
+    steps_of,
 )
 from dashi.flow.proxy.closures_device import DeviceLoss, fits, rolls_of
 from dashi.flow.proxy.closures_fast import FastSlaved
@@ -35,7 +35,7 @@ from dashi.flow.proxy.closures_tables import Band, Closure, Parameters, clock, f
 from dashi.flow.proxy.closures_training import AnyLoss, Course, Loss, descend
 from dashi.flow.proxy.film import film
 from dashi.flow.proxy.galerkin_operator import modes_of
-from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
@@ -47,6 +47,7 @@ REACH: Final = 1.5
 DEPTH: Final = 2
 FASTEST: Final = 4.0
 """About the largest speed of a field, in units of its root mean square."""
+HOST: Final = "NumPy or SciPy on the host"
 PLAN: Final = tuple(field.name for field in fields(Plan))
 
 
@@ -65,6 +66,8 @@ class Slaved(Model):
     """1 - correlation of the rollouts that it was trained on."""
     chosen_on: int = 0
     """Validation windows that it was chosen on."""
+    trained_by: str = ""
+    """Kernels on a device, or a library on the host; both where only short rollouts fit on the device."""
 
     @property
     def steps(self) -> int:
@@ -99,12 +102,17 @@ class Slaved(Model):
         parameters = Parameters(band, options.get("depth", DEPTH), clock(_mean(schema, z, "enstrophy")))
         course = Course.of(train.flow, band, frame_time(train), FASTEST * np.sqrt(2 * _mean(schema, z, "energy")))
 
+        places: list[str] = []
+
         def losses(frames: int) -> AnyLoss:
             rolls = rolls_of(course, parameters.depth, frames, plan.batch)
-            return DeviceLoss(device, course, rolls) if fits(device, course, rolls) else Loss(course)
+            there = fits(device, course, rolls)
+            places.append(f"kernels on {device.info.name}" if there else HOST)
+            return DeviceLoss(device, course, rolls) if there else Loss(course)
 
         modes = np.ascontiguousarray(z[..., schema.parts["modes"]])
-        return made(*descend(losses, parameters, plan, modes, check, progress or quiet))
+        found = made(*descend(losses, parameters, plan, modes, check, progress or quiet))
+        return replace(found, trained_by=", then by ".join(dict.fromkeys(places)))
 
     def operator(self) -> SlavedGalerkin:
         """Its step as an operator of CORE, for rollouts with hashes and certificates."""
@@ -128,15 +136,13 @@ class Slaved(Model):
         )  # fmt: skip
         return followed(self.schema, start, np.concatenate([modes[:, None], np.moveaxis(looks, 0, 1)], axis=1))
 
+    def where(self, device: Device, states: int) -> str:
+        return TRANSFORMS if device.info.type == "reference" else device.info.name
+
     def of_flow(self, flow: Flow) -> Slaved:
         """The same closure with another viscosity, drag, force or time step."""
         fitting(flow, self.schema)
-        steps = round(self.interval / flow.dt)
-        if steps < 1 or abs(steps * flow.dt - self.interval) > 1e-9 * self.interval:
-            raise InputError(
-                f"frames every {self.interval:g} are no whole number of steps of {flow.dt:g}.",
-                "use a dt that divides the time between frames.",
-            )
+        steps_of(self.interval, flow)
         return replace(self, flow=flow, closure=self.closure.of_type(flow.kind))
 
     @property
@@ -150,7 +156,8 @@ class Slaved(Model):
     @property
     def parameters(self) -> Mapping[str, int | float | str]:
         flow = {f"flow_{name}": value for name, value in self.flow.parameters.items()}
-        return {**flow, "reach": self.reach, "loss": self.loss, "chosen_on": self.chosen_on}
+        told: dict[str, int | float | str] = {"trained_by": self.trained_by} if self.trained_by else {}
+        return {**flow, "reach": self.reach, "loss": self.loss, "chosen_on": self.chosen_on, **told}
 
     @classmethod
     def restore(
@@ -160,15 +167,17 @@ class Slaved(Model):
         given = dict(parameters)
         flow = Flow.restore({k.removeprefix("flow_"): given.pop(k) for k in [*given] if k.startswith("flow_")})
         reach, loss, chosen_on = float(given["reach"]), float(given["loss"]), int(given["chosen_on"])
+        steps_of(interval, flow)
         closure = Closure.restore(Band.of(schema, reach), arrays, flow.kind)
-        return cls(schema, flow, interval, closure, reach, loss, chosen_on)
+        return cls(schema, flow, interval, closure, reach, loss, chosen_on, str(given.get("trained_by", "")))
 
     @property
     def story(self) -> str:
         on = f"on {self.chosen_on} validation windows" if self.chosen_on else "without validation"
+        by = f"by {self.trained_by} " if self.trained_by else ""
         return (
-            f"galerkin with modes up to {self.reach:g} slaved, depth {self.closure.depth}, trained to 1 - correlation "
-            f"{self.loss:.2g}, chosen {on}"
+            f"galerkin with modes up to {self.reach:g} slaved, depth {self.closure.depth}, trained {by}to 1 - "
+            f"correlation {self.loss:.2g}, chosen {on}"
         )
 
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dashi.core.ways import choose_way
-from dashi.errors import InputError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import (
@@ -21,13 +20,14 @@ from dashi.flow.proxy.carried import (
     require_same_flow,
     require_start,
     skill,
+    steps_of,
 )
 from dashi.flow.proxy.eddy import eddy_viscosity, shells_of, subgrid
 from dashi.flow.proxy.film import copied, film, pair
 from dashi.flow.proxy.galerkin_fast import FastGalerkin
 from dashi.flow.proxy.galerkin_operator import Form, Galerkin, form_named, modes_of
 from dashi.flow.proxy.galerkin_ways import choose
-from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
@@ -102,6 +102,10 @@ class GalerkinModel(Model):
         """The way that a rollout of so many states takes on a device, and why."""
         return choose(self.way, device, len(self.schema.modes), states)
 
+    def where(self, device: Device, states: int) -> str:
+        way, _ = self.explain(device, states)
+        return TRANSFORMS if way == "numpy" else f"{device.info.name}, way {way}"
+
     def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, self.flow.kind)
         modes = canon(modes_of(self.schema, start))
@@ -115,12 +119,7 @@ class GalerkinModel(Model):
     def of_flow(self, flow: Flow) -> GalerkinModel:
         """The same closure with another viscosity, drag, force or time step."""
         self.schema.require_flow(flow)
-        steps = round(self.interval / flow.dt)
-        if steps < 1 or abs(steps * flow.dt - self.interval) > 1e-9 * self.interval:
-            raise InputError(
-                f"frames every {self.interval:g} are no whole number of steps of {flow.dt:g}.",
-                "use a dt that divides the time between frames.",
-            )
+        steps_of(self.interval, flow)
         return replace(self, flow=flow, eddy=_kept(self.eddy, flow))
 
     @property
@@ -146,6 +145,7 @@ class GalerkinModel(Model):
         flow = Flow.restore({k.removeprefix("flow_"): given.pop(k) for k in [*given] if k.startswith("flow_")})
         # Made once to be checked: its arrays must fit the schema.
         operator = Galerkin(flow, schema, arrays["eddy"])
+        steps_of(interval, flow)
         factor, way, chosen_on = float(given["factor"]), str(given["way"]), int(given["chosen_on"])
         return cls(schema, flow, interval, operator.eddy, factor, way, chosen_on)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from dashi.core.operator import Parameter
 from dashi.flow.grid import Floats
@@ -12,6 +12,11 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
 from dashi.types import Array as HostArray
+
+ON_HOST: Final = "NumPy on the host"
+"""Where a model runs that needs no device."""
+TRANSFORMS: Final = "NumPy's own transforms"
+"""What stands in for the portable references on the NumPy device, where they would be slow."""
 
 
 class Model(ABC):
@@ -37,6 +42,14 @@ class Model(ABC):
     @abstractmethod
     def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         """Proxies (m, frames + 1, D) from proxies z0 (m, D), z0 first. Nothing but z0 is read."""
+
+    def explain(self, device: Device, states: int) -> tuple[str, str] | None:
+        """The way that a rollout of so many states takes on a device, and why; None where there is but one."""
+        return None
+
+    def where(self, device: Device, states: int) -> str:
+        """Where a rollout of so many states from this device runs, and in which way, for people."""
+        return device.info.name
 
     @property
     @abstractmethod

@@ -11,10 +11,10 @@ import numpy as np
 
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import frame_time, require_options, require_same_flow, require_start
+from dashi.flow.proxy.carried import frame_time, require_options, require_same_flow, require_start, steps_of
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.lowpass import decode_states
-from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.simulate import Every, Simulation, simulate
 from dashi.flow.windows import Windows
@@ -73,7 +73,14 @@ class Perfect(Model):
             take(run.steps // steps, fields["vorticity"])
 
         fast = device.info.type == "reference"
-        simulate(self.flow, states, frames * steps, device=device, every=Every(frame=steps), frame=frame, fast=fast)
+        every = Every(frame=steps)
+        done = simulate(self.flow, states, frames * steps, device=device, every=every, frame=frame, fast=fast)
+        if done.stopped:
+            # Frames after it were never made: half of a rollout is none.
+            raise KeyboardInterrupt
+
+    def where(self, device: Device, states: int) -> str:
+        return TRANSFORMS if device.info.type == "reference" else device.info.name
 
     @property
     def numbers(self) -> int:
@@ -94,6 +101,7 @@ class Perfect(Model):
     ) -> Perfect:  # fmt: skip
         flow = Flow.restore({name.removeprefix("flow_"): value for name, value in parameters.items()})
         schema.require_flow(flow)
+        steps_of(interval, flow)
         return cls(schema, interval, flow)
 
     @property

@@ -19,7 +19,7 @@ from dashi.flow.proxy.carried import (
     require_same_flow,
     require_start,
 )
-from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
@@ -48,6 +48,9 @@ class Persistence(Model):
     def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, np.asarray(z0).dtype)
         return np.repeat(start[:, None], frames + 1, axis=1)
+
+    def where(self, device: Device, states: int) -> str:
+        return ON_HOST
 
     @property
     def numbers(self) -> int:
@@ -110,6 +113,9 @@ class Damped(Model):
         factors = np.repeat(self.damping, 2)[None, :] ** np.arange(frames + 1)[:, None]
         made = self.mean + factors * (modes - self.mean)[:, None]
         return followed(self.schema, start, made.astype(start.dtype))
+
+    def where(self, device: Device, states: int) -> str:
+        return ON_HOST
 
     @property
     def numbers(self) -> int:
