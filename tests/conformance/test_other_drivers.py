@@ -75,12 +75,22 @@ def info(driver: Driver) -> dict[str, Any]:
     return found
 
 
+ENDLESS = frozenset(
+    """galerkin_rollout galerkin_stage2 galerkin_stage3 galerkin_stage5 vorticity_eddy vorticity_stage2 vorticity_stage3
+    vorticity_stage5 vorticity_tendency""".split()
+)
+"""Kernels that SwiftShader's compiler works on for minutes each, with memory without bound (17 GB were seen): long
+unrolled stages. They are checked on both lavapipes, and on hardware."""
+
+
 def test_every_kernel_has_the_references_bits_on_another_driver(driver: Driver, info: dict[str, Any]) -> None:
-    report = driver.dashi("kernels", "check", "--device", "vulkan:0")
+    left_out = ENDLESS if driver.manifest.parent.name == "swiftshader" else frozenset[str]()
+    asked = sorted(set(kernels.names()) - left_out)
+    report = driver.dashi("kernels", "check", "--device", "vulkan:0", *asked)
     assert report["failures"] == []
     assert report["validation_messages"] == []
     rows = {row["kernel"]: row for row in report["results"]}
-    assert sorted(rows) == sorted(kernels.names())
+    assert sorted(rows) == asked
     assert {row["device_name"] for row in rows.values()} == {info["name"]}
     # A trial is skipped for want of a feature, or because a tuning is made for larger devices, and for nothing else.
     offered = frozenset(info["features"])
@@ -100,7 +110,7 @@ def test_the_runtime_keeps_its_promises_on_another_driver(driver: Driver, info: 
 
 
 def test_the_demonstration_verifies_on_another_driver(driver: Driver, info: dict[str, Any], tmp_path: Path) -> None:
-    done = driver.python("-m", "dashi", "demo", "--quick", "--device", "vulkan:0", "--out", str(tmp_path))
+    done = driver.python("-m", "dashi", "demo", "--rollout", "--device", "vulkan:0", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert f"same bits on {info['name']} and NumPy" in done.stdout
 
