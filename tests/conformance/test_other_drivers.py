@@ -80,7 +80,7 @@ ENDLESS = frozenset(
     vorticity_stage5 vorticity_tendency""".split()
 )
 """Kernels that SwiftShader's compiler works on for minutes each, with memory without bound (17 GB were seen): long
-unrolled stages. They are checked on both lavapipes, and on hardware."""
+unrolled stages. They are checked on both lavapipes."""
 
 
 def test_every_kernel_has_the_references_bits_on_another_driver(driver: Driver, info: dict[str, Any]) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from dashi.flow.operator import Loaded
-from dashi.flow.proxy.closures_operator import chained
+from dashi.flow.proxy.closures_operator import SUMS, chained
 from dashi.flow.schemes import Sum
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import Array as HostArray
 from dashi.types import Shape
 
-SUMS: Final = (2, 3, 5)
 Term = tuple[Array, str]
 """Modes, and the name of the table that weights them."""
 
