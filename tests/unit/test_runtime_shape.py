@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,10 +42,15 @@ def test_no_other_part_imports_the_private_vulkan_files() -> None:
 
 
 @pytest.mark.long
-def test_recording_and_resubmitting_cost_little_more_than_the_bare_calls(bare_vulkan: VulkanDevice) -> None:
-    # The best of three: the bars are for a machine that does nothing else meanwhile.
-    assert min(hostcost.recording(bare_vulkan).ratio for _ in range(3)) <= 1.3
-    assert min(hostcost.resubmission(bare_vulkan).ratio for _ in range(3)) <= 2.0
+@pytest.mark.usefixtures("bare_vulkan")
+def test_recording_and_resubmitting_cost_little_more_than_the_bare_calls() -> None:
+    # In a process of its own, free of what other tests left in the heap; the best of three, because the bars are for
+    # a machine that does nothing else meanwhile.
+    command = [sys.executable, "-m", "dashi", "bench", "host", "--device", "vulkan:0", "--json"]
+    plain = {**os.environ, "DASHI_VALIDATION": "0"}
+    runs = [json.loads(subprocess.run(command, env=plain, check=True, capture_output=True).stdout) for _ in range(3)]
+    assert min(run["costs"]["record a step"]["ratio"] for run in runs) <= 1.3
+    assert min(run["costs"]["resubmit and wait"]["ratio"] for run in runs) <= 2.0
 
 
 def test_the_peer_of_the_host_bench_is_measured_beside_ours(

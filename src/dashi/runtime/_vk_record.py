@@ -127,7 +127,7 @@ class RawCommands:
         between, bound, placed, count = self._between, self._bound, 0, 0
         touched, written = self._touched, self._written
         automatic, always = barriers == "auto", barriers == "all"
-        for reads, writes, touches, pipeline, layout, sets, data, size, groups, pieces, _ in dispatches:
+        for reads, writes, touches, pipeline, layout, sets, data, size, (x, y, z), pieces, _ in dispatches:
             if always or (automatic and not (writes.isdisjoint(touched) and reads.isdisjoint(written))):
                 barrier(handle, _STAGE_COMPUTE, _STAGE_COMPUTE, 0, 1, between, 0, None, 0, None)
                 touched, written = touches, writes
@@ -144,7 +144,7 @@ class RawCommands:
                 for base, part in pieces:
                     fns.CmdDispatchBase(handle, *base, *part)
             else:
-                run(handle, *groups)
+                run(handle, x, y, z)
             count += 1
         self._bound, self._touched, self._written = bound, touched, written
         self.barriers += placed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -67,7 +68,7 @@ class VulkanProgram(Program):
         budget = self.device.work_per_dispatch * _WORK_PER_SUBMISSION
         ready: list[Lowered] = [step.lowered for step in self.steps]
         if sum([lowered.work for lowered in ready]) <= budget:
-            yield [dispatch for lowered in ready for dispatch in lowered.dispatches]
+            yield list(chain.from_iterable([lowered.dispatches for lowered in ready]))
             return
         batch: list[RawDispatch] = []
         total = 0
