@@ -1,11 +1,16 @@
 """The table of skill: how long models of proxies follow flows from seeds that no fit has seen.
 
     python benchmarks/closure_skill.py --device vulkan:0 --out runs/skill
+    python benchmarks/closure_skill.py --device cpu --quick --out runs/skill-quick
 
 Setting: box 2 pi, N = 128, nu = 2e-3, ETDRK4 with dt 0.01, a frame every 0.1, windows of 12. Kolmogorov: force
 sin(4 y), drag 0.1, spin-up 20, 7 / 1 / 4 seeds with 4 windows each for training, choice and test. Decaying: spin-up 1,
 42 / 6 / 8 seeds. Everything is fitted and chosen before the test seeds are simulated; they are looked at once. Writes
-skill.json, skill.md and the fitted models.
+skill.json, skill.md and the fitted models. A run that was stopped goes on with the same command: what was fitted is
+read, and a flow that was scored is not scored again.
+
+--quick runs all of it in a minute or two on flows that are small, easy and few: it shows that the command runs, and
+its numbers mean nothing.
 """
 
 from __future__ import annotations
@@ -16,18 +21,21 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dashi.errors import DashiError
+from dashi.errors import DashiError, InputError
 from dashi.flow import Flow, Kolmogorov
 from dashi.flow.evaluation import Evaluation, evaluate, gap_closed, largest_energy, spread
 from dashi.flow.proxy import MODELS, Model, Schema, load_model, save_model
 from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.simulated import windows_of
 from dashi.flow.windows import Windows
+from dashi.io.files import write_text
 from dashi.runtime import open_device
 from dashi.runtime.device import Device
 
@@ -43,17 +51,28 @@ class Setting:
     windows: int
     spin_up: int
     steps: int = 1200
+    interval: int = 10
+    peak: float | None = None
+    """Wave number of the initial condition, if not the usual one."""
 
     def made(self, seeds: Sequence[int], device: Device) -> Windows:
         """Windows of seeds."""
         fast = device.info.type == "reference"
         return windows_of(
-            self.flow, seeds, device=device, steps=self.steps, windows=self.windows, spin_up=self.spin_up, fast=fast
-        )
+            self.flow, seeds, device=device, steps=self.steps, interval=self.interval, windows=self.windows,
+            spin_up=self.spin_up, options=None if self.peak is None else {"peak": self.peak}, fast=fast,
+        )  # fmt: skip
 
 
-def settings(n: int, steps: int) -> dict[str, Setting]:
+def settings(n: int, steps: int, *, quick: bool = False) -> dict[str, Setting]:
     """Both flows."""
+    if quick:
+        forced = Flow(n=n, nu=5e-3, dt=0.02, drag=0.1, forcing=Kolmogorov(2, 1.0), scheme="etdrk4")
+        free = Flow(n=n, nu=5e-3, dt=0.02, scheme="etdrk4")
+        return {
+            "kolmogorov": Setting(forced, range(1, 4), [4], range(5, 9), 2, 500, steps, 5, 3.0),
+            "decaying": Setting(free, range(101, 107), [107, 108], range(109, 113), 1, 50, steps, 5, 3.0),
+        }
     kolmogorov = Flow(n=n, nu=2e-3, dt=0.01, drag=0.1, forcing=Kolmogorov(4, 1.0), scheme="etdrk4")
     decaying = Flow(n=n, nu=2e-3, dt=0.01, scheme="etdrk4")
     return {
@@ -69,15 +88,17 @@ class PerfectLow(Perfect):
     rollout_fields = None  # pyright: ignore[reportAssignmentType]
 
 
-CLASSES: dict[str, type[Model]] = {**MODELS, "perfect-low": PerfectLow}
 PERFECT = 16
 """Up to this k_cut there is something to gain."""
-ONCE = ("persistence", "ridge", "delay")
+ONCE: Final = ("persistence", "ridge", "delay", "dmd")
+SIZES: Final = {"n": 128, "steps": 1200, "k_cut": "8,12,16,21", "slaved": "8,12"}
+QUICK: Final = {"n": 32, "steps": 400, "k_cut": "4,6", "slaved": "4"}
+QUICK_OPTIONS: Final = ("iterations=20", "then=5", "batch=8")
 
 
 def wanted(cuts: Sequence[int], slaved: Sequence[int]) -> list[tuple[str, int]]:
     """Which models at which k_cut."""
-    made = [(name, cuts[0]) for name in ONCE]
+    made = [(name, cuts[0]) for name in ONCE if name != "dmd" or find_spec("pydmd")]
     for k in cuts:
         made += [("truncation", k), ("slaved", k)] if k in slaved else []
         made += [("galerkin", k), *([("perfect", k)] if k <= PERFECT else [])]
@@ -93,31 +114,61 @@ class Files:
     out: Path
     earlier: Path | None
 
+    def own(self, name: str, k: int) -> Path:
+        """Where a fit of this run is kept."""
+        return self.out / f"{self.flow}-{name}-{k}.npz"
+
     def of(self, name: str, k: int) -> Path | None:
-        """The file of an earlier fit."""
-        path = None if self.earlier is None else self.earlier / f"{self.flow}-{name}-{k}.npz"
-        return path if path is not None and path.exists() else None
+        """The file of a fit that was made before: by this run, before it was stopped, or by an earlier one."""
+        folders = [self.out, *([] if self.earlier is None else [self.earlier])]
+        found = [folder / self.own(name, k).name for folder in folders]
+        return next((path for path in found if path.exists()), None)
 
 
-def fitted(
-    setting: Setting, names: Sequence[tuple[str, int]], options: Mapping[str, Any], device: Device, files: Files
-) -> tuple[dict[str, Model], float]:
-    """All models, fitted to training seeds and chosen on validation seeds (or read, where that was done before), and
-    the largest energy seen."""
-    train, validation = (setting.made(seeds, device) for seeds in (setting.train, setting.validation))
+@dataclass(frozen=True)
+class Data:
+    """The windows of a setting that fits may see; simulated where they are needed."""
+
+    setting: Setting
+    device: Device
+    files: Files
+
+    @cached_property
+    def train(self) -> Windows:
+        return self.setting.made(self.setting.train, self.device)
+
+    @cached_property
+    def validation(self) -> Windows:
+        return self.setting.made(self.setting.validation, self.device)
+
+    @property
+    def energy(self) -> float:
+        """The largest of any frame, kept for when the run goes on."""
+        kept = self.files.out / f"{self.files.flow}-energy.json"
+        if not kept.exists():
+            write_text(kept, json.dumps(largest_energy(self.train, self.validation)))
+        return float(json.loads(kept.read_text()))
+
+
+def fitted(data: Data, names: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> dict[str, Model]:
+    """All models, fitted to training seeds and chosen on validation seeds, or read, where that was done before."""
     made: dict[str, Model] = {}
+    setting, files = data.setting, data.files
     for name, k in names:
-        begin, kept = time.perf_counter(), files.of(name, k)
-        more = options if name == "slaved" else {}
-        if kept is not None:
+        begin, kept, schema = time.perf_counter(), files.of(name, k), Schema(setting.flow.n, k)
+        if name == PerfectLow.name:
+            model: Model = PerfectLow(schema, setting.interval * setting.flow.dt, setting.flow)
+        elif kept is not None:
             model = load_model(kept)
         else:
-            model = CLASSES[name].fit(Schema(setting.flow.n, k), train, validation, device=device, **more)
+            more = options if name == "slaved" else {}
+            model = MODELS[name].fit(schema, data.train, data.validation, device=data.device, **more)
         made[f"{name} {k}"] = model
-        print(f"  {name} {k}: {model.story} ({time.perf_counter() - begin:.1f} s)", flush=True)
-        if name in MODELS:
-            save_model(files.out / f"{files.flow}-{name}-{k}.npz", model)
-    return made, largest_energy(train, validation)
+        how = f"{time.perf_counter() - begin:.1f} s" if kept is None else f"from {kept}"
+        print(f"  {name} {k}: {model.story} ({how})", flush=True)
+        if name in MODELS and kept != files.own(name, k):
+            save_model(files.own(name, k), model)
+    return made
 
 
 def rows(found: Evaluation, models: Mapping[str, Model]) -> list[dict[str, Any]]:
@@ -168,7 +219,8 @@ def table(document: Mapping[str, Any]) -> str:
         for row in part["rows"]:
             model, k = row["model"].split()
             low, high = row["windows"]
-            times = f"{row['mean']:.2f} [{low:.2f}, {high:.2f}] | {row['std']:.2f} | {row['0.8']:.2f}"
+            least = ">= " if max(row["all"]) >= part["length"] else ""
+            times = f"{least}{row['mean']:.2f} [{low:.2f}, {high:.2f}] | {row['std']:.2f} | {row['0.8']:.2f}"
             lines.append(f"| {model} | {k} | {row['numbers']} | {times} |")
         lines += ["", "| k_cut | gap to | drawn by | closed [95 %] |", "|---|---|---|---|"]
         lines += [
@@ -179,38 +231,81 @@ def table(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str]) -> None:
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """What was asked for, with the sizes of --quick where nothing else was."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--flow", action="append", choices=["kolmogorov", "decaying"])
-    parser.add_argument("--k-cut", default="8,12,16,21")
-    parser.add_argument("--slaved", default="8,12")
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--quick", action="store_true", help="small, easy and few: to see that it runs")
+    parser.add_argument("--k-cut")
+    parser.add_argument("--slaved")
+    parser.add_argument("--option", action="append", metavar="NAME=VALUE", help="of slaved; may be repeated")
     parser.add_argument("--fitted", type=Path, help="a folder of an earlier run: its models are read, not fitted")
-    parser.add_argument("--n", type=int, default=128)
-    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--n", type=int)
+    parser.add_argument("--steps", type=int)
     given = parser.parse_args(arguments)
+    for name, usual in (QUICK if given.quick else SIZES).items():
+        if getattr(given, name) is None:
+            setattr(given, name, usual)
+    given.flow = given.flow or ["kolmogorov", "decaying"]
+    given.option = given.option or (QUICK_OPTIONS if given.quick else ())
+    return given
+
+
+def begun(given: argparse.Namespace) -> dict[str, Any]:
+    """The document of this run, as far as it came before it was stopped. Another run's folder is refused."""
+    plan: dict[str, Any] = {
+        "n": given.n, "steps": given.steps, "quick": given.quick, "k_cut": given.k_cut, "slaved": given.slaved,
+        "option": list(given.option), "flow": given.flow, "fitted": str(given.fitted or ""), "asked": given.device,
+    }  # fmt: skip
+    kept, done = given.out / "plan.json", given.out / "skill.json"
+    given.out.mkdir(parents=True, exist_ok=True)
+    if not kept.exists():
+        if any(given.out.iterdir()):
+            raise InputError(f"{given.out} holds files, and no run of this command.", "name another folder with --out.")
+        write_text(kept, json.dumps(plan, indent=1))
+    before = json.loads(kept.read_text())
+    for name, value in plan.items():
+        if before.get(name) != value:
+            raise InputError(
+                f"{given.out} holds a run with {name} = {before.get(name)!r}, and this one has {value!r}.",
+                "name another folder with --out, or repeat that command to go on with it.",
+            )
+    return json.loads(done.read_text()) if done.exists() else {**plan, "flows": {}}
+
+
+def main(arguments: Sequence[str]) -> None:
+    given = parsed(arguments)
+    document = begun(given)
     cuts, slaved = ([int(k) for k in text.split(",") if k] for text in (given.k_cut, given.slaved))
     options = {k: float(v) if "." in v else int(v) for k, v in (text.split("=") for text in given.option)}
-    given.out.mkdir(parents=True, exist_ok=True)
-    document: dict[str, Any] = {"options": options, "n": given.n, "steps": given.steps, "flows": {}}
     with open_device(given.device) as device:
-        document["device"] = device.info.name
-        for name in given.flow or ("kolmogorov", "decaying"):
-            setting = settings(given.n, given.steps)[name]
+        for name in given.flow:
+            if name in document["flows"]:
+                print(f"{name}: scored before", flush=True)
+                continue
+            setting = settings(given.n, given.steps, quick=given.quick)[name]
             print(f"{name} on {device.info.name}", flush=True)
-            files = Files(name, given.out, given.fitted)
-            models, energy = fitted(setting, wanted(cuts, slaved), options, device, files)
+            data = Data(setting, device, Files(name, given.out, given.fitted))
+            models, energy = fitted(data, wanted(cuts, slaved), options), data.energy
             begin = time.perf_counter()
             test = setting.made(setting.test, device)
             found = evaluate(models, test, device=device, split="test", train_energy=energy)
+            if found.settings.get("stopped") or found.settings.get("interrupted"):
+                raise KeyboardInterrupt
             print(f"  test: {time.perf_counter() - begin:.1f} s", flush=True)
-            document["flows"][name] = {"rows": rows(found, models), "gaps": gaps(found, slaved)}
-            (given.out / "skill.json").write_text(json.dumps(document, indent=1))
-            (given.out / "skill.md").write_text(table(document))
+            part = {"device": device.info.name, "length": float(test.times[-1])}
+            document["flows"][name] = {**part, "rows": rows(found, models), "gaps": gaps(found, slaved)}
+            write_text(given.out / "skill.md", table(document))
+            write_text(given.out / "skill.json", json.dumps(document, indent=1))
     print(table(document))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except DashiError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("stopped: the same command goes on.")

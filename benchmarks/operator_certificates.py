@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dashi.core.affine import Affine, Linear
-from dashi.core.bands import Bands, tree
-from dashi.core.inputs import save_operator
-from dashi.core.operator import Operator
-from dashi.core.quadratic import Quadratic
-from dashi.core.sparse import BlockSparse, Csr
+from dashi.core.certificates.inputs import save_operator
+from dashi.core.operators.affine import Affine, Linear
+from dashi.core.operators.bands import Bands, tree
+from dashi.core.operators.operator import Operator
+from dashi.core.operators.quadratic import Quadratic
+from dashi.core.operators.sparse import BlockSparse, Csr
 
 
 def operators(kind: str) -> Iterator[tuple[str, Operator, int]]:

@@ -1,8 +1,10 @@
 """What a Galerkin step takes both ways, and encode and lowpass decode: microseconds on a device, bits against NumPy.
 
     python benchmarks/proxy_ways.py --device vulkan:0
+    python benchmarks/proxy_ways.py --device vulkan:0 --cuts 16 --grids 50 64
 
-The table of `dashi.flow.proxy.galerkin_ways` was made of what this prints.
+The table of `dashi.flow.proxy.galerkin_ways` was made of what this prints. With --grids, grids of several sizes take
+turns at the same step: products are free of aliasing on any of more than 3 k_cut points.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dashi.core.rollout import rollout
+from dashi.core.rollouts.rollout import rollout
 from dashi.flow import Flow, Kolmogorov, ensemble, to_field
 from dashi.flow.proxy.encode import Encoder, encode
 from dashi.flow.proxy.film import pair
@@ -67,6 +69,27 @@ def step_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int) 
     return found
 
 
+def grid_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int, sizes: Sequence[int]) -> str:
+    """The way grid on grids of several sizes, on the device and by NumPy's transforms."""
+    schema = Schema(flow.n, k_cut)
+    z = modes_of(schema, encode(schema, fields_of(flow, states), device=device))
+    found: dict[tuple[str, int], list[float]] = {(way, n): [] for way in ("grid", "numpy") for n in sizes}
+    for _ in range(ROUNDS):
+        for n in sizes:
+            operator = Galerkin(flow, schema)
+            operator.small = n
+            loaded, state = operator.load(device), pair(device, z)
+            both = [*operator.step(device, loaded, *state), *operator.step(device, loaded, *reversed(state))]
+            with device.program(both * (steps // 2), timed=True) as program:
+                program.run()
+                taken = program.run_timed()
+            found["grid", n].append((taken.device or taken.wall) / 1000 / (steps // 2 * 2))
+            fast, begin = FastGalerkin(operator), time.perf_counter()
+            fast.roll(z, 1, 10)
+            found["numpy", n].append((time.perf_counter() - begin) * 1e5)
+    return ", ".join(f"{way} of {n} points {min(us):.0f}" for (way, n), us in found.items())
+
+
 def fields_of(flow: Flow, states: int) -> Any:
     return to_field(ensemble(flow, "random", seeds=range(states)))
 
@@ -112,12 +135,19 @@ def main() -> int:
     options.add_argument("--states", type=int, nargs="+", default=[1, 16])
     options.add_argument("--check", type=int, nargs="*", default=[8, 12], help="cuts whose bits are compared")
     options.add_argument("--flows", nargs="+", default=["decaying", "kolmogorov"])
+    options.add_argument("--grids", type=int, nargs="+", default=[], help="sizes to compare, and nothing else")
     given = options.parse_args()
     kolmogorov = Flow(128, forcing=Kolmogorov(4), drag=0.1, scheme="etdrk4")
     decaying = Flow(128, scheme="etdrk4")
     with open_device(given.device) as device:
         print(device.info.name)
         warm(device)
+        for k_cut in given.cuts if given.grids else ():
+            for states in given.states:
+                told = grid_times(device, kolmogorov, k_cut, states, given.steps, given.grids)
+                print(f"k_cut {k_cut:2d}, {states:2d} states: us a step: {told}", flush=True)
+        if given.grids:
+            return 0
         for name, flow in (("decaying", decaying), ("kolmogorov", kolmogorov)):
             for k_cut in given.cuts if name in given.flows else ():
                 for states in given.states:

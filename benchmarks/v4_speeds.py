@@ -11,9 +11,9 @@ import time
 import numpy as np
 
 import dashi
-from dashi.core.affine import Linear
-from dashi.core.operator import Way
-from dashi.core.rollout import rollout
+from dashi.core.operators.affine import Linear
+from dashi.core.operators.operator import Way
+from dashi.core.rollouts.rollout import rollout
 from dashi.flow.v4.linear import learn, roll
 from dashi.flow.v4.measure import record
 

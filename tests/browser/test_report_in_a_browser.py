@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
 from dashi.report.example import example_report
-from dashi.report.page import Report, write_report
+from dashi.report.page import Place, Report, write_report
 
 pytestmark = pytest.mark.long
 PHONE, DESK = 390, 1280
@@ -134,6 +136,31 @@ def browser_complaints(browser: Any, file: Path) -> tuple[str, ...]:
     browser.call("Page.navigate", url=file.as_uri())
     browser.evaluate("new Promise((done) => setTimeout(done, 800))")
     return tuple(event["params"]["entry"]["text"] for event in browser.events if event["method"] == "Log.entryAdded")
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_a_page_of_what_went_wrong_says_so_at_its_top(browser: Any, tmp_path: Path, width: int) -> None:
+    """Fields that are not finite, a run that is not finished, a long command, a fallback."""
+    made, file = example_report(), tmp_path / "wrong.html"
+    assert made.fields is not None
+    assert made.fields.proxy is not None
+    proxy = made.fields.proxy.copy()
+    proxy[9:, 10:20, 5:9] = np.nan
+    places = (Place("windows and fields", "a device with a long name", "vulkan:9", "cpu", 1.5, "it is not there."),)
+    warnings = ("This run is not finished. What is missing: score, check.",)
+    spoiled = replace(
+        made, fields=replace(made.fields, proxy=proxy), warnings=warnings, metrics=None, places=places,
+        command="dashi flow evaluate " + " ".join(f"--option-number-{j} value" for j in range(20)),
+    )  # fmt: skip
+    write_report(file, spoiled)
+    visit = browser.visit(file, width)
+    assert visit.complaints == ()
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    tops = browser.evaluate("[...document.querySelectorAll('header .warning')].map((one) => one.offsetTop)")
+    assert len(tops) == 2
+    assert max(tops) < 700  # seen without scrolling
+    command = "[...document.querySelectorAll('#repeat pre')].every((one) => one.scrollWidth <= one.clientWidth)"
+    assert browser.evaluate(command)
 
 
 def test_a_page_without_anything_is_still_a_page(browser: Any, tmp_path: Path) -> None:

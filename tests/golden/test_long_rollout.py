@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dashi.core.affine import Linear
-from dashi.core.certificate import array_digest
-from dashi.core.rollout import rollout
+from dashi.core.certificates.certificate import array_digest
+from dashi.core.operators.affine import Linear
+from dashi.core.rollouts.rollout import rollout
 from dashi.runtime.device import Device
 
 ROOT = Path(__file__).parents[2]

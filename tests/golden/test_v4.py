@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from dashi.cli import flow_v4
 from dashi.cli.main import app
-from dashi.core.certificate import read_certificate
-from dashi.core.inputs import certified_inputs
-from dashi.core.verify import check
+from dashi.core.certificates.certificate import read_certificate
+from dashi.core.certificates.inputs import certified_inputs
+from dashi.core.certificates.verify import check
 from dashi.errors import InputError, NoResultError, ShapeError
 from dashi.flow.v4 import GOLDEN, Encoder, Layout, Report, Row, Solver, encode, learn, measure, roll
 from dashi.flow.v4.decode import decode, rest

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dashi.core.affine import Affine, Linear
-from dashi.core.rollout import rollout
-from dashi.core.ways import choose_way
+from dashi.core.operators.affine import Affine, Linear
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.rollouts.ways import choose_way
 from dashi.runtime import open_device
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.vulkan_device import VulkanDevice

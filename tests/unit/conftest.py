@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+
+from dashi.io import files
 
 
 @pytest.fixture
@@ -29,6 +36,28 @@ def write_inputs(here: Path) -> Callable[[int], None]:
         np.savez(here / "many.npz", z0=rng.standard_normal((3, d)).astype(np.float32))
 
     return write
+
+
+@pytest.fixture
+def full_disk() -> Callable[[int], AbstractContextManager[list[Path]]]:
+    """While it lasts, the disk is full after so many files; those that were written are listed."""
+
+    @contextlib.contextmanager
+    def full_after(count: int) -> Generator[list[Path]]:
+        real = files._write_beside  # pyright: ignore[reportPrivateUsage]
+        done: list[Path] = []
+
+        def write(path: Path, fill: Any) -> None:
+            if len(done) >= count:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            real(path, fill)
+            done.append(path)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(files, "_write_beside", write)
+            yield done
+
+    return full_after
 
 
 @pytest.fixture(scope="session")

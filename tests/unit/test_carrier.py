@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dashi.core.carrier import PACKINGS, Carrier, Counts, Defect, Packing, require_field
+from dashi.core.carriers.carrier import PACKINGS, Carrier, Counts, Defect, Packing, require_field
 from dashi.errors import DashiError, DTypeError, InputError, ShapeError
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device

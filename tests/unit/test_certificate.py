@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.certificate import (
+from dashi.core.certificates.certificate import (
     Certificate,
     Execution,
     Source,
@@ -21,8 +21,8 @@ from dashi.core.certificate import (
     read_certificate,
     write_certificate,
 )
-from dashi.core.observation import Hash
-from dashi.core.operator import Operator
+from dashi.core.observations.observation import Hash
+from dashi.core.operators.operator import Operator
 from dashi.errors import CertificateError, FileError
 from dashi.runtime.cpu_device import cpu_info
 from dashi.types import Array

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from dashi.core.observation import Hash, Observation
+from dashi.core.certificates.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from dashi.core.observations.observation import Hash, Observation
 from dashi.errors import FileError
 from dashi.io.arrays import read_arrays, write_arrays
 

@@ -283,7 +283,8 @@ def test_demo_rollout_without_matplotlib_says_so_and_goes_on(here: Path, monkeyp
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     done = call("demo", "--rollout", "--device", "cpu", "--steps", "10")
     assert done.exit_code == 0
-    assert "no picture: matplotlib is not installed. Fix: pip install 'dashi[plot]'" in done.stderr
+    said = "no picture: matplotlib is not installed; it draws the figures. Fix: pip install 'dashi[plot]'"
+    assert said in done.stderr
     assert not list((here / "runs" / "demo").glob("*.png"))
 
 
@@ -299,7 +300,8 @@ def test_ctrl_c_stops_cleanly_and_keeps_what_was_finished(here: Path) -> None:
     assert running.returncode == 130, err
     assert err.endswith("stopped\n")
     assert "Traceback" not in err
-    summary = json.loads((here / "runs" / "demo" / "summary.json").read_text())
+    assert [path.name for path in (here / "runs").iterdir()] == ["demo-unfinished"]
+    summary = json.loads((here / "runs" / "demo-unfinished" / "summary.json").read_text())
     assert summary["steps"] == 100 * len(summary["hashes"]) > 0
     assert f"nothing: stopped after {summary['steps']} steps" in out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli.flow_evaluate_job import perfect_of
+from dashi.cli.flow_evaluate_job import EvaluateJob, perfect_of
 from dashi.cli.main import app
+from dashi.errors import FileError
 from dashi.flow import Flow
 from dashi.flow.evaluation import evaluate, load_evaluation
-from dashi.flow.evaluation.fits import load_fit
+from dashi.flow.evaluation.fits import known_models, load_fit
 from dashi.flow.evaluation.kept import array_text, text_array
+from dashi.flow.evaluation.record import read_record
 from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.simulated import windows_of
+from dashi.flow.windows import Windows
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.runtime.cpu_device import CpuDevice
 
@@ -83,6 +87,70 @@ def test_seen_seeds_are_refused_before_anything_is_computed_unless_told(fitted: 
     assert "overlap those trained on" in told.stderr
 
 
+def test_scores_on_seen_data_never_say_that_they_are_of_unseen_data(fitted: Path, here: Path) -> None:
+    words = "--device cpu --fast --eval-seed 3 --seeds 1 --eval-steps 40 --allow-overlap --out s"
+    found = dashi("flow evaluate", str(fitted), words)
+    assert found.exit_code == 0, found.output
+    assert "test, seen before (1)" in found.stdout
+    assert "test (1)" not in found.stdout
+    kept = json.loads((here / "s" / "evaluation.json").read_text())
+    assert [one["data"] for one in kept["evaluations"]] == [
+        "training data",
+        "validation data",
+        "data that overlap those trained on",
+    ]
+    assert load_evaluation(here / "s" / "evaluation-test.npz").told == "data that overlap those trained on"
+    assert json.loads((here / "s" / "evaluation-test.json").read_text())["data"] == "data that overlap those trained on"
+    fine = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --json")
+    assert json.loads(fine.stdout)["evaluations"][-1]["data"] == "unseen data"
+
+
+def test_the_record_says_how_to_repeat_it_and_where_it_ran(fitted: Path, here: Path) -> None:
+    first = dashi("flow evaluate", str(fitted), "--device cpu --fast --seeds 1 --perturb nu=0.01 --out s")
+    assert first.exit_code == 0, first.output
+    made = read_record(here / "s")
+    assert made is not None
+    assert made.command == (
+        f"dashi flow evaluate {fitted} --eval-steps 80 --eval-seed 4 --seeds 1 --windows 1 --start 20 "
+        "--perturb nu=0.01 --fast --device cpu --out s"
+    )
+    assert made.device is not None
+    assert (made.device.spec, made.device.type, made.device.fallback) == ("cpu", "reference", "")
+    assert set(made.versions) == {"dashi", "Python", "NumPy", "driver", "system"}
+    assert "trained on" in made.settings
+    assert made.finished
+    assert made.stopped is False
+    kept = (here / "s" / "evaluation-test.npz").read_bytes()
+    again = dashi(made.command.removeprefix("dashi "))
+    assert again.exit_code == 0, again.output
+    ours, theirs = load_evaluation(here / "s" / "evaluation-test.npz"), read_arrays(here / "s" / "evaluation-test.npz")
+    (here / "kept.npz").write_bytes(kept)
+    for name, values in read_arrays(here / "kept.npz").items():
+        if name != "head":  # that has the seconds
+            np.testing.assert_array_equal(values, theirs[name])
+    assert {line.model: line.device for line in ours.lines}["galerkin"] == "NumPy's own transforms"
+    (here / "s" / "evaluation.json").write_text('{"command": 3}')
+    with pytest.raises(FileError, match=r"is no record of an evaluation. Fix: "):
+        read_record(here / "s")
+    assert read_record(here) is None
+
+
+def test_no_train_holds_literally(fitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is fitted, whatever is evaluated, and the file stays as it is."""
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    for kind in known_models().values():
+        monkeypatch.setattr(kind, "fit", never)
+    before = fitted.read_bytes()
+    words = "--seeds 1 --eval-steps 40 --perfect --residual --perturb nu=0.01 --json"
+    found = dashi("flow evaluate", str(fitted), EVALUATE, words)
+    assert found.exit_code == 0, found.output
+    assert len(json.loads(found.stdout)["evaluations"]) == 4
+    assert fitted.read_bytes() == before
+
+
 def test_a_drawn_residual_is_shown_with_dashes(fitted: Path) -> None:
     found = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --residual --json")
     assert found.exit_code == 0, found.output
@@ -143,9 +211,18 @@ def test_a_run_of_another_flow_is_scored_and_named_as_such(fitted: Path, here: P
         ("--perturb drag=1", "'drag' is not perturbed"),
         ("--perturb nu", "is not NAME=NUMBER"),
         ("--perturb dt=0.013", "does not divide"),
-        ("--perturb nu=1 --from nowhere", "leave one of them away"),
-        ("--from nowhere", "there is no"),
+        ("--perturb nu=1 --from nowhere", "--perturb is for simulations, and --from reads what is there"),
+        ("--from nowhere", "--fast is for simulations, and --from reads what is there"),
         ("--device nowhere", "nowhere"),
+        ("--start -3", "--start is -3"),
+        ("--eval-steps -5", "--eval-steps is -5"),
+        ("--windows 0", "--windows is 0"),
+        ("--perturb nu=nan", "--perturb nu=nan is not NAME=NUMBER"),
+        ("--perturb nu=0.01 --perturb nu=0.010", "--perturb nu=0.01 is given twice"),
+        ("--perturb n=8", "holds modes up to 5, which a grid of 8 x 8 points does not"),
+        ("--perturb n=4096 --seeds 900", "GiB"),
+        ("--n 48", "--n goes with --compat v4"),
+        ("--compat v4", "and MODEL changes none of it"),
     ],
 )
 def test_what_cannot_be_evaluated_is_told(fitted: Path, words: str, said: str) -> None:
@@ -153,6 +230,69 @@ def test_what_cannot_be_evaluated_is_told(fitted: Path, words: str, said: str) -
     assert found.exit_code == 3, found.output
     assert said in found.stderr
     assert "Fix: " in found.stderr
+    assert "seed(s), on" not in found.stderr  # nothing was simulated before
+
+
+def test_windows_and_seeds_of_a_record_are_those_asked_for(
+    fitted: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # hundreds of small files, whose safety is not what is tested
+    words = "flow simulate --n 32 --nu 0.005 --dt 0.02 --set peak=3 --device cpu --fast --steps 85 --seed 40"
+    assert dashi(words, "--members 2 --frame-every 5 --out run").exit_code == 0
+    seen: list[Windows] = []
+
+    def look(_: EvaluateJob, __: str, windows: Windows, ___: Any) -> Any:
+        seen.append(windows)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EvaluateJob, "_scored", look)
+
+    def windows(more: str) -> list[tuple[int, int]]:
+        assert dashi("flow evaluate", str(fitted), "--from run --eval-steps 40 --device cpu", more).exit_code == 130
+        return [*zip(seen[-1].seeds, seen[-1].starts, strict=True)]
+
+    both = [(seed, start) for seed in (40, 41) for start in (0, 45)]
+    assert windows("") == both
+    assert windows("--windows 1") == [both[0], both[2]]
+    assert windows("--seeds 1") == both[:2]
+    assert windows("--eval-seed 41 --start 20") == [(41, 20)]
+    for more, said in (
+        ("--windows 3", "holds 2 windows of 9 frames after step 0, not 3"),
+        ("--eval-seed 9", "run does not have seed 9; it has 40, 41"),
+        ("--eval-seed 41 --seeds 2", "run does not have 2 seeds from 41 on; it has 40, 41"),
+        ("--start 85", "holds 1 frames between steps 85 and the end"),
+    ):
+        found = dashi("flow evaluate", str(fitted), "--from run --eval-steps 40 --device cpu", more)
+        assert found.exit_code == 3
+        assert said in found.stderr
+
+
+def test_a_zarr_store_of_ones_own_is_scored_and_a_model_of_it_wants_one(fitted: Path, here: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("zarr")
+    with CpuDevice() as cpu:
+        flow = Flow(32, nu=5e-3, dt=0.02)
+        windows = windows_of(flow, [30], device=cpu, steps=45, interval=5, fast=True, options={"peak": 3})
+    place = {axis: np.arange(32) * flow.dx for axis in ("y", "x")}
+    data = xarray.Dataset({"vorticity": (("time", "y", "x"), windows.fields[0])}, {"time": windows.times, **place})
+    data.to_zarr(here / "mine.zarr", consolidated=False)
+    found = dashi("flow evaluate", str(fitted), "--from mine.zarr --eval-steps 40 --device cpu --json")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["evaluations"][-1]["windows"] == [{"seed": -1, "start": 0}]
+    for more, said in (
+        ("--eval-seed 3", "mine.zarr has no seeds"),
+        ("--start 1000", "the data end at step 45: no two frames are left from step 1000 on"),
+        ("--windows 2 --eval-steps 40", "the data hold 1 windows of 9 frames, not 2"),
+    ):
+        refused = dashi("flow evaluate", str(fitted), "--from mine.zarr --device cpu", more)
+        assert refused.exit_code == 3
+        assert said in refused.stderr
+    arrays = read_arrays(fitted)
+    head = {**json.loads(array_text(arrays["note_training_head"])), "source": "mine.zarr"}
+    write_arrays(here / "own.npz", {**arrays, "note_training_head": text_array(json.dumps(head))})
+    refused = dashi("flow evaluate own.npz --device cpu --fast")
+    assert refused.exit_code == 3
+    assert "was trained on the fields of mine.zarr, and seeds make other flows than that" in refused.stderr
 
 
 def test_a_file_without_a_model_or_of_another_version_is_refused(fitted: Path, tmp_path: Path) -> None:
@@ -182,44 +322,6 @@ def test_a_file_without_a_model_or_of_another_version_is_refused(fitted: Path, t
         assert said in found.stderr, name
     write_arrays(tmp_path / "bare.npz", {k: v for k, v in arrays.items() if not k.startswith("note_")})
     assert "does not say what its model was trained on" in dashi("flow evaluate", str(tmp_path / "bare.npz")).stderr
-
-
-def test_a_folder_of_something_else_is_left_alone(fitted: Path, here: Path) -> None:
-    (here / "mine").mkdir()
-    (here / "mine" / "letter.txt").write_text("dear")
-    found = dashi("flow evaluate", str(fitted), EVALUATE, "--out mine")
-    assert found.exit_code == 3
-    assert "is not the folder of a run" in found.stderr
-    assert [path.name for path in (here / "mine").iterdir()] == ["letter.txt"]
-
-
-def test_what_an_earlier_evaluation_left_goes_when_the_new_one_is_whole(fitted: Path, here: Path) -> None:
-    first = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --perturb nu=0.01 --out s")
-    assert first.exit_code == 0, first.output
-    second = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --out s")
-    assert second.exit_code == 0
-    names = {path.name for path in (here / "s").glob("evaluation-*.npz")}
-    assert names == {"evaluation-train.npz", "evaluation-validation.npz", "evaluation-test.npz"}
-
-
-def test_ctrl_c_keeps_the_models_and_flows_that_are_finished(
-    fitted: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dashi.flow.proxy.galerkin import Truncation
-
-    def stop(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Truncation, "rollout", stop)
-    found = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --perturb nu=0.01 --out s --json")
-    assert found.exit_code == 130, found.output
-    told = json.loads(found.stdout)
-    assert told["stopped"] is True
-    names = [row["model"] for row in told["evaluations"][-1]["table"]]
-    assert names[0] == "galerkin"
-    assert "truncation" not in names
-    assert load_evaluation(here / "s" / "evaluation-test.npz").settings["stopped"] == "yes"
-    assert not (here / "s" / "evaluation-test-nu=0.01.npz").exists()
 
 
 def test_a_table_for_people_has_a_row_for_each_model(fitted: Path) -> None:

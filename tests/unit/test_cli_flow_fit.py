@@ -79,7 +79,7 @@ def test_dmd_is_fitted_by_pydmd_and_rolled_out_without(fitted: Path, no_pydmd: N
 
 def test_dmd_on_a_linear_flow_finds_its_eigenvalues() -> None:
     pytest.importorskip("pydmd")
-    from dashi.flow.evaluation.dmd import Dmd
+    from dashi.flow.proxy.dmd import Dmd
     from dashi.flow.proxy.encode import encode
     from dashi.flow.windows import Windows
 
@@ -99,8 +99,8 @@ def test_dmd_on_a_linear_flow_finds_its_eigenvalues() -> None:
 def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
     """Least squares over the same pairs, one cut by rank and one damped: neither may be far behind the other."""
     pytest.importorskip("pydmd")
-    from dashi.flow.evaluation.dmd import Dmd
     from dashi.flow.proxy.carried import encoded, skill
+    from dashi.flow.proxy.dmd import Dmd
     from dashi.flow.proxy.linear import Ridge
 
     flow, schema = Flow(64, nu=2e-3, dt=0.02, scheme="etdrk4"), Schema(64, 8)
@@ -120,7 +120,7 @@ def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
 
 
 def test_a_dmd_that_is_not_finite_is_refused() -> None:
-    from dashi.flow.evaluation.dmd import Dmd
+    from dashi.flow.proxy.dmd import Dmd
 
     schema = Schema(16, 2)
     held = schema.parts["modes"].stop
@@ -176,8 +176,6 @@ def test_a_fit_from_a_run_splits_its_members(here: Path) -> None:
         ("--spin-up -1", "--spin-up is -1"),
         ("--k-cut 40", "k_cut is 40"),
         ("--n 31", "n = 31"),
-        ("--from nowhere", "there is no"),
-        ("--from nowhere.nc", "there is no file"),
     ],
 )
 def test_what_cannot_be_fitted_is_told_and_nothing_is_written(here: Path, words: str, said: str) -> None:
@@ -185,6 +183,14 @@ def test_what_cannot_be_fitted_is_told_and_nothing_is_written(here: Path, words:
     assert found.exit_code == 3, found.output
     assert said in found.stderr
     assert "Fix: " in found.stderr
+    assert not (here / "m.npz").exists()
+
+
+@pytest.mark.parametrize(("source", "said"), [("nowhere", "there is no nowhere"), ("nowhere.nc", "there is no file")])
+def test_data_that_are_not_there_are_told(here: Path, source: str, said: str) -> None:
+    found = dashi(f"flow fit --from {source} --k-cut 5 --device cpu --out m.npz")
+    assert found.exit_code == 3, found.output
+    assert said in found.stderr
     assert not (here / "m.npz").exists()
 
 
@@ -222,11 +228,24 @@ def test_ctrl_c_while_a_baseline_is_fitted_keeps_the_model(here: Path, monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Damped, "fit", stop)
-    found = dashi(FIT, "--out m.npz --seeds 1")
+    found = dashi(FIT, "--out m.npz --seeds 1 --json")
     assert found.exit_code == 130, found.output
+    told = json.loads(found.stdout)
+    assert (told["stopped"], told["file"], told["baselines"]) == (True, "m.npz", ["persistence"])
     fit = load_fit(here / "m.npz")
     assert fit.model.name == "galerkin"
     assert list(fit.baselines) == ["persistence"]
+    # What is there stays: the next one that is stopped lies beside it, and says so.
+    before = (here / "m.npz").read_bytes()
+    again = dashi(FIT, "--out m.npz --seeds 1")
+    assert again.exit_code == 130, again.output
+    assert "the model is whole and in m.stopped.npz; m.npz stays as it was" in again.stderr
+    assert (here / "m.npz").read_bytes() == before
+    assert load_model(here / "m.stopped.npz").name == "galerkin"
+    # A file of somebody else is no place for it.
+    (here / "m.stopped.npz").write_text("mine")
+    assert json.loads(dashi(FIT, "--out m.npz --seeds 1 --json").stdout)["file"] == "m.stopped-2.npz"
+    assert (here / "m.stopped.npz").read_text() == "mine"
 
 
 def test_ctrl_c_while_data_are_simulated_writes_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,9 +258,26 @@ def test_ctrl_c_while_data_are_simulated_writes_nothing(here: Path, monkeypatch:
         return replace(simulate(*words, **more), stopped=True)
 
     monkeypatch.setattr(simulated, "simulate", stopped)
-    found = dashi(FIT, "--out m.npz --seeds 1")
+    found = dashi(FIT, "--out m.npz --seeds 1 --json")
     assert found.exit_code == 130, found.output
+    assert json.loads(found.stdout) == {"file": None, "model": "galerkin", "stopped": True}
+    assert "nothing was written: the model was not fitted yet" in found.stderr
     assert [*here.iterdir()] == []
+
+
+def test_ctrl_c_while_the_last_model_is_scored_stops_the_fit(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dashi.flow.proxy.persistence import Persistence
+
+    def stop(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Persistence, "rollout", stop)
+    found = dashi(FIT, "--out m.npz --seeds 1 --baseline persistence --json")
+    assert found.exit_code == 130, found.output
+    told = json.loads(found.stdout)
+    assert told["stopped"]
+    assert [one["split"] for one in told["evaluations"]] in (["train"], [])
+    assert load_model(here / "m.npz").name == "galerkin"
 
 
 @pytest.mark.parametrize("command", ["fit", "evaluate"])

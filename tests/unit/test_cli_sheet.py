@@ -13,7 +13,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.core.sheet import save_sheet
+from dashi.core.observations.sheet import save_sheet
 
 
 def view(*words: str) -> Any:

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 import dashi
 from dashi.cli.main import app
-from dashi.core import verify as verifying
-from dashi.core.bands import Bands, tree
-from dashi.core.certificate import document_digest
-from dashi.core.inputs import save_operator
-from dashi.core.operator import Operator
-from dashi.core.quadratic import Quadratic
-from dashi.core.sparse import BlockSparse, Csr
+from dashi.core.certificates import verify as verifying
+from dashi.core.certificates.certificate import document_digest
+from dashi.core.certificates.inputs import save_operator
+from dashi.core.operators.bands import Bands, tree
+from dashi.core.operators.operator import Operator
+from dashi.core.operators.quadratic import Quadratic
+from dashi.core.operators.sparse import BlockSparse, Csr
 from dashi.runtime import cpu_device
 from dashi.runtime.device import Step
 
@@ -150,8 +150,8 @@ def test_a_run_that_goes_wrong_early_ends_early(here: Path) -> None:
     edit("c.json", lambda d: d["hashes"][0].update(hash="ab" * 16))
     assert verify("c.json", "--device", "cpu", code=1)["checks"][0]["difference"]["last"] == 20
     done: list[int] = []
-    from dashi.core.certificate import read_certificate
-    from dashi.core.inputs import certified_inputs
+    from dashi.core.certificates.certificate import read_certificate
+    from dashi.core.certificates.inputs import certified_inputs
 
     claimed = read_certificate(here / "c.json")
     operator, z0 = certified_inputs(claimed, here, None)

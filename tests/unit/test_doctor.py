@@ -7,12 +7,15 @@ import platform
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from dashi.cli import findings as looked_at
+from dashi.cli.main import app
 from dashi.runtime import probe
 from dashi.runtime.drivers import driver_environment, driver_files
 
@@ -98,6 +101,13 @@ def doctor(*arguments: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
+@pytest.fixture
+def quick_doctor(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`dashi doctor` in this process. The binaries of all kernels, which take it longest, are left to other tests."""
+    monkeypatch.setattr(looked_at, "binaries", lambda: looked_at.Finding("kernel binaries", "ok", "left to others"))
+    return lambda *arguments: CliRunner().invoke(app, ["doctor", *arguments])
+
+
 def findings(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [f for f in document["findings"] if f["name"] == name]
 
@@ -118,10 +128,13 @@ def test_doctor_finds_what_is_here() -> None:
                                            for f in document["findings"])  # fmt: skip
 
 
-def test_doctor_without_a_loader_warns_and_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_without_a_loader_warns_and_names_the_command(
+    monkeypatch: pytest.MonkeyPatch, quick_doctor: Callable[..., Result]
+) -> None:
     monkeypatch.setenv("DASHI_VULKAN_LOADER", "/nonexistent/libvulkan.so")
-    code, document = doctor()
-    assert code == 0
+    done = quick_doctor("--json")
+    assert done.exit_code == 0
+    document = json.loads(done.stdout)
     assert document["verdict"] == (
         "dashi works on the NumPy device (--device cpu); there is no Vulkan device that works."
     )
@@ -131,23 +144,28 @@ def test_doctor_without_a_loader_warns_and_names_the_command(monkeypatch: pytest
     assert " install " in loader["fix"] or "pacman -S" in loader["fix"]
 
 
-def test_doctor_for_people_shows_fixes_and_ends_with_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_for_people_shows_fixes_and_ends_with_its_verdict(
+    monkeypatch: pytest.MonkeyPatch, quick_doctor: Callable[..., Result]
+) -> None:
     monkeypatch.setenv("DASHI_VULKAN_LOADER", "/nonexistent/libvulkan.so")
-    lines = dashi("doctor").stdout.splitlines()
+    lines = quick_doctor().stdout.splitlines()
     assert lines[-1] == "dashi works on the NumPy device (--device cpu); there is no Vulkan device that works."
     assert [line.split()[0] for line in lines[:4]] == ["ok"] * 4
     (loader,) = [i for i, line in enumerate(lines) if line.split()[:3] == ["!!", "Vulkan", "loader"]]
     assert lines[loader + 1].strip().startswith("Fix: ")
 
 
-def test_doctor_names_broken_driver_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_doctor_names_broken_driver_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quick_doctor: Callable[..., Result]
+) -> None:
     need_loader()
     broken, gone = tmp_path / "broken.json", tmp_path / "gone.json"
     broken.write_text("{ this is not JSON")
     gone.write_text(json.dumps({"file_format_version": "1.0.0", "ICD": {"library_path": "/nonexistent/libx.so"}}))
     use(monkeypatch, str(broken), str(gone))
-    code, document = doctor()
-    assert code == 0
+    done = quick_doctor("--json")
+    assert done.exit_code == 0
+    document = json.loads(done.stdout)
     first, second = findings(document, "driver file")
     assert first["status"] == second["status"] == "warning"
     assert first["text"].startswith(f"{broken}: not a driver file (JSONDecodeError: ")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.catalogue import restore
-from dashi.core.rollout import rollout
+from dashi.core.operators.catalogue import restore
+from dashi.core.rollouts.rollout import rollout
 from dashi.errors import DashiError, InputError
 from dashi.flow import Flow, Kolmogorov
 from dashi.flow.proxy import MODELS, Schema, load_model, save_model

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.affine import Linear
-from dashi.core.rollout import rollout
+from dashi.core.operators.affine import Linear
+from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, NonFiniteError, NoResultError, ShapeError
 from dashi.flow import Flow, ensemble, to_field
 from dashi.flow.decode import Decoder, Settings, Statistics, fit_statistics

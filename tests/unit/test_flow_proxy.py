@@ -66,13 +66,27 @@ def test_a_schema_comes_back_from_its_parameters_and_has_a_digest_of_its_own() -
         ((64, 8, 12, ((3, 3),)), "not in the half of the mid band"),
         ((64, 8, 12, ((-9, 0),)), "kx = 0 and ky > 0"),
         ((64, 8, 12, ((9, 0), (9, 0))), "name every mode once"),
+        ((64, 8, 12, 5), "pass pairs (ky, kx), such as ((0, 4), (4, 1))"),
+        ((64, 8, 12, (9, 0)), "the anchors are no pairs of whole numbers"),
+        ((64, 8, 12, (("a", 0),)), "the anchors are no pairs of whole numbers"),
+        ((64, 8, 12, ((9.5, 0),)), "the anchors are no pairs of whole numbers"),
         ((62, 8), "use n = 60 or 64"),
+        ((64.0, 8), "use n = 64"),
+        (("many", 8), "there is no solver for n = 'many': it must be whole, even"),
     ],
 )
 def test_a_schema_that_no_grid_has_is_refused(arguments: tuple[Any, ...], text: str) -> None:
     with pytest.raises(InputError, match="Fix:") as error:
         Schema(*arguments)
     assert text in str(error.value)
+
+
+def test_a_flow_on_another_grid_is_refused_with_a_schema_that_it_could_have() -> None:
+    with pytest.raises(
+        InputError, match=r"Fix: use a flow on the grid of the schema, or a schema for this one"
+    ) as error:
+        Schema(64, 21).require_flow(Flow(16))
+    assert "Schema(n=16, k_cut=..., length=6.283185307179586), with a k_cut from 1 to 5." in str(error.value)
 
 
 @pytest.mark.parametrize(("dtype", "rounding"), [("float32", 2.0**-22), ("float64", 2.0**-51)])
@@ -169,7 +183,7 @@ def test_the_strongest_modes_of_the_mid_band_become_anchors(device: Device) -> N
     fields = fields + 50 * np.cos(7 * y) + 30 * np.cos(5 * x - 6 * y)
     found = choose_anchors(Schema(48, 6, 10), fields, 2, device=device)
     assert found.anchors == ((7, 0), (-6, 5))
-    with pytest.raises(InputError, match=r"ask for fewer.*mid_cut"):
+    with pytest.raises(InputError, match=r"ask for 102 at most, or use a larger k_cut \(or mid_cut"):
         choose_anchors(Schema(48, 6, 10), fields, 10_000, device=device)
 
 

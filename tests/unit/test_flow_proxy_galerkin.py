@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.core.catalogue import restore
-from dashi.core.inputs import load_operator, save_operator
-from dashi.core.rollout import rollout
+from dashi.core.certificates.inputs import load_operator, save_operator
+from dashi.core.operators.catalogue import restore
+from dashi.core.rollouts.rollout import rollout
 from dashi.errors import FeatureError, InputError, ShapeError
 from dashi.flow import Flow, Kolmogorov, Stochastic, ensemble
 from dashi.flow.operator import Vorticity

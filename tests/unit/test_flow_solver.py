@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.rollout import rollout
+from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, NonFiniteError, ShapeError
 from dashi.flow import bench, grid, initial, peers
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic

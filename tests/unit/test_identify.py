@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import typer
 from typer.testing import CliRunner
 
 from dashi.cli import bench_identify
-from dashi.core.identify import Setting, identify, observe, settings, spread
-from dashi.core.identify_learners import LEARNERS, Rows, fit, gaussians, joined, learn
-from dashi.core.identify_systems import SYSTEMS, System, graph_laplacian, reaction_diffusion, tree_bands
+from dashi.core.learning.identify import Outcome, Setting, identify, observe, settings, spread
+from dashi.core.learning.identify_learners import LEARNERS, Rows, fit, gaussians, joined, learn
+from dashi.core.learning.identify_systems import SYSTEMS, System, graph_laplacian, reaction_diffusion, tree_bands
 from dashi.errors import DashiError, InputError
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
@@ -128,7 +129,7 @@ def test_rules_have_the_same_bits_on_every_device(vulkan: VulkanDevice) -> None:
 
 
 def test_a_rule_that_runs_away_is_counted_and_enters_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    import dashi.core.identify as module
+    import dashi.core.learning.identify as module
 
     wild = module.Rule(lambda own, diffused: own, 0.5 * np.eye(3), "")
     monkeypatch.setattr(module, "learn", lambda *_: wild)
@@ -174,8 +175,16 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["identify", "--device", "cpu", *arguments])
 
 
-def test_the_command_prints_a_row_for_each_setting_and_learner() -> None:
+def test_the_command_prints_a_row_for_each_setting_and_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     small = ("--system", "tree", "--observed", "0.3", "--noise", "0", "--seeds", "1")
+    found = list[Outcome]()
+
+    def noted(asked: Any, seeds: Any, *, device: Device) -> Iterator[Outcome]:
+        for outcome in identify(asked, seeds, device=device):
+            found.append(outcome)
+            yield outcome
+
+    monkeypatch.setattr("dashi.core.learning.identify.identify", noted)
     done = run(*small, "--json")
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
@@ -185,6 +194,8 @@ def test_the_command_prints_a_row_for_each_setting_and_learner() -> None:
     assert (first["system"], first["observed"], first["noise"], first["seeds"]) == ("tree", 0.3, 0.0, [0])
     assert set(first["operator"]) == {"mean", "deviation", "least", "most"}
     assert document["rows"][1]["coefficients"] is None
+    # What was found is told a second time, for people; it need not be found again.
+    monkeypatch.setattr("dashi.core.learning.identify.identify", lambda *asked, device: iter(found))
     done = run(*small)
     assert done.exit_code == 0
     assert "dictionary knows candidate terms" in done.stderr

@@ -16,7 +16,7 @@ import pytest
 from dashi.errors import DTypeError, FileError
 from dashi.io import arrays
 from dashi.io.arrays import read_array, write_array, write_arrays
-from dashi.io.files import write_text
+from dashi.io.files import require_place, write_text
 from dashi.io.operators import StoredOperator, read_operator, write_operator
 
 SAMPLES: list[Any] = [
@@ -290,3 +290,14 @@ def test_operators_that_could_not_be_read_back_are_not_written(stored: StoredOpe
     with pytest.raises(arrays.InputError):
         write_operator(tmp_path / "op.npz", stored)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_place_where_nothing_can_be_written_is_refused_beforehand(tmp_path: Path) -> None:
+    require_place(tmp_path / "new" / "file.json")
+    assert [path.name for path in tmp_path.rglob("*")] == ["new"]
+    (tmp_path / "file").write_text("")
+    require_place(tmp_path / "file")
+    require_place(Path("/dev/full"))
+    for bad, why in ((tmp_path, "Is a directory"), (tmp_path / "file" / "in", "."), (Path("/proc/none/file"), ".")):
+        with pytest.raises(FileError, match=rf"cannot be written: .*{why}.* Fix: "):
+            require_place(bad)

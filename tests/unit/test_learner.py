@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.learn_batches import batches, shuffled
-from dashi.core.learn_training import BLOCK
-from dashi.core.learner import BandModel, fit_bands, loss_gradient
+from dashi.core.learning.batches import batches, shuffled
+from dashi.core.learning.learner import BandModel, fit_bands, loss_gradient
+from dashi.core.learning.training import BLOCK
 from dashi.errors import DTypeError, InputError, NonFiniteError, NoResultError, ShapeError
 from dashi.runtime.array import Array
 from dashi.runtime.cpu_device import CpuDevice

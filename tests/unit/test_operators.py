@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dashi.core.affine import Affine, Linear
-from dashi.core.bands import Bands, graph, path, ring, tree
-from dashi.core.catalogue import KINDS, restore
-from dashi.core.inputs import load_operator, save_operator
-from dashi.core.operator import Operator, Way
-from dashi.core.quadratic import Quadratic
-from dashi.core.rollout import rollout
-from dashi.core.sparse import BlockSparse, Csr
+from dashi.core.certificates.inputs import load_operator, save_operator
+from dashi.core.operators.affine import Affine, Linear
+from dashi.core.operators.bands import Bands, graph, path, ring, tree
+from dashi.core.operators.catalogue import KINDS, restore
+from dashi.core.operators.operator import Operator, Way
+from dashi.core.operators.quadratic import Quadratic
+from dashi.core.operators.sparse import BlockSparse, Csr
+from dashi.core.rollouts.rollout import rollout
 from dashi.errors import FeatureError, InputError
 from dashi.kernels.abi import Limits
 from dashi.runtime.cpu_device import CpuDevice

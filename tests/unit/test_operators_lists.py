@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashi.core.sparse import Csr
+from dashi.core.operators.sparse import Csr
 from dashi.errors import LimitError, ShapeError
 from dashi.kernels.lists import lists_at, prepare_sums
 from dashi.kernels.portable import sum64

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -78,12 +78,16 @@ def test_command_and_module_are_the_same_program() -> None:
     assert "Usage" in run(sys.executable, "-m", "dashi", "--help")
 
 
-def imports(file: Path) -> Iterator[str]:
+@functools.cache
+def imports(file: Path) -> frozenset[str]:
+    """What a file imports, by full names. Every file is parsed once for all tests that ask."""
+    found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+            found.update(f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+    return frozenset(found)
 
 
 def test_raw_vulkan_is_touched_by_the_runtime_alone() -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.sheet import save_sheet
-from dashi.core.trace import Span, write_trace
+from dashi.core.observations.sheet import save_sheet
+from dashi.core.traces.trace import Span, write_trace
 from dashi.errors import FileError, InputError, ShapeError
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.evaluation.result import Evaluation
@@ -23,7 +23,7 @@ from dashi.io.arrays import write_arrays
 from dashi.report import figures, films, records
 from dashi.report.example import example_evaluation, example_report
 from dashi.report.films import Fields, film, finer, snapshots
-from dashi.report.page import Report, render, write_report
+from dashi.report.page import Report, Sheet, render, write_report
 from dashi.report.run import CONTINUATION, EVALUATION, TRACE, read_run
 from dashi.report.story import STORY, Story, read_story, write_story
 from dashi.report.style import VARIABLES, svg
@@ -216,6 +216,53 @@ def test_a_film_has_its_frames_below_one_another() -> None:
     assert picture.size == (made.width, made.frames * made.height) == (3 * 32 + 2 * films._GAP, 5 * 32)
 
 
+def broken_fields() -> Fields:
+    """A prediction that is NaN and infinite from the third of six frames on, of which every tenth was read."""
+    fields = np.random.default_rng(1).standard_normal((6, 16, 16))
+    proxy = fields.copy()
+    proxy[2:, 4:6, 7:9] = np.nan
+    proxy[3, 0, 0] = -np.inf
+    return Fields(np.linspace(0, 5, 6), fields, proxy, numbers=tuple(range(0, 60, 10)))
+
+
+def test_fields_that_are_not_finite_are_told_first_on_the_page() -> None:
+    words = " ".join(Page(render(Report("Spoiled", fields=broken_fields()))).words)
+    assert (
+        "Vorticity of the proxy alone is not finite from frame 20, t = 2, on (the 9 before it were not read). 4 of 6 "
+        "frames hold NaN or infinities; in that one it is 4 of 256 values, the first (NaN) in row 4, column 7. They "
+        "are drawn in magenta."
+    ) in words
+    assert words.index("is not finite from frame") < words.index("What it foresees")
+    whole = Report("Whole", fields=Fields(np.arange(2.0), np.ones((2, 8, 8))))
+    assert 'class="warning"' not in render(whole)
+
+
+def test_what_is_not_finite_is_magenta_in_film_and_stills() -> None:
+    import base64
+    import io
+
+    from PIL import Image
+
+    fields = broken_fields()
+    made = film(fields, most=6, size=32)
+    picture = Image.open(io.BytesIO(base64.b64decode(made.uri.split(",", 1)[1]))).convert("RGB")
+    pixels = np.asarray(picture).reshape(6, 32, -1, 3).astype(int)
+    # Row 4 of 16 is row 8 of 32, from below; WebP changes colours a little.
+    row, column = 31 - 9, 32 + films._GAP + 15
+    assert np.abs(pixels[2, row, column] - (255, 0, 255)).max() < 60
+    assert np.abs(pixels[1, row, column] - (255, 0, 255)).max() > 90
+    image = snapshots(fields, [0, 3]).axes[3].images[0]  # the proxy of the second
+    assert np.isnan(image.get_array().filled(np.nan)).any()
+    assert image.cmap.get_bad().tolist() == [1.0, 0.0, 1.0, 1.0]
+
+
+def test_a_film_shows_the_whole_of_a_field_that_is_larger_than_it() -> None:
+    field = np.zeros((2, 300, 300))
+    field[:, 290:, 290:] = 1.0
+    drawn = films._frame(Fields(np.arange(2.0), field), 0, 256)
+    assert (drawn[2, 253] != drawn[-1, 0]).any()  # the corner, drawn above and to the right
+
+
 def test_fields_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"fields have shapes \(2, 8, 8\) and \(2, 8, 4\), and 2 times"):
         Fields(np.arange(2.0), np.zeros((2, 8, 8)), np.zeros((2, 8, 4)))
@@ -233,18 +280,74 @@ def test_a_sheet_of_nothing_can_be_drawn() -> None:
     assert "<svg" in svg(records.sheet(np.array([[np.nan, 1.0], [np.inf, 2.0]]), end=3.0), "sheet")
 
 
+def test_a_sheet_that_is_not_finite_is_told_first_on_the_page() -> None:
+    energies = np.ones((5, 3))
+    energies[2:, 1], energies[3, 2] = np.nan, np.inf
+    words = " ".join(Page(render(Report("Sheet", sheet=Sheet(energies, end=8.0, what="shell", first=1)))).words)
+    assert "The sheet is not finite from row 2, t = 4, on: 4 of 15 energies are NaN or infinite, in that row" in words
+    assert "those of shell 2. They are drawn in magenta." in words
+    assert Sheet(np.zeros((2, 2))).broken == []
+
+
 def test_a_timeline_names_stages_and_queues() -> None:
     spans = [Span("stages", "fit", "fit", 0, 4 * 10**9), Span("GPU", "queue 0", "flow", 10**9, 2 * 10**9)]
     drawn = svg(records.timeline(spans), "timeline")
     assert ">fit</text>" in drawn
     assert ">queue 0 *</text>" in drawn
     assert ">4 s</text>" in drawn
+    assert ">1 s</text>" in drawn
 
 
 def test_without_matplotlib_the_fix_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"matplotlib is not installed.* Fix: pip install 'dashi\[plot\]'"):
         render(example_report())
+
+
+@pytest.mark.parametrize("part", ["matplotlib.figure", "matplotlib.ticker", "PIL.Image"])
+def test_every_part_of_the_extra_that_is_missing_is_an_error_with_a_fix(
+    monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    monkeypatch.setitem(sys.modules, part, None)
+    with pytest.raises(InputError, match=r"(matplotlib|Pillow) is not installed.* Fix: pip install 'dashi\[plot\]'"):
+        render(example_report())
+
+
+def test_the_picture_of_a_rollout_needs_the_extra_and_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from dashi.cli.picture import draw
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(InputError, match=r"matplotlib is not installed.* Fix: pip install 'dashi\[plot\]'"):
+        draw(tmp_path / "state.png", None, {})  # pyright: ignore[reportArgumentType]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "unsaid"),
+    [
+        ("reference", "1 kernel of the hot loop, computed by NumPy: no SPIR-V ran here", "by the digest of what ran"),
+        ("software", "1 kernel of the hot loop, by the digest of what ran", "no SPIR-V ran here"),
+        ("null", "1 kernel of the hot loop, recorded alone: the null device runs nothing", "what ran"),
+    ],
+)
+def test_digests_are_called_those_of_what_ran_only_if_it_did(kind: str, said: str, unsaid: str) -> None:
+    metrics = example_report().metrics
+    assert metrics is not None
+    words = " ".join(Page(render(Report("Run", metrics=metrics.model_copy(update={"op_device_type": kind})))).words)
+    assert said in words
+    assert unsaid not in words
+
+
+def test_a_canonical_figure_says_when_the_model_leaves_it() -> None:
+    given = example_report().continuation
+    assert given is not None
+    assert not figures.leaves(given)
+    high = replace(given, alone=np.where(given.times > 5, 20.0, given.alone))
+    assert figures.leaves(high)
+    assert figures.leaves(replace(given, alone=np.where(given.times > 5, np.nan, given.alone)))
+    assert "A line that leaves the picture is far from the truth." in render(Report("High", continuation=high))
+    low, top = figures.limits(high)
+    assert low <= np.nanmin(given.reference) < np.nanmax(given.reference) < top < 20
 
 
 def folder_of_parts(folder: Path) -> None:
@@ -284,8 +387,49 @@ def test_scores_alone_tell_their_story(tmp_path: Path) -> None:
     save_evaluation(tmp_path / EVALUATION, example_evaluation())
     made = read_run(tmp_path, shown_as=Path("runs/scores"))
     assert made.title == "How far models of a flow see: scores"
-    assert "on unseen data: perfect for " in made.summary
+    assert made.summary.startswith("On unseen data, perfect follows the flow for 4.92 units of flow time, until its ")
+    assert "Beside it: galerkin for 4.10, truncation for " in made.summary
     assert made.ours == "perfect"  # the first is the one that was evaluated
+
+
+def record_of(folder: Path, **more: Any) -> None:
+    """What `dashi flow evaluate --out` leaves beside its scores."""
+    device = {"requested": "vulkan:9", "spec": "cpu", "name": "NumPy 2", "type": "reference", "driver": "numpy 2"}
+    told = {
+        "command": "dashi flow evaluate model.npz --device cpu --out runs/scores", "finished": "2026-01-02T03:04:05Z",
+        "device": {**device, "fallback": "there is no Vulkan device 9."}, "settings": {"model": "galerkin"},
+        "versions": {"dashi": "1"}, "evaluations": [], **more,
+    }  # fmt: skip
+    (folder / "evaluation.json").write_text(json.dumps(told))
+
+
+def test_the_report_of_an_evaluation_tells_where_it_ran_and_how_to_repeat_it(tmp_path: Path) -> None:
+    save_evaluation(tmp_path / EVALUATION, example_evaluation())
+    save_evaluation(tmp_path / "evaluation-test-nu=0.02.npz", example_evaluation())
+    record_of(tmp_path)
+    made = read_run(tmp_path, shown_as=Path("runs/scores"))
+    page = Page(render(made))
+    words = " ".join(page.words)
+    assert {"where", "repeat"} <= set(page.ids)
+    assert "dashi flow evaluate model.npz --device cpu --out runs/scores" in page.words
+    assert "2026-01-02 03:04 UTC" in words
+    assert made.places[0].device == "NumPy 2 (reference, numpy 2)"
+    assert "Fell back. cpu in place of vulkan:9: there is no Vulkan device 9." in words
+    rolled = [place.part for place in made.places[1:]]
+    assert rolled == [f"rollout of {line.model}" for line in example_evaluation().lines]
+    assert made.files["evaluation-test-nu=0.02.npz"] == "the same where nu=0.02"
+    assert made.warnings == ()
+
+
+def test_an_evaluation_that_was_stopped_or_overlaps_is_not_shown_as_one_that_was_not(tmp_path: Path) -> None:
+    save_evaluation(tmp_path / EVALUATION, replace(example_evaluation(), settings={"overlap": "yes"}))
+    record_of(tmp_path, stopped=True)
+    made = read_run(tmp_path)
+    text = render(made)
+    assert text.count('class="warning"') == 3  # and the fallback
+    assert "This evaluation is not finished" in text
+    assert "this page says nothing of unseen data" in text
+    assert "data that overlap those trained on. Bands reach" in text
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.core.ridge import Fit, fit_pairs, fit_ridge, ridge
+from dashi.core.learning.ridge import Fit, fit_pairs, fit_ridge, ridge
 from dashi.errors import DTypeError, InputError, NoResultError, ShapeError
 from dashi.kernels.abi import Call, Limits, Plan
 from dashi.kernels.calls import resolve_call

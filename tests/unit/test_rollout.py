@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.core.affine import Affine, Linear
-from dashi.core.operator import Operator
-from dashi.core.rollout import Rollout, rollout
-from dashi.core.ways import choose_way
+from dashi.core.operators.affine import Affine, Linear
+from dashi.core.operators.operator import Operator
+from dashi.core.rollouts.rollout import Rollout, rollout
+from dashi.core.rollouts.ways import choose_way
 from dashi.errors import FeatureError, InputError, NonFiniteError, ShapeError
 from dashi.kernels.blake3 import hexdigest128
 from dashi.kernels.portable import canon, contract

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dashi.core.png import write_apng, write_png
-from dashi.core.sheet import Look, draw, example_sheet, film, film_length, load_sheet, save_sheet
+from dashi.core.observations.png import write_apng, write_png
+from dashi.core.observations.sheet import Look, draw, example_sheet, film, film_length, load_sheet, save_sheet
 from dashi.errors import DashiError, DTypeError, FileError, InputError, ShapeError
 from dashi.kernels.images import heat, unpack
 from dashi.runtime.cpu_device import CpuDevice

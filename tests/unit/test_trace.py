@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from dashi.core.trace import Span, Trace, encode, write_trace
-from dashi.core.trace_file import decode, read_trace
-from dashi.core.trace_queue import watch
+from dashi.core.accounts.dispatch_count import counted
+from dashi.core.traces.file import decode, read_trace
+from dashi.core.traces.queue import watch
+from dashi.core.traces.trace import Span, Trace, encode, write_trace
 from dashi.errors import FileError
 from dashi.runtime import Device
 
@@ -156,6 +157,24 @@ def test_every_submission_of_a_watched_device_is_on_its_queue(device: Device, tm
     assert 0 <= first.begin <= first.end <= second.begin <= second.end
     write_trace(tmp_path / "t.perfetto-trace", trace.spans)
     assert read_trace(tmp_path / "t.perfetto-trace") == trace.spans
+
+
+def test_a_count_and_a_trace_of_the_same_device_both_see_every_submission(device: Device) -> None:
+    trace = Trace()
+    x = device.array(np.ones(64, np.float32))
+    step = device.bind("scale", x, a=0.5)
+    with (
+        counted(device) as outer,
+        watch(device, trace),
+        counted(device) as inner,
+        device.program([step, step], label="both", fetch=step.outputs) as program,
+    ):
+        program.run()
+        program.run()
+        assert program.fetched(step.outputs[0]).tolist() == [0.5] * 64
+    assert device.watcher is None
+    assert outer.dispatches == inner.dispatches == 2 * program.dispatches
+    assert [span.name for span in trace.spans] == ["both", "both"]
 
 
 def test_watching_costs_little(device: Device) -> None:

@@ -16,12 +16,12 @@ import pytest
 from dashi import kernels
 from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
-from dashi.core.account import Stages, account
-from dashi.core.affine import Linear
-from dashi.core.carrier import Carrier
-from dashi.core.placement import place
-from dashi.core.rollout import rollout
-from dashi.core.ways import choose_way
+from dashi.core.accounts.account import Stages, account
+from dashi.core.accounts.placement import place
+from dashi.core.carriers.carrier import Carrier
+from dashi.core.operators.affine import Linear
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.rollouts.ways import choose_way
 from dashi.errors import DeviceNotFoundError, FeatureError, SpirvError
 from dashi.flow import v4
 from dashi.flow.decode import Decoder, Settings
@@ -348,7 +348,7 @@ def test_14_flags_say_what_was_executed_and_times_have_their_units(
     # 1 ns is 0.001 us: Python alone needs more for a step, and no step here takes a second.
     assert 1_000 < made.ns_per_step < 1_000_000_000
     options: dict[str, Any] = dict.fromkeys(Request.__dataclass_fields__)
-    print_report(Request(**options), rollout(Linear(np.eye(4)), np.ones(4), 5, device=vulkan), made, {})
+    print_report(Request(**options), rollout(Linear(np.eye(4)), np.ones(4), 5, device=vulkan), made, {}, None)
     printed = re.search(r"([\d.]+) us per step", capsys.readouterr().out)
     assert printed is not None
     assert float(printed[1]) * 1000 == pytest.approx(made.ns_per_step, abs=1)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dashi.cli import bench_fft, bench_flow, bench_identify, bench_report, bench_rollout
+from dashi.cli.bench_beside import Save, bench_device
 from dashi.cli.kernels import Folder, Names, chosen
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
-from dashi.errors import DeviceNotFoundError, DTypeError, NoResultError
+from dashi.errors import DeviceNotFoundError, DTypeError
+from dashi.io.files import require_place
 
 if TYPE_CHECKING:
     from dashi.kernels.abi import Kernel
@@ -107,9 +107,7 @@ def kernels(
         float | None,
         typer.Option("--tflops", min=1e-9, help="The device's arithmetic rate, if known: part of the floor."),
     ] = None,
-    save: Annotated[
-        Path | None, typer.Option("--save", metavar="DIR", help="Keep the results there, as JSON and Markdown.")
-    ] = None,
+    save: Save = None,
     folder: Folder = None,
     json: Json = False,
 ) -> None:
@@ -119,19 +117,15 @@ def kernels(
     the copy bandwidth measured in the same run. Results are compared with NumPy first; wrong ones are not timed, and
     give exit code 1. On software devices benchmark cases are scaled down, and the table says so.
     """
-    import dashi
     from dashi.runtime import bandwidth, kernelbench, peers
 
     found = chosen(names, folder)
-    with dashi.open(device, validation=False) as opened:
-        if opened.info.type == "null":
-            raise NoResultError("the null device computes nothing.", "name another: --device auto, cpu or vulkan:0.")
+    if save is not None:
+        require_place(save / "kernels.json")
+    with bench_device(device) as (opened, document):
         work = list(_work(opened, found, dtype, size.value, case, tuning, named=bool(names or folder)))
         beside = peers.load(peer) if peer is not None else None
         width = bandwidth.measure(opened)
-        date = datetime.now(UTC).isoformat(timespec="seconds")
-        command = shlex.join(["dashi", *sys.argv[1:]])
-        document = bench_report.heading(opened.info, date, command, dashi.__version__)
         document["bandwidth"] = bench_report.bandwidth_document(width)
         document["peer"] = None if beside is None else _peer_document(beside, width.nbytes)
         document["rows"] = rows = list[dict[str, Any]]()

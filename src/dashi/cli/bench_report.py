@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dashi.io.files import write_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -194,28 +194,9 @@ def page(title: str, taken: Sequence[str], document: Mapping[str, Any], cells: S
 def save(document: Mapping[str, Any], folder: Path, text: str | None = None, prefix: str = "") -> tuple[Path, Path]:
     """Writes `<prefix><device>-<date>.json` and `.md` (the text, or that of `dashi bench kernels`); each file is whole
     or not there."""
-    from dashi.errors import InputError
-
     device = re.sub(r"[^a-z0-9.]+", "-", document["device"]["name"].lower()).strip("-")
     stem = f"{prefix}{device}-{re.sub('[^0-9]+', '-', document['date'][:19])}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return (
-            _write(folder / f"{stem}.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n"),
-            _write(folder / f"{stem}.md", markdown(document) if text is None else text),
-        )
-    except OSError as error:
-        raise InputError(f"cannot write to {folder}: {error.strerror}.", "name another folder with --save.") from error
-
-
-def _write(path: Path, text: str) -> Path:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    return path
+    data, page = folder / f"{stem}.json", folder / f"{stem}.md"
+    write_text(data, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_text(page, markdown(document) if text is None else text)
+    return data, page

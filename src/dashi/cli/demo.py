@@ -20,7 +20,9 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     device: OneDevice = "auto",
-    out: Annotated[Path, typer.Option("--out", help="The folder to write; it is replaced as a whole.")] = _OUT,
+    out: Annotated[
+        Path, typer.Option("--out", help="The folder to write. An earlier demo there is replaced at the end.")
+    ] = _OUT,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller flow: seconds, to see that all works.")] = False,
     opened: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     rollout: Annotated[
@@ -36,7 +38,8 @@ def demo(
     Two seeds of a forced flow of 64 x 64 points train models of 196 numbers, one chooses, and two that nothing has
     seen judge. The rollout is certified, and NumPy repeats its first steps: exit code 1 if a hash differs. Writes
     report.html (it needs nothing else), the fields, the scores, the model, a certificate for `dashi verify`, and a
-    trace for Perfetto. Ctrl-C keeps what was finished. Without Vulkan it runs on NumPy, and says so.
+    trace for Perfetto. Every stage is kept as soon as it is finished, in OUT-unfinished, which becomes OUT at the end:
+    Ctrl-C loses nothing and replaces nothing. Without Vulkan it runs on NumPy, and says so.
     """
     if rollout:
         from dashi.cli.demo_wave import STEPS, roll_wave

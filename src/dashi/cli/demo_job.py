@@ -3,70 +3,42 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from dashi.cli.demo_folder import beside, require_place
+from dashi.cli.demo_leave import draw, keep, show
+from dashi.cli.demo_results import Results
 from dashi.cli.demo_setting import Setting
+from dashi.cli.demo_story import command_of
 from dashi.cli.output import remark
 from dashi.cli.progress import Advance, progress
-from dashi.core.account import Stages
-from dashi.core.operator import Operator
-from dashi.core.placement import Placement, place
-from dashi.core.rollout import Rollout, rollout
-from dashi.core.trace import Trace
-from dashi.core.trace_queue import watch
+from dashi.core.accounts.account import Stages
+from dashi.core.accounts.placement import Placement, place
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.traces.queue import watch
+from dashi.core.traces.trace import Trace
+from dashi.errors import NoResultError
 from dashi.flow.decode import Decoder
-from dashi.flow.evaluation import Evaluation, evaluate, require_disjoint
+from dashi.flow.evaluation import evaluate, require_disjoint
 from dashi.flow.evaluation.fits import fit_model
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import encoded, followed
 from dashi.flow.proxy.galerkin import GalerkinModel
 from dashi.flow.proxy.galerkin_operator import modes_of
-from dashi.flow.proxy.model import Model
 from dashi.flow.simulated import simulated_steps, windows_of
-from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
 
+STAGES: Final = ("simulate", "fit", "roll out", "decode", "score", "check")
 _PARTS: Final = 8
 """Of a fit, for its progress: what a Galerkin model tells of."""
-
-
-@dataclass(eq=False)
-class Results:
-    """What the job has finished so far; owned by the job, filled stage by stage."""
-
-    windows: dict[str, Windows] = field(default_factory=dict[str, Windows])
-    models: dict[str, Model] = field(default_factory=dict[str, Model])
-    z: Floats | None = None
-    """Of the model left alone on the shown window, (frames, D)."""
-    run: Rollout | None = None
-    operator: Operator | None = None
-    z0: Floats | None = None
-    """What the certified rollout started from."""
-    fields: Floats | None = None
-    """Decoded, (frames, n, n)."""
-    alone: Floats | None = None
-    """Energy of the decoded fields."""
-    proxy: Floats | None = None
-    """Energy of the proxy of the reference, in the past and in the shown window."""
-    decoder: dict[str, Any] = field(default_factory=dict[str, Any])
-    test: Evaluation | None = None
-    train: Evaluation | None = None
-    checked: str = ""
-    differs: int | None = None
-    notes: list[str] = field(default_factory=list[str])
-
-    @property
-    def shown(self) -> tuple[int, int]:
-        """The windows of the test that are shown: the past, and the one that follows it."""
-        return 0, 1
 
 
 class _Parts:
@@ -92,6 +64,11 @@ class Job:
         self.open_report, self.json = open_report, json
         self.stages, self.trace, self.results = Stages(), Trace(), Results()
         self.began = time.perf_counter()
+        self.finished: list[str] = []
+        self.summary: dict[str, Any] = {}
+        """As it was kept last."""
+        self.keep: Callable[[str], None] = lambda stage: None
+        """Writes what a stage has finished so far."""
 
     @property
     def seconds(self) -> float:
@@ -99,29 +76,44 @@ class Job:
         return round(time.perf_counter() - self.began, 1)
 
     def do(self) -> None:
-        """Everything, from the seeds to what is printed; Ctrl-C ends the stages, and what was finished is left."""
-        from dashi.cli.demo_leave import leave
-
+        """Everything, from the seeds to what is printed. What a stage gave is on the disk before the next one begins;
+        what will be refused is refused before the first."""
+        place_of_run = require_place(self.out)
         with place(self.requested) as placed:
+            if placed.device.info.type == "null":
+                raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:0.")
             self._say_where(placed)
-            try:
-                with watch(placed.device, self.trace):
-                    self._stages(placed)
-            except KeyboardInterrupt:
-                self.results.notes.append("Stopped by Ctrl-C: what is missing here was not finished.")
-                if self.results.windows:
-                    leave(self, placed)
-                raise
-            leave(self, placed)
+            with beside(place_of_run, command_of(self, placed)) as folder:
+                self.keep = partial(keep, self, placed, folder)
+                try:
+                    with watch(placed.device, self.trace):
+                        self._stages(placed.device)
+                except KeyboardInterrupt:
+                    self._stop(folder)
+                    raise
+                self.keep(STAGES[-1])  # again: now the trace has all that the queue did
+                draw(self, folder, place_of_run)
+            show(self, place_of_run)
 
-    def _stages(self, placed: Placement) -> None:
-        device = placed.device
-        self.simulate(device)
-        self.fit(device)
-        self.roll_out(device)
-        self.decode(device)
-        self.score(device)
-        self.check(device)
+    def _stages(self, device: Device) -> None:
+        works = (self.simulate, self.fit, self.roll_out, self.decode, self.score, self.check)
+        for name, work in zip(STAGES, works, strict=True):
+            work(device)
+            self.finished.append(name)
+            self.keep(name)
+
+    def _stop(self, folder: Path) -> None:
+        """Keeps what the stage that was stopped has finished, and draws what there is."""
+        if not self.results.windows:
+            return
+        self.keep(self.missing[0] if self.missing else STAGES[-1])
+        draw(self, folder, folder)
+        show(self, folder)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Stages that are not finished."""
+        return tuple(name for name in STAGES if name not in self.finished)
 
     def _say_where(self, placed: Placement) -> None:
         info = placed.device.info
@@ -165,6 +157,7 @@ class Job:
                     name, s.schema, r.windows["train"], r.windows["validation"], device=device, progress=parts.told
                 )
                 parts.finish()
+                self.keep("fit")
         remark(f"fitted: {r.models[s.ours].story}")
 
     def roll_out(self, device: Device) -> None:
@@ -185,12 +178,12 @@ class Job:
                 r.operator, r.z0, steps, device=device, hash_every=every, keep_every=every,
                 keep=lambda run: kept.append(run.state.copy()), progress=advance,
             )  # fmt: skip
+            if not slow:
+                r.z = followed(s.schema, z0, np.stack(kept, axis=1))[0]
             if r.run.stopped:
                 raise KeyboardInterrupt
             if slow:
                 r.z = model.rollout(z0, frames, device=device)[0]
-            else:
-                r.z = followed(s.schema, z0, np.stack(kept, axis=1))[0]
 
     def decode(self, device: Device) -> None:
         """Fields of the model's states, and the energies of what the proxy of the truth holds."""
@@ -234,10 +227,12 @@ class Job:
             r.test = evaluate(
                 r.models, test, device=device, split="test", train_energy=largest, progress=advance
             )  # fmt: skip
-            if "stopped" in r.test.settings:
+            if {"stopped", "interrupted"} & r.test.settings.keys():
                 raise KeyboardInterrupt
             ours = {s.ours: r.models[s.ours]}
             r.train = evaluate(ours, train, device=device, split="train", train_energy=largest, progress=advance)
+            if "interrupted" in r.train.settings:
+                raise KeyboardInterrupt
 
     def check(self, device: Device) -> None:
         """NumPy repeats the first steps of the certified rollout."""

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.affine import Linear
-from dashi.core.rollout import Rollout, rollout
+from dashi.core.operators.affine import Linear
+from dashi.core.rollouts.rollout import Rollout, rollout
 from dashi.runtime.device import Device
 from dashi.types import Array as HostArray
 

@@ -30,6 +30,8 @@ class Setting:
     """Steps that are certified on the NumPy device, whose portable kernels are slow."""
     checked: int = 320
     """Steps that NumPy repeats."""
+    words: tuple[str, ...] = ()
+    """What chooses it on the command line."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -57,6 +59,6 @@ FULL: Final = Setting(
 """A Kolmogorov flow at a resolution that two processor cores simulate in seconds."""
 QUICK: Final = Setting(
     Flow(32, nu=1e-2, dt=0.02, drag=0.1, forcing=Kolmogorov(4, 1.0), scheme="etdrk4"),
-    k_cut=5, spin_up=4.0, window=2.0, interval=5, certified=40, checked=20,
+    k_cut=5, spin_up=4.0, window=2.0, interval=5, certified=40, checked=20, words=("--quick",),
 )  # fmt: skip
 """The same, to see that everything works: too short to say much about skill."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +11,7 @@ import typer
 
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
+from dashi.errors import InputError
 
 if TYPE_CHECKING:
     from dashi.cli.demo_rollout import Track
@@ -28,29 +30,46 @@ def roll_wave(device: str, out: Path, steps: int, json: bool) -> None:
     what was finished.
     """
     import dashi
+    from dashi.cli.demo_folder import beside, require_place
     from dashi.cli.demo_rollout import roll_out
-    from dashi.io.run_folder import whole_folder
 
+    place = require_place(out)
     with dashi.open(device) as opened:
         info = opened.info
-        remark(f"rolling out {steps} steps of dimension {DIMENSION} on {info.name}")
-        with progress("device", steps, "steps") as advance:
-            track = roll_out(opened, DIMENSION, steps, advance)
-    reference: Track | None = None
-    if info.type != "null" and not track.run.stopped:
-        remark("computing the same on NumPy")
-        with dashi.open("cpu") as numpy_device, progress("NumPy", steps, "steps") as advance:
-            reference = roll_out(numpy_device, DIMENSION, steps, advance, keep=True)
-    summary = _summary(info, track, reference)
-    with whole_folder(out) as folder:
-        summary["files"] = ["summary.json", *_certify(folder, info, track)]
-        summary["files"] += _draw(folder, reference, summary) if reference else []
-        (folder / "summary.json").write_text(_json(summary), encoding="utf-8")
-    _print({**summary, "folder": str(out)}, json)
-    if track.run.stopped or (reference is not None and reference.run.stopped):
-        raise KeyboardInterrupt
+        words = ["dashi", "demo", "--rollout", "--steps", str(steps), "--device", info.spec, "--out", str(out)]
+        with beside(place, shlex.join(words)) as folder:
+            remark(f"rolling out {steps} steps of dimension {DIMENSION} on {info.name}")
+            with progress("device", steps, "steps") as advance:
+                track = roll_out(opened, DIMENSION, steps, advance)
+            summary = _keep(folder, info, track, None)
+            if info.type != "null" and not track.run.stopped:
+                remark("computing the same on NumPy")
+                with dashi.open("cpu") as numpy_device, progress("NumPy", steps, "steps") as advance:
+                    reference = roll_out(numpy_device, DIMENSION, steps, advance, keep=True)
+                summary = _keep(folder, info, track, reference)
+                if not reference.run.stopped:
+                    _draw(folder, reference, summary)
+                    summary = _keep(folder, info, track, reference)
+            if summary["stopped"]:
+                _print({**summary, "folder": str(folder)}, json)
+                raise KeyboardInterrupt
+    _print({**summary, "folder": str(place)}, json)
     if summary["first_difference"] is not None:
         raise typer.Exit(1)
+
+
+def _keep(folder: Path, info: DeviceInfo, track: Track, reference: Track | None) -> dict[str, Any]:
+    """Writes the inputs, the certificate and the summary of what is finished so far; the summary."""
+    from dashi.cli.demo_folder import whole
+    from dashi.io.files import write_text
+    from dashi.io.run_folder import SUMMARY
+
+    with whole():
+        summary = _summary(info, track, reference)
+        _certify(folder, info, track)
+        summary["files"] = sorted({*(path.name for path in folder.iterdir() if path.name[0] != "."), SUMMARY})
+        write_text(folder / SUMMARY, _json(summary))
+    return summary
 
 
 def _first_difference(track: Track, reference: Track) -> int | None:
@@ -86,36 +105,35 @@ def _summary(info: DeviceInfo, track: Track, reference: Track | None) -> dict[st
         "hashes": [{"step": h.step, "hash": h.digest} for h in hashes],
         "verified": _verdict(info, track, reference, differs),
         "first_difference": differs,
+        "stopped": track.run.stopped or (reference is not None and reference.run.stopped),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 
 
-def _certify(folder: Path, info: DeviceInfo, track: Track) -> list[str]:
-    """The inputs, and the certificate of what was finished; their names."""
+def _certify(folder: Path, info: DeviceInfo, track: Track) -> None:
+    """The inputs, and the certificate of what was hashed."""
     from dashi.cli.demo_rollout import CHUNK, start
-    from dashi.core.certificate import Execution, certify, write_certificate
-    from dashi.core.fingerprint import fingerprints
-    from dashi.core.inputs import save_inputs
+    from dashi.core.certificates.certificate import Execution, certify, write_certificate
+    from dashi.core.certificates.inputs import save_inputs
+    from dashi.core.rollouts.fingerprint import fingerprints
     from dashi.io.run_folder import CERTIFICATE, INPUTS
 
     sources = save_inputs(folder / INPUTS, track.operator, start(DIMENSION))
     run = track.run
     if not run.hashes or run.hashes[-1].step != run.steps:
-        return [INPUTS]
+        return
     done = Execution(info, fingerprints(run.used), run.way, run.steps, CHUNK, run.hashes)
     write_certificate(folder / CERTIFICATE, certify(folder / CERTIFICATE, track.operator, sources, done))
-    return [INPUTS, CERTIFICATE]
 
 
-def _draw(folder: Path, reference: Track, summary: dict[str, Any]) -> list[str]:
+def _draw(folder: Path, reference: Track, summary: dict[str, Any]) -> None:
+    from dashi.cli.demo_folder import PICTURE
     from dashi.cli.picture import draw
 
     try:
-        draw(folder / "state.png", reference, summary)
-    except ImportError:
-        remark("no picture: matplotlib is not installed. Fix: pip install 'dashi[plot]'")
-        return []
-    return ["state.png"]
+        draw(folder / PICTURE, reference, summary)
+    except InputError as error:
+        remark(f"no picture: {error}")
 
 
 def _json(document: Any) -> str:

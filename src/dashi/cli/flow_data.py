@@ -14,6 +14,8 @@ from dashi.cli.output import remark
 from dashi.cli.progress import progress
 from dashi.errors import FileError, InputError
 from dashi.flow.equations import Flow
+from dashi.flow.fields import read_attributes
+from dashi.flow.grid import Floats
 from dashi.flow.own_data import grid_of, windows_from_dataset
 from dashi.flow.recorded import windows_from_run
 from dashi.flow.simulated import simulated_steps, windows_of
@@ -35,6 +37,8 @@ class Wanted:
     spin_up: int
     initial: str
     options: Mapping[str, Any]
+    states: Floats | None = None
+    """One for each seed, instead of the initial condition."""
 
 
 def simulated(title: str, wanted: Wanted, seeds: Sequence[int], device: Device, *, fast: bool) -> Windows:
@@ -48,18 +52,29 @@ def simulated(title: str, wanted: Wanted, seeds: Sequence[int], device: Device, 
         return windows_of(
             flow, seeds, device=device, steps=wanted.steps, interval=wanted.interval, windows=wanted.windows,
             spin_up=wanted.spin_up, initial=wanted.initial, options=wanted.options, fast=fast, progress=advance,
+            states=wanted.states,
         )  # fmt: skip
 
 
 def read(source: Path, flow: Flow | None, *, steps: int | None, first: int, windows: int | None) -> Windows:
     """Windows from the folder of a run, or from a file that xarray opens; the latter are of `flow`, on their grid."""
-    if source.suffix not in _FILES:
+    if not is_own(source):
         return windows_from_run(source, steps=steps, first=first, windows=windows)
     with _opened(source) as data:
         whole = _loaded(data, source)
         n, length = grid_of(whole)
         known = None if flow is None else replace(flow, n=n, length=length)
         return windows_from_dataset(whole, flow=known, steps=steps, first=first, windows=windows)
+
+
+def is_own(source: Path) -> bool:
+    """Whether it is opened by xarray: a NetCDF file, or a Zarr store that no run of ours wrote."""
+    if source.suffix != ".zarr" or not source.is_dir():
+        return source.suffix in _FILES
+    try:
+        return "flow_n" not in read_attributes(source)
+    except FileError:
+        return True  # of an older version of Zarr, perhaps
 
 
 def _loaded(data: Any, source: Path) -> Any:
@@ -83,14 +98,16 @@ def _opened(source: Path) -> Any:
         raise InputError(
             f"xarray is not installed, and {source} is opened by it.", "pip install 'dashi[fields]'."
         ) from error
-    if not source.is_file():
+    if not source.exists():
         raise FileError(f"there is no file {source}.", "correct the path.")
+    # Metadata in one piece are an addition that a store may lack.
+    how: dict[str, Any] = {"engine": "zarr", "consolidated": False} if source.suffix == ".zarr" else {}
     try:
-        return xarray.open_dataset(source)
+        return xarray.open_dataset(source, **how)
     except (OSError, ValueError, ImportError) as error:
         raise FileError(
             f"xarray does not open {source}: {str(error).splitlines()[0][:200]}.",
-            "install the engine that it names (scipy, netcdf4 or h5netcdf), or write the file again.",
+            "install what reads it (scipy, netcdf4 or h5netcdf; zarr for stores), or write the file again.",
         ) from error
 
 

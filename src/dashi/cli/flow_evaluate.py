@@ -10,20 +10,29 @@ import typer
 
 from dashi.cli import flow_options as o
 from dashi.cli.options import Json, OneDevice, example
+from dashi.errors import InputError
 
 ModelFile = Annotated[Path | None, typer.Argument(metavar="MODEL", help="A file of `dashi flow fit`.")]
 EvalSteps = Annotated[
     int | None,
-    typer.Option("--eval-steps", "--steps", help="Steps to roll out. Default: twice those of a training window."),
+    typer.Option(
+        "--eval-steps", "--steps", help="Steps of a window. Default: twice those of training; with --from, all."
+    ),
 ]
 EvalSeed = Annotated[
     int | None,
-    typer.Option("--eval-seed", "--seed", help="The first seed; others follow. Default: the first that nobody saw."),
+    typer.Option(
+        "--eval-seed", "--seed", help="The first seed; others follow. Default: the first unseen; with --from, all."
+    ),
 ]
-Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds.")]
-WindowsEach = Annotated[int, typer.Option("--windows", help="Windows of each seed, one after another.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", help="How many seeds. Default: 2; with --from, all.")]
+WindowsEach = Annotated[
+    int | None,
+    typer.Option("--windows", help="Windows of each seed, one after another. Default: 1; with --from, all there are."),
+]
 Start = Annotated[
-    int | None, typer.Option("--start", help="The step where the first window starts. Default: after the spin-up.")
+    int | None,
+    typer.Option("--start", help="The step where the first window starts. Default: after the spin-up; with --from, 0."),
 ]
 NoTrain = Annotated[
     bool, typer.Option("--no-train", help="Says that nothing is fitted here, which is always so: the file has it all.")
@@ -31,7 +40,9 @@ NoTrain = Annotated[
 From = Annotated[
     Path | None,
     typer.Option(
-        "--from", metavar="RUN", help="A run of `dashi flow simulate --out`, or a NetCDF file: no simulation."
+        "--from",
+        metavar="RUN",
+        help="A run of `dashi flow simulate --out`, a NetCDF file or a Zarr store: no simulation.",
     ),
 ]
 Perturb = Annotated[
@@ -57,8 +68,9 @@ class EvaluateRequest:
     model: Path
     eval_steps: int | None
     eval_seed: int | None
-    seeds: int
-    windows: int
+    no_train: bool
+    seeds: int | None
+    windows: int | None
     start: int | None
     source: Path | None
     perturb: tuple[str, ...]
@@ -78,8 +90,8 @@ def evaluate(
     eval_steps: EvalSteps = None,
     eval_seed: EvalSeed = None,
     no_train: NoTrain = False,
-    seeds: Seeds = 2,
-    windows: WindowsEach = 1,
+    seeds: Seeds = None,
+    windows: WindowsEach = None,
     start: Start = None,
     source: From = None,
     perturb: Perturb = None,
@@ -104,18 +116,34 @@ def evaluate(
     if compat is not None:
         from dashi.cli.flow_v4 import run_v4
 
+        others = {
+            "MODEL": model, "--no-train": no_train, "--seeds": seeds, "--windows": windows, "--start": start,
+            "--from": source, "--perturb": perturb, "--perfect": perfect, "--residual": residual,
+            "--allow-overlap": allow_overlap, "--fast": fast, "--out": out,
+        }  # fmt: skip
+        given = [name for name, value in others.items() if value not in (None, False, [])]
+        if given:
+            raise InputError(
+                f"--compat v4 has a setting of its own, and {given[0]} changes none of it.",
+                f"leave {', '.join(given)} away.",
+            )
         run_v4(
             "evaluate", compat=compat, n=n, steps=eval_steps, seed=eval_seed, device=device, json=json,
             allow_fallback=allow_fallback, require_gpu=require_gpu,
         )  # fmt: skip
         return
+    if n is not None:
+        raise InputError(
+            "--n goes with --compat v4; otherwise the grid is that of the model.",
+            f"leave it away, or score on another grid too with --perturb n={n}.",
+        )
     if model is None:
         raise typer.BadParameter("name a file of `dashi flow fit`.", param_hint="MODEL")
     from dashi.cli.flow_evaluate_job import EvaluateJob
 
     request = EvaluateRequest(
-        model=model, eval_steps=eval_steps, eval_seed=eval_seed, seeds=seeds, windows=windows, start=start,
-        source=source, perturb=tuple(perturb or ()), perfect=perfect, residual=residual,
+        model=model, eval_steps=eval_steps, eval_seed=eval_seed, no_train=no_train, seeds=seeds, windows=windows,
+        start=start, source=source, perturb=tuple(perturb or ()), perfect=perfect, residual=residual,
         allow_overlap=allow_overlap, device=device, fast=fast, out=out,
         allow_fallback=allow_fallback, require_gpu=require_gpu, json=json,
     )  # fmt: skip

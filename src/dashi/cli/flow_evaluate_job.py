@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from dashi.cli import flow_data
+import typer
+
 from dashi.cli.flow_evaluate import EvaluateRequest
-from dashi.cli.flow_job import named_numbers
-from dashi.cli.flow_scores import named, print_scores
-from dashi.cli.output import print_json, remark
+from dashi.cli.flow_evaluate_keep import Keeper, record_of, summary_of
+from dashi.cli.flow_evaluate_plan import check, chosen, plans_of
+from dashi.cli.flow_scores import print_scores
+from dashi.cli.output import print_error, print_json, remark
 from dashi.cli.progress import progress
-from dashi.core.placement import place
-from dashi.errors import FileError, InputError
+from dashi.core.accounts.placement import place
+from dashi.errors import DashiError, FileError, InputError
 from dashi.flow.equations import Flow
-from dashi.flow.evaluation import Evaluation, evaluate, perturbed, require_disjoint, save_evaluation
+from dashi.flow.evaluation import Evaluation, evaluate, require_disjoint
 from dashi.flow.evaluation.continuation import continuation
 from dashi.flow.evaluation.fits import Fit, load_fit
-from dashi.flow.evaluation.kept import document
-from dashi.flow.evaluation.overlap import require_unseen
-from dashi.flow.evaluation.perturb import label, same_times
+from dashi.flow.evaluation.record import Record
 from dashi.flow.evaluation.residual import residual_line
 from dashi.flow.evaluation.training import Training
 from dashi.flow.proxy.carried import frame_time
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.windows import Windows, frames_in
-from dashi.io import run_folder
-from dashi.io.arrays import write_arrays
-from dashi.io.files import unwritable, write_text
+from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
-
-SUMMARY: Final = "evaluation.json"
-CONTINUATION: Final = "continuation.npz"
-"""The energies of the canonical figure, of the first window."""
+from dashi.types import Array
 
 
 class EvaluateJob:
@@ -45,82 +36,52 @@ class EvaluateJob:
 
     def __init__(self, request: EvaluateRequest) -> None:
         self.request = request
+        check(request)
         self.fit: Fit = load_fit(request.model)
         if self.fit.training is None:
             raise FileError(
                 f"{request.model} does not say what its model was trained on.", "fit it with `dashi flow fit`."
             )
         self.training: Training = self.fit.training
-        for name in ("seeds", "windows"):
-            if getattr(request, name) < 1:
-                raise InputError(f"--{name} is {getattr(request, name)}.", "use 1 or more.")
-        self.changes = [*named_numbers_each("--perturb", request.perturb)]
-        if self.changes and request.source is not None:
-            raise InputError("--perturb makes flows by simulation, and --from reads one.", "leave one of them away.")
-        if request.out is not None:
-            require_ours(request.out)
+        self.plans = plans_of(request, self.fit, self.training)
         self.done: list[Evaluation] = [*self.fit.evaluations]
-        self.kept = 0
+        self.failure: DashiError | None = None
+        self.record = Record()
 
     def do(self) -> None:
         """Everything, from the windows to what is printed."""
-        request = self.request
-        plans = self._plans()
-        stopped = False
+        request, training = self.request, self.training
         with place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed:
-            try:
-                for told, make in plans:
-                    self.done.append(self._scored(told, make(placed.device), placed.device))
-                    self._keep()
-                    if "stopped" in self.done[-1].settings:
-                        raise KeyboardInterrupt
-            except KeyboardInterrupt:
-                stopped = True
-        self._keep(finished=not stopped)
-        self._print(stopped)
+            self.record = record_of(request, chosen(request, training), self.fit, training, placed)
+            keeper = Keeper(request.out)
+            stopped = self._score(placed.device, keeper)
+        whole = not stopped and self.failure is None
+        keeper.write(self._summary(stopped=not whole, along=False))
+        keeper.close(finished=whole)
+        self._print(keeper, stopped=not whole)
         if stopped:
             raise KeyboardInterrupt
 
-    def _plans(self) -> list[tuple[str, Callable[[Device], Windows]]]:
-        """The sets of windows to score on, by what is changed in them; refused before anything is computed."""
-        request, training = self.request, self.training
-        if request.source is not None:
-            return [("", lambda _: self._read())]
-        steps = request.eval_steps if request.eval_steps is not None else 2 * training.steps
-        spin_up = training.spin_up if request.start is None else request.start
-        first = request.eval_seed if request.eval_seed is not None else 1 + max((0, *training.seen.seeds))
-        seeds = list(range(first, first + request.seeds))
-        flow = training.flow
-        frames = frames_in(steps, training.interval)
-        end = spin_up + (request.windows * frames - 1) * training.interval
-        spans = [(spin_up * flow.dt, end * flow.dt)] * len(seeds)
-        require_unseen(training.seen, seeds, spans, allow=request.allow_overlap)
-        plans: list[tuple[str, Callable[[Device], Windows]]] = []
-        for told, changed in [("", flow), *((label(n, v), perturbed(flow, n, v)) for n, v in self.changes)]:
-            wanted = flow_data.Wanted(
-                changed, same_times(flow, changed, steps), same_times(flow, changed, training.interval),
-                request.windows, same_times(flow, changed, spin_up) if spin_up else 0, training.initial,
-                training.options or {},
-            )  # fmt: skip
-            plans.append((told, _maker(f"test {told}".strip(), wanted, seeds, request.fast)))
-        return plans
-
-    def _read(self) -> Windows:
-        request, training = self.request, self.training
-        steps = request.eval_steps
-        first = request.start or 0
-        assert request.source is not None
-        made = flow_data.read(request.source, training.flow, steps=steps, first=first, windows=None)
-        if request.eval_seed is None:
-            return made
-        chosen = [j for j, s in enumerate(made.seeds) if request.eval_seed <= s < request.eval_seed + request.seeds]
-        if not chosen:
-            listed = ", ".join(str(seed) for seed in dict.fromkeys(made.seeds))
-            raise InputError(
-                f"{request.source} has no seed {request.eval_seed}; it has {listed}.",
-                "choose another with --eval-seed, or leave it away.",
-            )
-        return made.take(chosen)
+    def _score(self, device: Device, keeper: Keeper) -> bool:
+        """All sets of windows, kept one by one; whether Ctrl-C came. An error ends it, and is told when what was
+        finished before has been printed."""
+        for one in self.done:
+            keeper.add(one)
+        try:
+            for plan in self.plans:
+                made, drawn = self._scored(plan.told, plan.make(device), device)
+                self.done.append(made)
+                keeper.add(made, drawn)
+                keeper.write(self._summary(stopped=True, along=False))
+                if {"stopped", "interrupted"} & set(made.settings):
+                    return True
+        except KeyboardInterrupt:
+            return True
+        except DashiError as error:
+            if len(self.done) == len(self.fit.evaluations):
+                raise
+            self.failure = error
+        return False
 
     def _models(self, told: str, windows: Windows) -> dict[str, Model]:
         """All that are compared. Where the flow is perturbed, a model that can be told of its viscosity is, too."""
@@ -133,13 +94,13 @@ class EvaluateJob:
             models[f"{fit.model.name}, told nu"] = adapt(replace(training.flow, nu=flow.nu))
         return models
 
-    def _scored(self, told: str, windows: Windows, device: Device) -> Evaluation:
+    def _scored(self, told: str, windows: Windows, device: Device) -> tuple[Evaluation, dict[str, Array] | None]:
+        """The scores, and the data of the canonical figure where nothing was changed on purpose."""
         request, training = self.request, self.training
         overlaps = require_disjoint(training.seen, windows, allow=request.allow_overlap)
         if overlaps:
             remark("these data overlap those trained on: what follows says nothing of unseen data")
-        if not told:
-            told = differs(training.flow, windows.flow)
+        asked, told = told, told or differs(training.flow, windows.flow)
         settings: dict[str, int | float | str] = {"train_steps": training.steps}
         settings |= {"perturbed": told} if told else {}
         settings |= {"overlap": "yes"} if overlaps else {}
@@ -151,45 +112,43 @@ class EvaluateJob:
                 models, windows, device=device, split="test", train_energy=training.energy, progress=advance,
                 beyond=training.steps // training.interval, settings=settings,
             )  # fmt: skip
-        if request.out is not None and not told:
-            arrays = continuation(made, self.fit.model, windows, device=device)
-            write_arrays(request.out / CONTINUATION, arrays)
-        if not request.residual or "stopped" in made.settings:
-            return made
-        line = residual_line(self.fit.model.name, self.fit.model, windows, device=device)
-        return replace(made, lines=(*made.lines, line))
+        drawn = None if asked else continuation(made, self.fit.model, windows, device=device)
+        if request.residual and not {"stopped", "interrupted"} & set(made.settings):
+            made = with_residual(made, self.fit.model, windows, device)
+        return made, drawn
 
-    def _keep(self, *, finished: bool = False) -> None:
-        """Writes what is done; at the end, removes what an earlier evaluation left here and this one did not write."""
-        out = self.request.out
-        if out is None:
-            return
-        names = [f"evaluation-{named(one).replace(' ', '-')}" for one in self.done]
-        for name, one in [*zip(names, self.done, strict=True)][self.kept :]:
-            save_evaluation(out / f"{name}.npz", one)
-        self.kept = len(self.done)
-        told = self._document(stopped=not finished, along=False)
-        write_text(out / SUMMARY, json.dumps(told, indent=1, allow_nan=False) + "\n")
-        if finished:
-            for old in out.glob("evaluation-*"):
-                if old.name.rpartition(".")[0] not in names:
-                    old.unlink()
+    def _summary(self, *, stopped: bool, along: bool) -> dict[str, Any]:
+        return summary_of(self.request, self.record, self.done, stopped=stopped, along=along)
 
-    def _document(self, *, stopped: bool, along: bool) -> dict[str, Any]:
-        return {
-            "schema_version": 1,
-            "model": str(self.request.model),
-            "stopped": stopped,
-            "evaluations": [document(one, along=along) for one in self.done],
-        }
-
-    def _print(self, stopped: bool) -> None:
+    def _print(self, keeper: Keeper, *, stopped: bool) -> None:
+        """The scores, then what went wrong: with --json in the same document, since there is only one."""
+        failure = self.failure or keeper.told
         if self.request.json:
-            print_json(self._document(stopped=stopped, along=True))
+            told = self._summary(stopped=stopped, along=True)
+            if failure is not None:
+                told["error"] = {"type": type(failure).__name__, "what": failure.what, "fix": failure.fix}
+            print_json(told)
+            if failure is not None:
+                print_error(failure, as_json=False)
+                raise typer.Exit(3)
             return
         print_scores(self.done)
-        if self.request.out is not None:
-            remark(f"wrote {self.request.out}")
+        if failure is not None:
+            raise failure
+        if keeper.folder is not None:
+            remark(
+                f"wrote {keeper.folder}" + ("" if keeper.folder == keeper.out else f"; {keeper.out} stays as it was")
+            )
+
+
+def with_residual(made: Evaluation, model: Model, windows: Windows, device: Device) -> Evaluation:
+    """The scores with a line for drawn fine structure; without it, and told, where it cannot be drawn."""
+    try:
+        line = residual_line(model.name, model, windows, device=device)
+    except InputError as error:
+        remark(f"the residual is left away: {error.what}")
+        return made
+    return replace(made, lines=(*made.lines, line))
 
 
 def perfect_of(schema: Schema, windows: Windows) -> dict[str, Model]:
@@ -204,33 +163,8 @@ def perfect_of(schema: Schema, windows: Windows) -> dict[str, Model]:
     return {"perfect": Perfect(held, frame_time(windows), flow)}
 
 
-def _maker(title: str, wanted: flow_data.Wanted, seeds: list[int], fast: bool) -> Callable[[Device], Windows]:
-    return lambda device: flow_data.simulated(title, wanted, seeds, device, fast=fast)
-
-
-def named_numbers_each(option: str, given: tuple[str, ...]) -> list[tuple[str, float]]:
-    """NAME=VALUE pairs in their order; a name may come several times."""
-    made: list[tuple[str, float]] = []
-    for text in given:
-        pair: Mapping[str, Any] = named_numbers(option, (text,))
-        made += [(name, float(value)) for name, value in pair.items()]
-    return made
-
-
 def differs(trained: Flow, given: Flow) -> str:
     """What is other in a flow than in that of training, in words; how it is solved does not count."""
     ours, theirs = trained.parameters, given.parameters
     names = [name for name in theirs if name not in ("dtype", "scheme", "force_seed", "length")]
     return " ".join(f"{name}={theirs[name]}" for name in names if theirs[name] != ours.get(name))
-
-
-def require_ours(out: Path) -> None:
-    """Refuses a folder with anything in it that no run of ours left."""
-    try:
-        if not out.exists():
-            return
-        names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else {"a file"}
-    except OSError as error:
-        raise unwritable(out, error) from error
-    if names and not names & {SUMMARY, run_folder.METRICS, run_folder.SUMMARY, run_folder.CHECKPOINT}:
-        raise FileError(f"{out} is there already and is not the folder of a run.", "choose another with --out.")

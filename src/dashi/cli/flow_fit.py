@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,13 +12,19 @@ import typer
 from dashi.cli import flow_options as o
 from dashi.cli.options import Json, OneDevice, example
 
-TrainSteps = Annotated[int, typer.Option("--train-steps", help="Steps of a training window.")]
+TrainSteps = Annotated[int, typer.Option("--train-steps", help="Steps of dt of a training window.")]
 TrainSeed = Annotated[
-    int | None, typer.Option("--train-seed", help="The first seed; the others follow, then those for validation.")
+    int | None,
+    typer.Option("--train-seed", help="The first seed; the others follow, then those for validation. Default: 0."),
 ]
-Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds to train on.")]
+Seeds = Annotated[
+    int, typer.Option("--seeds", help="How many seeds to train on. With --from the default is all but those below.")
+]
 ValidationSeeds = Annotated[
-    int, typer.Option("--validation-seeds", help="How many seeds to choose on; with one recorded seed, windows.")
+    int,
+    typer.Option(
+        "--validation-seeds", help="How many seeds to choose on; of a record with one seed, how many windows."
+    ),
 ]
 WindowsEach = Annotated[
     int | None,
@@ -27,28 +33,48 @@ WindowsEach = Annotated[
 SpinUp = Annotated[
     int | None, typer.Option("--spin-up", help="Steps before the first window. Default: 100, with --from none.")
 ]
-FrameEvery = Annotated[int, typer.Option("--frame-every", help="Steps between frames.")]
+FrameEvery = Annotated[int, typer.Option("--frame-every", help="Steps between frames; with --from, the record's.")]
 From = Annotated[
     Path | None,
     typer.Option(
-        "--from", metavar="RUN", help="A run of `dashi flow simulate --out`, or a NetCDF file: no simulation."
+        "--from",
+        metavar="RUN",
+        help="A run of `dashi flow simulate --out`, or a NetCDF file, instead of a simulation. A run knows its flow; "
+        "of a file, say --nu, --dt and what else it was made with.",
     ),
 ]
-ModelName = Annotated[str, typer.Option("--model", help="The model: galerkin, ridge, delay, ... (docs/proxy.md).")]
-ModelOption = Annotated[
-    list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option of the model. Repeatable.")
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="persistence, damped, ridge, delay, dmd, truncation, galerkin, slaved or perfect: see docs/proxy.md.",
+    ),
 ]
-KCut = Annotated[float, typer.Option("--k-cut", help="The largest wave number that z holds.")]
-Anchors = Annotated[int, typer.Option("--anchors", help="The strongest modes of the mid band that z holds too.")]
+ModelOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="An option of the model, such as factor=1 of galerkin or delays=3 of delay. Repeatable.",
+    ),
+]
+KCut = Annotated[float, typer.Option("--k-cut", help="z holds all modes up to this wave number: 1 to (n - 1) / 3.")]
+Anchors = Annotated[
+    int, typer.Option("--anchors", help="z also holds so many of the strongest modes up to 1.5 times k-cut.")
+]
 Baseline = Annotated[
     list[str] | None,
-    typer.Option("--baseline", help="Models beside it. Default: persistence, damped, dmd, truncation. Repeatable."),
+    typer.Option(
+        "--baseline",
+        metavar="MODEL",
+        help="A model to compare with. Default: persistence, damped, dmd, truncation. Repeatable.",
+    ),
 ]
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write, such as model.npz.")]
 
 
-@dataclass(frozen=True)
-class FitRequest:
+@dataclass(frozen=True, kw_only=True)
+class FitRequest(o.FlowOptions):
     """What was asked for on the command line."""
 
     train_steps: int
@@ -64,18 +90,8 @@ class FitRequest:
     k_cut: float
     anchors: int
     baselines: tuple[str, ...]
-    n: int
-    dt: float
-    nu: float
-    drag: float
-    length: float
-    smagorinsky: float
-    scheme: o.Scheme
-    dtype: str
-    forcing: str
-    force: tuple[str, ...]
-    initial: str
-    options: tuple[str, ...]
+    given: Mapping[str, str]
+    """The parameters that stand on the command line, and how each is written there."""
     device: str
     fast: bool
     out: Path
@@ -89,7 +105,9 @@ class FitRequest:
         return self.train_seed or 0
 
 
+@o.takes_flow(n=64, scheme=o.Scheme.etdrk4)
 def fit(
+    context: typer.Context,
     out: Out,
     train_steps: TrainSteps = 200,
     train_seed: TrainSeed = None,
@@ -104,39 +122,31 @@ def fit(
     k_cut: KCut = 8.0,
     anchors: Anchors = 0,
     baseline: Baseline = None,
-    n: o.N = 64,
-    dt: o.Dt = 0.01,
-    nu: o.Nu = 2e-3,
-    drag: o.Drag = 0.0,
-    length: o.Length = None,
-    smagorinsky: o.Smagorinsky = 0.0,
-    scheme: o.SchemeName = o.Scheme.etdrk4,
-    dtype: o.DType = o.RunType.float32,
-    forcing: o.Forcing = o.Force.none,
-    force: o.ForceOption = None,
-    initial: o.Initial = "random",
-    options: o.InitialOption = None,
+    flow: o.FlowOptions = o.DEFAULTS,
     device: OneDevice = "auto",
     fast: o.Fast = False,
     allow_fallback: o.Fallback = False,
     require_gpu: o.RequireGpu = False,
     json: Json = False,
 ) -> None:
-    """Fit a model that advances z on its own, and the baselines it will be compared with, to the same data.
+    """Fit a model of a flow to simulated or recorded data, with the baselines that it will be compared with.
 
-    What must be chosen is chosen on validation seeds. The file remembers which data were seen, so that `dashi flow
-    evaluate` refuses to score on them. Ctrl-C keeps the model if it was fitted. Exit code 3 on errors, 130 if stopped.
+    The model advances z, a short vector of the flow's large scales, on its own (docs/proxy.md). What must be chosen is
+    chosen on validation seeds. The file remembers which data were seen, so that `dashi flow evaluate` refuses to score
+    on them. Prints a table of scores on the data seen.
+
+    Ctrl-C keeps the model once it is fitted, beside an earlier one and never in its place. Exit code 3 on errors, 130
+    if stopped.
     """
     from dashi.cli.flow_fit_job import FitJob
 
     spun = (0 if source else 100) if spin_up is None else spin_up
     request = FitRequest(
-        train_steps=train_steps, train_seed=train_seed, seeds=seeds, validation_seeds=validation_seeds,
+        **vars(flow), train_steps=train_steps, train_seed=train_seed, seeds=seeds, validation_seeds=validation_seeds,
         windows=windows, spin_up=spun, frame_every=frame_every, source=source, model=model,
-        model_options=tuple(option or ()), k_cut=k_cut, anchors=anchors, baselines=tuple(baseline or ()), n=n, dt=dt,
-        nu=nu, drag=drag, length=2 * math.pi if length is None else length, smagorinsky=smagorinsky, scheme=scheme,
-        dtype=dtype, forcing=forcing, force=tuple(force or ()), initial=initial, options=tuple(options or ()),
-        device=device, fast=fast, out=out, allow_fallback=allow_fallback, require_gpu=require_gpu, json=json,
+        model_options=tuple(option or ()), k_cut=k_cut, anchors=anchors, baselines=tuple(baseline or ()),
+        given=o.given_options(context), device=device, fast=fast, out=out, allow_fallback=allow_fallback,
+        require_gpu=require_gpu, json=json,
     )  # fmt: skip
     FitJob(request).do()
 
@@ -144,4 +154,4 @@ def fit(
 def register(app: typer.Typer) -> None:
     """Adds the command."""
     line = "dashi flow fit --n 64 --train-steps 100 --train-seed 1 --out runs/model.npz"
-    app.command("fit", epilog=example(line))(fit)
+    app.command("fit", epilog=example(line), short_help="Fit a model to simulated or recorded data.")(fit)

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from dashi.cli import flow_data
 from dashi.cli.flow_fit import FitRequest
-from dashi.cli.flow_job import flow_of, named_numbers
+from dashi.cli.flow_fit_setup import (
+    check_models,
+    check_recorded,
+    check_request,
+    first_seed,
+    is_file,
+    is_fit,
+    model_options,
+)
 from dashi.cli.flow_scores import print_scores
+from dashi.cli.flow_setup import flow_of, named_numbers, states_from
 from dashi.cli.output import print_json, remark
 from dashi.cli.progress import progress
-from dashi.core.placement import place
-from dashi.errors import FileError, InputError
+from dashi.core.accounts.placement import place
+from dashi.errors import InputError
 from dashi.flow.evaluation import Evaluation, Seen, evaluate, largest_energy
-from dashi.flow.evaluation.fits import Fit, fit_model, known_models, save_fit, wanted_baselines
+from dashi.flow.evaluation.fits import Fit, fit_model, save_fit, wanted_baselines
 from dashi.flow.evaluation.kept import document
 from dashi.flow.evaluation.training import Training
 from dashi.flow.proxy.encode import choose_anchors
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.windows import Windows
-from dashi.io.arrays import read_arrays
+from dashi.flow.windows import UNKNOWN, Windows, frames_in
 from dashi.runtime.device import Device
+
+_ENDED = ("stopped", "interrupted")
+"""Settings of an evaluation that Ctrl-C ended."""
 
 
 class FitJob:
@@ -31,7 +44,7 @@ class FitJob:
 
     def __init__(self, request: FitRequest) -> None:
         self.request = request
-        self._check()
+        check_request(request)
         self.baselines, told = wanted_baselines(request.baselines)
         if told:
             remark(told)
@@ -41,53 +54,71 @@ class FitJob:
     def do(self) -> None:
         """Everything, from the data to what is printed."""
         request = self.request
-        with place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed:
-            train, validation = self._windows(placed.device)
-            training = self._training(train, validation)
-            schema = Schema(train.flow.n, request.k_cut, length=train.flow.length)
-            if request.anchors:
-                schema = choose_anchors(schema, train.fields, request.anchors, device=placed.device)
-            model = self._fitted(request.model, schema, train, validation, placed.device, self.options)
-            fit, stopped = self._whole(model, schema, train, validation, training, placed.device)
-        self._print(fit)
+        try:
+            with place(
+                request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu
+            ) as placed:
+                schema, train, validation = self._data(placed.device)
+                training = self._training(train, validation)
+                model = self._fitted(request.model, schema, train, validation, placed.device, self.options)
+                fit, stopped = self._whole(model, schema, train, validation, training, placed.device)
+        except KeyboardInterrupt:
+            remark("nothing was written: the model was not fitted yet")
+            if request.json:
+                print_json({"file": None, "model": request.model, "stopped": True})
+            raise
+        file = self._kept(fit, stopped=stopped)
+        self._print(fit, file, stopped=stopped)
         if stopped:
             raise KeyboardInterrupt
 
-    def _check(self) -> None:
+    def _data(self, device: Device) -> tuple[Schema, Windows, Windows | None]:
+        """Windows, and how z is laid out; whatever can be refused is, before a step is made."""
         request = self.request
-        for name in ("train_steps", "seeds", "windows", "frame_every"):
-            value: int | None = getattr(request, name)
-            if value is not None and value < 1:
-                raise InputError(f"--{name.replace('_', '-')} is {getattr(request, name)}.", "use 1 or more.")
-        for name in ("validation_seeds", "spin_up", "anchors"):
-            if getattr(request, name) < 0:
-                raise InputError(f"--{name.replace('_', '-')} is {getattr(request, name)}.", "use 0 or more.")
-        if request.model not in known_models():
-            raise InputError(f"there is no model {request.model!r}.", f"use one of {', '.join(known_models())}.")
-        # Whatever is there is replaced only if it is an earlier fit.
-        if request.out.exists() and not _is_fit(request.out):
-            raise FileError(f"{request.out} is there already and is no model.", "choose another with --out.")
-
-    def _windows(self, device: Device) -> tuple[Windows, Windows | None]:
-        request = self.request
-        if request.source is not None:
-            made = flow_data.read(
-                request.source, flow_of(request), steps=request.train_steps, first=request.spin_up,
-                windows=request.windows,
-            )  # fmt: skip
-            train, validation = flow_data.split(made, request.train_seed, request.seeds, request.validation_seeds)
+        if request.source is None:
+            flow, frames = flow_of(request), frames_in(request.train_steps, request.frame_every)
+            schema = check_models(request, flow, frames, self.baselines, self.options, device)
+            train, validation = self._simulated(device)
         else:
-            wanted = flow_data.Wanted(
-                flow_of(request), request.train_steps, request.frame_every, request.windows or 1, request.spin_up,
-                request.initial, self.initial,
-            )  # fmt: skip
-            first = request.seed
-            seeds = list(range(first, first + request.seeds + request.validation_seeds))
-            made = flow_data.simulated("train", wanted, seeds, device, fast=request.fast)
-            train, validation = flow_data.split(made, first, request.seeds, request.validation_seeds)
+            train, validation = self._read()
+            schema = check_models(request, train.flow, train.frames, self.baselines, self.options, device)
         if validation is None:
             remark("no validation windows: what would be chosen on them keeps its default")
-        return train, validation
+        if request.anchors:
+            schema = choose_anchors(schema, train.fields, request.anchors, device=device)
+        return schema, train, validation
+
+    def _read(self) -> tuple[Windows, Windows | None]:
+        request = self.request
+        assert request.source is not None  # _data saw to it
+        made = flow_data.read(
+            request.source, flow_of(request), steps=request.train_steps, first=request.spin_up,
+            windows=request.windows,
+        )  # fmt: skip
+        check_recorded(request, made)
+        return flow_data.split(made, first_seed(request, made), request.seeds, request.validation_seeds)
+
+    def _simulated(self, device: Device) -> tuple[Windows, Windows | None]:
+        request, flow = self.request, flow_of(self.request)
+        first, many = request.seed, request.seeds + request.validation_seeds
+        wanted = flow_data.Wanted(
+            flow, request.train_steps, request.frame_every, request.windows or 1, request.spin_up, request.initial,
+            self.initial,
+        )  # fmt: skip
+        if is_file(request):
+            states = states_from(Path(request.initial), flow)
+            if len(states) < many:
+                raise InputError(
+                    f"{request.initial} holds {len(states)} field(s), and {request.seeds} for training and "
+                    f"{request.validation_seeds} for validation were asked for.",
+                    "use fewer --seeds and --validation-seeds (0 will do), or a file of (members, n, n).",
+                )
+            wanted = replace(wanted, states=states[:many])
+        made = flow_data.simulated("train", wanted, list(range(first, first + many)), device, fast=request.fast)
+        train, validation = flow_data.split(made, first, request.seeds, request.validation_seeds)
+        if not is_file(request):
+            return train, validation
+        return _unknown(train), None if validation is None else _unknown(validation)
 
     def _training(self, train: Windows, validation: Windows | None) -> Training:
         request = self.request
@@ -120,7 +151,7 @@ class FitJob:
         self, model: Model, schema: Schema, train: Windows, validation: Windows | None, training: Training,
         device: Device,
     ) -> tuple[Fit, bool]:  # fmt: skip
-        """The fit with its baselines and scores, written; as far as it came, if Ctrl-C was pressed."""
+        """The fit with its baselines and scores; as far as it came, if Ctrl-C was pressed."""
         fitted: dict[str, Model] = {}
         scores: list[Evaluation] = []
         stopped = False
@@ -130,13 +161,12 @@ class FitJob:
                     fitted[name] = self._fitted(name, schema, train, validation, device, {})
             every = {model.name: model, **fitted}
             for split, windows in (("train", train), ("validation", validation)):
-                if windows is not None:
+                if windows is not None and not stopped:
                     scores.append(self._scored(every, windows, split, training, device))
+                    stopped = any(word in scores[-1].settings for word in _ENDED)
         except KeyboardInterrupt:
             stopped = True
-        fit = Fit(model, fitted, training, tuple(scores))
-        save_fit(self.request.out, fit)
-        return fit, stopped or any("stopped" in one.settings for one in scores)
+        return Fit(model, fitted, training, tuple(scores)), stopped
 
     def _scored(
         self, models: Mapping[str, Model], windows: Windows, split: str, training: Training, device: Device
@@ -149,14 +179,25 @@ class FitJob:
                 settings=settings,
             )  # fmt: skip
 
-    def _print(self, fit: Fit) -> None:
+    def _kept(self, fit: Fit, *, stopped: bool) -> Path:
+        """Writes the file. One that was stopped never takes the place of another."""
+        out = self.request.out
+        file = next(path for path in _beside(out) if not path.exists() or is_fit(path)) if stopped else out
+        save_fit(file, fit)
+        if stopped:
+            stays = f"; {out} stays as it was" if file != out else ""
+            remark(f"the model is whole and in {file}{stays}; for all baselines and scores, fit it again")
+        return file
+
+    def _print(self, fit: Fit, file: Path, *, stopped: bool) -> None:
         if self.request.json:
             print_json(
                 {
-                    "file": str(self.request.out),
+                    "file": str(file),
                     "model": fit.model.name,
                     "story": fit.model.story,
                     "numbers": fit.model.numbers,
+                    "stopped": stopped,
                     "baselines": list(fit.baselines),
                     "seeds": list(fit.training.seeds) if fit.training else [],
                     "validation_seeds": list(fit.training.validation_seeds) if fit.training else [],
@@ -165,25 +206,18 @@ class FitJob:
             )
             return
         print_scores(fit.evaluations)
-        remark(f"wrote {self.request.out}")
+        if not stopped:
+            remark(f"wrote {file}")
 
 
-def _is_fit(path: Path) -> bool:
-    try:
-        return path.is_file() and "model" in read_arrays(path)
-    except FileError:
-        return False
+def _unknown(windows: Windows) -> Windows:
+    """Windows that no seed made: their start was a file."""
+    return replace(windows, seeds=(UNKNOWN,) * len(windows))
 
 
-def model_options(given: tuple[str, ...]) -> dict[str, Any]:
-    """NAME=VALUE pairs; what is not a number is a word."""
-    made: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier() or not value:
-            raise InputError(f"--option {text} is not NAME=VALUE.", "write for instance --option factor=1.")
-        try:
-            made |= named_numbers("--option", (text,))
-        except InputError:
-            made[name] = value
-    return made
+def _beside(out: Path) -> Iterator[Path]:
+    """Where a fit that was stopped may go: to its own place if nothing is there, else beside it."""
+    if not out.exists():
+        yield out
+    for number in count(1):
+        yield out.with_name(f"{out.stem}.stopped{'' if number == 1 else f'-{number}'}{out.suffix}")

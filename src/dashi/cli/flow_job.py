@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from dashi.cli.flow import Request
-from dashi.cli.flow_options import Scheme
+from dashi.cli.flow_setup import flow_of, require_fields, resumed_strides, states_of, strides_of
+from dashi.cli.options import typed
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
 from dashi.cli.tracing import traced
-from dashi.core.account import Stages, account
-from dashi.core.certificate import Execution, certify, write_certificate
-from dashi.core.fingerprint import fingerprints
-from dashi.core.inputs import save_inputs
-from dashi.core.placement import Placement, place
-from dashi.core.rollout import Rollout
-from dashi.errors import InputError
-from dashi.flow import initial
-from dashi.flow.equations import Flow, Forcing, Kolmogorov, Stochastic
-from dashi.flow.fields import read_frame
+from dashi.core.accounts.account import Stages, account
+from dashi.core.accounts.placement import Placement, place
+from dashi.core.certificates.certificate import Execution, certify, write_certificate
+from dashi.core.certificates.inputs import save_inputs
+from dashi.core.rollouts.fingerprint import fingerprints
+from dashi.core.rollouts.rollout import Rollout
+from dashi.errors import FileError, InputError
 from dashi.flow.grid import Floats
 from dashi.flow.operator import Vorticity
-from dashi.flow.simulate import Every, Simulation, courant, simulate
-from dashi.flow.trajectory import FIELDS, Trajectory, identity, read_checkpoint, write_checkpoint
+from dashi.flow.simulate import Simulation, courant, simulate
+from dashi.flow.trajectory import FIELDS, Trajectory, identity, kept_strides, read_checkpoint, write_checkpoint
 from dashi.io import run_folder
-from dashi.io.arrays import read_array, write_arrays
+from dashi.io.arrays import write_arrays
 from dashi.io.metrics import Metrics, write_metrics
-
-_FILES = (".npy", ".npz", ".zarr")
 
 
 class Job:
@@ -42,6 +39,7 @@ class Job:
         self.stages = Stages()
         self.flow = flow_of(request)
         self.every = strides_of(request)
+        require_fields(request.fields)
 
     def do(self) -> None:
         """Everything, from the initial states to what is printed."""
@@ -52,16 +50,20 @@ class Job:
             place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed,
             traced(request.trace, placed.device, self.stages),
         ):
-            folder = run_folder.open_run(request.out, request.resume) if request.out else None
+            folder = run_folder.open_run(request.out, request.resume, "flow simulate", typed()) if request.out else None
+            if folder and request.resume:
+                self.every = resumed_strides(request, self.every, kept_strides(folder / run_folder.CHECKPOINT))
             belongs = identity(
                 self.flow, states, self.every, request.fields, transfer=request.transfer, fast=request.fast
             )
             resumed = self._resumed(folder, belongs, states)
-            run = self._run(placed, folder, states, belongs, resumed)
-            digest = self._certify(placed, folder, states, run)
-            metrics = self._metrics(placed, run, resumed.steps if resumed else 0, digest)
-        self._leave(folder, run, metrics, digest)
-        print_report(request, run, metrics)
+            with to_go_on(folder):
+                run = self._run(placed, folder, states, belongs, resumed)
+                # Within it, so that a trace that cannot be written takes nothing else with it.
+                digest = self._certify(placed, folder, states, run)
+                metrics = self._metrics(placed, run, resumed.steps if resumed else 0, digest)
+                left = self._leave(folder, run, metrics, digest)
+            print_report(request, run, metrics, left)
         if run.stopped:
             raise KeyboardInterrupt
 
@@ -69,6 +71,10 @@ class Job:
         if folder is None or not self.request.resume:
             return None
         kept = read_checkpoint(folder / run_folder.CHECKPOINT, belongs, Simulation(self.flow, 0, states))
+        if kept.steps > self.request.steps:
+            raise InputError(
+                f"{kept.steps} steps are done already, {self.request.steps} asked for.", "ask for more with --steps."
+            )
         remark(f"going on after {kept.steps} steps")
         return kept
 
@@ -77,6 +83,8 @@ class Job:
     ) -> Simulation:
         request, flow = self.request, self.flow
         trajectory = self._trajectory(placed, folder, len(states))
+        if trajectory is not None and resumed is not None:
+            trajectory.require_frames(resumed.steps)
 
         def keep(run: Simulation, fields: Mapping[str, Floats]) -> None:
             if trajectory is not None and folder is not None and fields:  # the null device has none
@@ -149,121 +157,36 @@ class Job:
             }
         )
 
-    def _leave(self, folder: Path | None, run: Simulation, metrics: Metrics, digest: str | None) -> None:
+    def _leave(self, folder: Path | None, run: Simulation, metrics: Metrics, digest: str | None) -> Path | None:
+        """Writes what is left to write; where the run lies."""
         if folder is None:
-            return
+            return None
         written = {run_folder.METRICS, run_folder.STATE}
         write_arrays(folder / run_folder.STATE, {"z": run.states, "step": np.array(run.steps, np.int64)})
         if digest:
             written |= {run_folder.CERTIFICATE, run_folder.INPUTS}
         write_metrics(folder / run_folder.METRICS, metrics)
-        run_folder.close_run(folder, written, finished=not run.stopped)
+        return run_folder.close_run(folder, written, finished=not run.stopped)
 
 
-class FlowWords(Protocol):
-    """What a command line says of a flow."""
-
-    @property
-    def n(self) -> int: ...
-    @property
-    def nu(self) -> float: ...
-    @property
-    def dt(self) -> float: ...
-    @property
-    def length(self) -> float: ...
-    @property
-    def drag(self) -> float: ...
-    @property
-    def smagorinsky(self) -> float: ...
-    @property
-    def scheme(self) -> Scheme: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def forcing(self) -> str: ...
-    @property
-    def force(self) -> tuple[str, ...]: ...
-    @property
-    def seed(self) -> int: ...
-
-
-def flow_of(request: FlowWords) -> Flow:
-    """The flow that was asked for."""
-    numbers = named_numbers("--force", request.force)
-    forcing: Forcing | None = None
+@contextmanager
+def to_go_on(folder: Path | None) -> Generator[None]:
+    """What cannot be written, on a full disk for instance, ends a run that can go on: that is told too."""
     try:
-        if request.forcing == "kolmogorov":
-            forcing = Kolmogorov(**numbers)
-        elif request.forcing == "stochastic":
-            forcing = Stochastic(**numbers, seed=request.seed)
-        elif numbers:
-            raise InputError("--force goes with --forcing.", "give --forcing kolmogorov or stochastic.")
-    except TypeError as error:
-        raise InputError(
-            f"--force does not fit {request.forcing}: {error}.",
-            "kolmogorov takes wavenumber and amplitude; stochastic takes low, high and rate.",
-        ) from error
-    return Flow(
-        n=request.n, nu=request.nu, dt=request.dt, length=request.length, drag=request.drag,
-        smagorinsky=request.smagorinsky, forcing=forcing, scheme=request.scheme.value, dtype=str(request.dtype),
-    )  # fmt: skip
+        yield
+    except FileError as error:
+        if folder is None or not (folder / run_folder.CHECKPOINT).is_file() or "--resume" in error.fix:
+            raise
+        raise FileError(error.what, f"{error.fix.rstrip('.')}; then go on with --resume.") from error
 
 
-def strides_of(request: Request) -> Every:
-    """The strides asked for, or their defaults."""
-    given = {"--look-every": request.look_every, "--frame-every": request.frame_every}
-    for name, value in {**given, "--hash-every": request.hash_every, "--steps": request.steps}.items():
-        if value is not None and value < 1:
-            raise InputError(f"{name} is {value}.", "use 1 or more.")
-    if request.resume and not request.out:
-        raise InputError("--resume goes on in a run folder.", "name it with --out.")
-    tenth = max(1, request.steps // 10)
-    return Every(
-        look=request.look_every or max(1, request.steps // 100),
-        frame=(request.frame_every or tenth) if request.out else 0,
-        hash=request.hash_every or tenth,
-    )
-
-
-def states_of(request: Request, flow: Flow) -> Floats:
-    """The initial states, (members, n, n/2 + 1, 2)."""
-    if request.members < 1:
-        raise InputError(f"--members is {request.members}.", "use 1 or more.")
-    path = Path(request.initial)
-    if path.suffix in _FILES:
-        if request.options or request.members != 1:
-            raise InputError("--set and --members go with a named initial condition.", "leave them away with a file.")
-        field = read_frame(path) if path.suffix == ".zarr" else read_array(path, "vorticity")
-        return initial.from_field(flow, field)
-    seeds = [request.seed + j for j in range(request.members)]
-    return initial.ensemble(flow, request.initial, seeds, **named_numbers("--set", request.options))
-
-
-def named_numbers(option: str, given: tuple[str, ...]) -> dict[str, Any]:
-    """NAME=VALUE pairs; whole numbers stay whole."""
-    made: dict[str, Any] = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        try:
-            made[name] = int(value) if value.strip().lstrip("+-").isdigit() else float(value)
-        except ValueError as error:
-            raise _no_number(option, text) from error
-        if not name.isidentifier() or name == "given":
-            raise _no_number(option, text)
-    return made
-
-
-def _no_number(option: str, text: str) -> InputError:
-    return InputError(f"{option} {text} is not NAME=NUMBER.", f"write for instance {option} speed=1.5.")
-
-
-def print_report(request: Request, run: Simulation, metrics: Metrics) -> None:
+def print_report(request: Request, run: Simulation, metrics: Metrics, folder: Path | None) -> None:
     """A table for people; with --json the metrics document and the last look."""
     last = run.looks[-1] if run.looks else None
     if request.json:
         document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
         document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
-        document["folder"] = str(request.out) if request.out else None
+        document["folder"] = str(folder) if folder else None
         if last is not None:
             document["energy"], document["enstrophy"] = last.energy.tolist(), last.enstrophy.tolist()
             document["courant"] = courant(run.flow, last)
@@ -279,7 +202,7 @@ def print_report(request: Request, run: Simulation, metrics: Metrics) -> None:
         "courant": f"{courant(run.flow, last):.3g} (up to {run.flow.courant_limit:g})" if last else "",
         "hash": metrics.hashes[-1].hash if metrics.hashes else "none",
         "portable": "" if run.portable else "no: these hashes hold on this machine alone",
-        "folder": str(request.out or ""),
+        "folder": str(folder or ""),
     }
     table = new_table("", "")
     for name, value in rows.items():

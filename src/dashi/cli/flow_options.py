@@ -1,10 +1,16 @@
-"""The options of `dashi flow simulate`, in the order of its help."""
+"""The options of `dashi flow` commands, each declared once: those of a flow as fields of `FlowOptions`, which commands
+take as one parameter, and those of single commands."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 
@@ -27,56 +33,135 @@ class Force(StrEnum):
     stochastic = "stochastic"
 
 
-N = Annotated[int, typer.Option("--n", help="Points along each side: even, 2^a 3^b 5^c 7^d, 8 to 4096.")]
+def _option(name: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"option": typer.Option(name, help=text, **more)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowOptions:
+    """What a command line says of a flow and its start: every field is an option."""
+
+    n: int = field(default=128, metadata=_option("--n", "Points along each side: even, 2^a 3^b 5^c 7^d, 8 to 4096."))
+    dt: float = field(default=0.01, metadata=_option("--dt", "The time step."))
+    nu: float = field(default=2e-3, metadata=_option("--nu", "Viscosity."))
+    drag: float = field(default=0.0, metadata=_option("--drag", "Linear drag."))
+    length: float = field(
+        default=2 * math.pi, metadata=_option("--length", "The side of the box.", show_default="2 pi")
+    )
+    smagorinsky: float = field(
+        default=0.0, metadata=_option("--smagorinsky", "Cs of Smagorinsky's eddy viscosity, 0.17 where it is used.")
+    )
+    scheme: Scheme = field(default=Scheme.rk4, metadata=_option("--scheme", "The time scheme."))
+    dtype: RunType = field(default=RunType.float32, metadata=_option("--dtype", "The element type."))
+    forcing: Force = field(default=Force.none, metadata=_option("--forcing", "The kind of forcing."))
+    force: tuple[str, ...] = field(
+        default=(),
+        metadata=_option(
+            "--force",
+            "A number of the forcing. kolmogorov: wavenumber, amplitude; stochastic: low, high, rate. Repeatable.",
+            metavar="NAME=VALUE",
+        ),
+    )
+    initial: str = field(
+        default="random",
+        metadata=_option(
+            "--initial",
+            "The initial condition: random, taylor-green, shear-layer, patches, lamb-dipole, ellipse, lamb-oseen, or a "
+            "file: vorticity (n, n) or (members, n, n) as .npy, .npz (key vorticity), or the last frame of a .zarr.",
+            metavar="NAME or FILE",
+        ),
+    )
+    options: tuple[str, ...] = field(
+        default=(),
+        metadata=_option(
+            "--set", "A number of the initial condition, such as peak=8. Repeatable.", metavar="NAME=VALUE"
+        ),
+    )
+
+
+DEFAULTS: Final = FlowOptions()
+"""Stands in the signatures of commands; `takes_flow` puts the options there."""
+FLOW: Final = tuple(one.name for one in fields(FlowOptions))
+"""The names of its fields."""
+
+
+def takes_flow(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Puts the options of a flow in the place of a command's parameter `flow`; some with other defaults."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+
+        @functools.wraps(command)
+        def called(**given: Any) -> None:
+            words: dict[str, Any] = {name: given.pop(name) for name in FLOW}
+            # A list that was not given is None or empty.
+            words |= {name: tuple(words[name] or ()) for name in _LISTS}
+            command(**given, flow=FlowOptions(**words))
+
+        parameters: list[inspect.Parameter] = []
+        for one in signature.parameters.values():
+            parameters += _parameters(defaults) if one.name == "flow" else [one]
+        called.__dict__["__signature__"] = signature.replace(parameters=parameters)
+        return called
+
+    return decorate
+
+
+_LISTS = ("force", "options")
+
+
+def _parameters(defaults: dict[str, Any]) -> list[inspect.Parameter]:
+    kinds = get_type_hints(FlowOptions)
+    made: list[inspect.Parameter] = []
+    for one in fields(FlowOptions):
+        many = one.name in _LISTS
+        kind: Any = list[str] | None if many else kinds[one.name]
+        default = None if many else defaults.get(one.name, one.default)
+        where = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        annotation = Annotated[kind, one.metadata["option"]]
+        made.append(inspect.Parameter(one.name, where, default=default, annotation=annotation))
+    return made
+
+
+def given_options(context: typer.Context) -> dict[str, str]:
+    """The options that stand on the command line: parameters by name, and how each is written (`--n`)."""
+    return {
+        one.name: one.opts[-1]
+        for one in context.command.params
+        if one.name and getattr(context.get_parameter_source(one.name), "name", "") == "COMMANDLINE"
+    }
+
+
+Seed = Annotated[int, typer.Option("--seed", help="The seed of the first member; those of the others follow.")]
+Members = Annotated[int, typer.Option("--members", help="How many flows run together, each with a seed of its own.")]
 Steps = Annotated[int, typer.Option("--steps", help="How many steps of dt.")]
-Dt = Annotated[float, typer.Option("--dt", help="The time step.")]
-Nu = Annotated[float, typer.Option("--nu", help="Viscosity.")]
-Drag = Annotated[float, typer.Option("--drag", help="Linear drag.")]
-Length = Annotated[float | None, typer.Option("--length", help="The side of the box. Default: 2 pi.")]
-Smagorinsky = Annotated[float, typer.Option("--smagorinsky", help="Cs of the eddy viscosity; 0 is none.")]
-SchemeName = Annotated[Scheme, typer.Option("--scheme", help="The time scheme.")]
-DType = Annotated[RunType, typer.Option("--dtype", help="The element type.")]
-Forcing = Annotated[Force, typer.Option("--forcing", help="The kind of forcing.")]
-ForceOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--force",
-        metavar="NAME=VALUE",
-        help="kolmogorov: wavenumber, amplitude; stochastic: low, high, rate. May be given several times.",
-    ),
-]
-Initial = Annotated[
-    str,
-    typer.Option(
-        "--initial",
-        help="random, taylor-green, shear-layer, patches, lamb-dipole, ellipse, lamb-oseen, or a file: vorticity "
-        "(n, n) or (members, n, n) as .npy, .npz (key vorticity), or the last frame of a .zarr.",
-    ),
-]
-InitialOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A number of the initial condition, such as peak=8. Repeatable."),
-]
-Seed = Annotated[int, typer.Option("--seed", help="Of the first member; those of the others follow.")]
-Members = Annotated[int, typer.Option("--members", help="How many flows run together, with seeds that follow.")]
 LookEvery = Annotated[
-    int | None, typer.Option("--look-every", help="Energy, spectra, Courant number. Default: 100 times.")
+    int | None,
+    typer.Option(
+        "--look-every", help="Steps between looks at energy, spectra and the Courant number. Default: 100 looks."
+    ),
 ]
 FrameEvery = Annotated[
-    int | None, typer.Option("--frame-every", help="Frames of the fields, with a checkpoint. Default: 10 times.")
+    int | None,
+    typer.Option("--frame-every", help="With --out: steps between frames, each with a checkpoint. Default: 10 frames."),
 ]
-HashEvery = Annotated[int | None, typer.Option("--hash-every", help="Hash the state. Default: 10 times.")]
+HashEvery = Annotated[
+    int | None, typer.Option("--hash-every", help="Steps between hashes of the state. Default: 10 hashes.")
+]
 Field = Annotated[
     list[str] | None,
     typer.Option(
         "--field",
-        help="vorticity, streamfunction, velocity_x, velocity_y, strain_normal, strain_shear or pressure. Repeatable.",
+        metavar="NAME",
+        help="What frames hold: vorticity (the default), streamfunction, velocity_x, velocity_y, strain_normal, "
+        "strain_shear or pressure. Repeatable.",
     ),
 ]
 Transfer = Annotated[bool, typer.Option("--transfer", help="Measure the transfer of energy between scales too.")]
 Fast = Annotated[bool, typer.Option("--fast", help="NumPy's own transforms on the device cpu: quick, not portable.")]
 Out = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="The run folder: fields.zarr, metrics, certificate.")
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="The run folder to write: fields.zarr, metrics, certificate."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in --out.")]
 Fallback = Annotated[bool, typer.Option("--allow-fallback", help="Run elsewhere if the device is not there.")]

@@ -28,7 +28,8 @@ DType = Annotated[RunType, typer.Option("--dtype", help="The element type.")]
 
 def register(app: typer.Typer) -> None:
     """Adds the command to `dashi flow`."""
-    app.command("parity", epilog=example("dashi flow parity --n 64 --seeds 2"))(parity)
+    line, told = "dashi flow parity --n 64 --seeds 2", "Hold a device's decode against NumPy's."
+    app.command("parity", epilog=example(line), short_help=told)(parity)
 
 
 def parity(
@@ -49,6 +50,7 @@ def parity(
     Exit code 0: the same bits, and float64 agrees to rounding; 1: not so; 3: an error.
     """
     import dashi
+    from dashi.cli.beforehand import require_memory
     from dashi.errors import InputError
     from dashi.flow import Flow, ensemble, to_field
     from dashi.flow.decode import Settings, fit_statistics
@@ -59,7 +61,9 @@ def parity(
 
     if seeds < 1:
         raise InputError(f"--seeds is {seeds}.", "use 1 or more.")
-    chosen = residual or list(RESIDUALS)
+    # States, fields and what they are compared with, in float64.
+    require_memory(8 * 4 * seeds * Flow(n).n ** 2, f"{seeds} fields of {n} x {n}", "use fewer --seeds.")
+    chosen = list(dict.fromkeys(residual or RESIDUALS))
     asked = [Settings(residual=one, gate=gate, dtype=str(dtype)) for one in chosen]
     numbers = list(range(seeds))
     with dashi.open(device) as opened:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Annotated
 
 import typer
 
+from dashi.cli import flow_options as o
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.rollout_options import RunType
 from dashi.cli.tracing import TraceFile
+from dashi.errors import InputError
 
+_OF_V4 = {"compat", "n", "steps", "seed", "device", "json", "out", "allow_fallback", "require_gpu"}
 _EXAMPLE = (
     "dashi flow simulate --n 64 --steps 200 --frame-every 10 --out runs/flow && dashi flow rollout "
     "--fit-from runs/flow --steps 40 --decode-every 10 --observer metrics --out runs/rollout"
@@ -73,6 +77,8 @@ class Request:
     require_gpu: bool
     trace: Path | None
     json: bool
+    given: Mapping[str, str]
+    """The parameters that stand on the command line, and how each is written there."""
 
 
 Z0 = Annotated[
@@ -97,43 +103,73 @@ FitFrom = Annotated[
     ),
 ]
 KCut = Annotated[float, typer.Option("--k-cut", help="With --fit-from: modes up to this wave number are in z.")]
-Anchors = Annotated[int, typer.Option("--anchors", help="With --fit-from: strongest modes of the mid band besides.")]
-Ridge = Annotated[float, typer.Option("--ridge", help="With --fit-from: the penalty of the fit.")]
-Steps = Annotated[int | None, typer.Option("--steps", help="How many steps of z. Default: 100.")]
-DecodeEvery = Annotated[int, typer.Option("--decode-every", help="Decode z after every so many steps, and z0.")]
-ObserverName = Annotated[Observers, typer.Option("--observer", help="What comes back of decoded fields.")]
-ResidualName = Annotated[Residuals, typer.Option("--residual", help="What is put where z holds no modes.")]
-GateName = Annotated[Gates, typer.Option("--gate", help="Where the residual is let through: by the mask, or anywhere.")]
+Anchors = Annotated[
+    int, typer.Option("--anchors", help="With --fit-from: z also holds so many strong modes up to 1.5 times k-cut.")
+]
+Ridge = Annotated[float, typer.Option("--ridge", help="With --fit-from: the penalty of the fit, 0 or more.")]
+Steps = Annotated[
+    int | None, typer.Option("--steps", help="How many steps of z; with --model, of its frames. Default: 100.")
+]
+DecodeEvery = Annotated[
+    int, typer.Option("--decode-every", help="Decode z0, and z after every so many steps, to a field.")
+]
+ObserverName = Annotated[
+    Observers,
+    typer.Option(
+        "--observer",
+        help="What comes back of decoded fields: nothing, energies and counts, the fields, or pictures; the last two "
+        "need --out.",
+    ),
+]
+ResidualName = Annotated[
+    Residuals,
+    typer.Option(
+        "--residual", help="What is put where z holds no modes: nothing, or random modes of the right energy."
+    ),
+]
+GateName = Annotated[
+    Gates,
+    typer.Option("--gate", help="Where the residual is let through: on the mask, with its signs, or everywhere."),
+]
 Seed = Annotated[int | None, typer.Option("--seed", help="Of the residual. Default: 0.")]
 StatisticsFile = Annotated[
     Path | None,
     typer.Option(
-        "--statistics", metavar="FILE", help="Of save_statistics, for that residual; --fit-from fits its own."
+        "--statistics",
+        metavar="FILE",
+        help="For --residual statistics: a file of save_statistics. Default: those of the run of --from or --fit-from.",
     ),
 ]
 DType = Annotated[RunType, typer.Option("--dtype", help="The element type of z and of fields.")]
-HashEvery = Annotated[int | None, typer.Option("--hash-every", help="Hash the state. Default: 10 times.")]
+HashEvery = Annotated[
+    int | None, typer.Option("--hash-every", help="Hash the state on this stride; not with --model. Default: 10 times.")
+]
 StageTimes = Annotated[
     bool, typer.Option("--stage-times/--no-stage-times", help="Measure the stages of a decode, apart, before the run.")
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="The run folder: metrics, certificate, decoded fields or pictures."),
+    typer.Option("--out", metavar="DIR", help="The run folder to write: the last z, measures, fields or pictures."),
 ]
-Fallback = Annotated[bool, typer.Option("--allow-fallback", help="Run elsewhere if the device is not there.")]
-RequireGpu = Annotated[bool, typer.Option("--require-gpu", help="Fail unless it runs on a GPU.")]
 Compat = Annotated[
-    str | None, typer.Option("--compat", help="v4: the old code's rollout, held to its numbers; other options rest.")
+    str | None,
+    typer.Option(
+        "--compat",
+        metavar="VERSION",
+        help="v4: the old code's rollout, held to its numbers; with --n, --steps and --seed alone.",
+    ),
 ]
 Points = Annotated[int | None, typer.Option("--n", help="With --compat v4: points along each side.")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command to `dashi flow`."""
-    app.command("rollout", epilog=example(_EXAMPLE))(rollout)
+    told = "Advance z by a model or a matrix, and decode it."
+    app.command("rollout", epilog=example(_EXAMPLE), short_help=told)(rollout)
 
 
 def rollout(
+    context: typer.Context,
     z0: Z0 = None,
     A: Matrix = None,  # noqa: N803 - the operator is called A in the equation, in files and on the command line
     operator: OperatorFile = None,
@@ -155,23 +191,32 @@ def rollout(
     stage_times: StageTimes = True,
     device: OneDevice = "auto",
     out: Out = None,
-    allow_fallback: Fallback = False,
-    require_gpu: RequireGpu = False,
+    allow_fallback: o.Fallback = False,
+    require_gpu: o.RequireGpu = False,
     compat: Compat = None,
     n: Points = None,
     trace: TraceFile = None,
     json: Json = False,
 ) -> None:
-    """Roll out z' = z A, or a model that was fitted, from a z or the start of a run, and decode it on a stride.
+    """Advance z, a flow's large scales, by a model or a matrix, and decode it to fields on a stride.
 
-    Steps and decodes stay on the device; what comes back is what the observer asks for, and it is counted. Prints the
-    times of steps and decodes, with --json the metrics document. With --out: metrics.json, certificate.json,
-    decoded.npz, and fields.zarr (snapshots) or pictures (visualize). Ctrl-C keeps what was finished. A map fitted to
-    one run (--fit-from) memorises it: `dashi flow evaluate` shows what generalises.
+    Three ways to say what runs: --model FILE (of `dashi flow fit`) with --from RUN or --z0 FILE; --A FILE or --operator
+    FILE with --z0 FILE; or --fit-from RUN, which fits a matrix to one run, and so memorises it: `dashi flow evaluate`
+    shows what generalises. What the observer asks for is read back, counted, and nothing else.
+
+    Prints times of steps and decodes, with --json the metrics document. With --out: metrics.json, z.npz (the last z),
+    decoded.npz, and fields.zarr (snapshots) or pictures (visualize); without --model also certificate.json, which
+    `dashi verify` repeats anywhere. A model has a rollout of its own, and no certificate. Ctrl-C keeps what was
+    finished, and says how to go on; a second one stops at once. Exit code 3 on errors, 130 if stopped.
     """
+    given = o.given_options(context)
     if compat is not None:
         from dashi.cli.flow_v4 import run_v4
 
+        for option in [option for name, option in given.items() if name not in _OF_V4]:
+            raise InputError(
+                f"--compat v4 has a setting of its own, and {option} changes none of it.", f"leave {option} away."
+            )
         run_v4(
             "rollout", compat=compat, n=n, steps=steps, seed=seed, device=device, json=json, out=out,
             allow_fallback=allow_fallback, require_gpu=require_gpu,
@@ -182,8 +227,8 @@ def rollout(
     request = Request(
         z0=z0, matrix=A, operator=operator, model=model, start=start, fit_from=fit_from, k_cut=k_cut,
         anchors=anchors, ridge=ridge, steps=100 if steps is None else steps, decode_every=decode_every,
-        observer=observer, residual=residual,
-        gate=gate, seed=seed or 0, statistics=statistics, dtype=dtype, hash_every=hash_every, stage_times=stage_times,
-        device=device, out=out, allow_fallback=allow_fallback, require_gpu=require_gpu, trace=trace, json=json,
+        observer=observer, residual=residual, gate=gate, seed=0 if seed is None else seed, statistics=statistics,
+        dtype=dtype, hash_every=hash_every, stage_times=stage_times, device=device, out=out,
+        allow_fallback=allow_fallback, require_gpu=require_gpu, trace=trace, json=json, given=given,
     )  # fmt: skip
     Job(request).do()

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dashi.cli.flow_rollout import Request
-from dashi.cli.flow_rollout_setup import Setup, check_request, make_setup
-from dashi.cli.output import add_row, new_table, print_json, print_table, remark
+from dashi.cli.flow_rollout_report import Told, Z, go_on, print_report, stopped_text
+from dashi.cli.flow_rollout_setup import COMMAND, Setup, check_request, make_setup
+from dashi.cli.options import typed
+from dashi.cli.output import remark
 from dashi.cli.progress import progress
 from dashi.cli.tracing import traced
-from dashi.core.account import Stages, account
-from dashi.core.certificate import Execution, certify, write_certificate
-from dashi.core.fingerprint import fingerprints
-from dashi.core.inputs import save_inputs
-from dashi.core.placement import Placement, place
-from dashi.core.rollout import Rollout
-from dashi.core.verdict import verdict
-from dashi.errors import DeviceNotFoundError, NonFiniteError
-from dashi.flow.decode import Decoder, Settings
+from dashi.core.accounts.account import Stages, account
+from dashi.core.accounts.placement import Placement, place
+from dashi.core.certificates.certificate import Execution, certify, write_certificate
+from dashi.core.certificates.inputs import save_inputs
+from dashi.core.observations.verdict import verdict
+from dashi.core.rollouts.fingerprint import fingerprints
+from dashi.core.rollouts.rollout import Rollout
+from dashi.errors import DeviceNotFoundError, NonFiniteError, NoResultError
+from dashi.flow.decode import Decoder
 from dashi.flow.decode.album import Album
 from dashi.flow.decode.decoder import NOTHING
-from dashi.flow.decode.harness import Run, follow_and_decode, on_host, residual_cost, roll_and_decode
+from dashi.flow.decode.harness import HOST_REASON, Run, follow_and_decode, on_host, residual_cost, roll_and_decode
 from dashi.flow.proxy.files import save_z
-from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.model import ON_HOST, Model
+from dashi.flow.proxy.schema import Schema
 from dashi.io import run_folder
 from dashi.io.metrics import Metrics, StageSeconds, write_metrics
 from dashi.runtime.cpu_device import cpu_info
 
-Z = "z.npz"
-"""The last z, with its schema."""
+_PAUSE: Final = 5.0
+"""Seconds between two z of a model on disk."""
 
 
 class Job:
@@ -48,7 +52,7 @@ class Job:
     def do(self) -> None:
         """Everything, from the inputs to what is printed."""
         request = self.request
-        check_request(request)
+        settings = check_request(request)
         with ExitStack() as stack:
             placed = stack.enter_context(
                 place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu)
@@ -56,28 +60,41 @@ class Job:
             stack.enter_context(traced(request.trace, placed.device, self.stages))
             with self.stages.time("learn" if request.fit_from else "encode"):
                 setup = make_setup(request, placed.device)
-            settings = Settings(
-                residual=str(request.residual), gate=str(request.gate), seed=request.seed, dtype=str(request.dtype)
-            )  # fmt: skip
+            self._require_device(setup, placed)
             members = len(setup.z0)
             decoder = stack.enter_context(
                 Decoder(setup.schema, placed.device, settings=settings, members=members, statistics=setup.statistics)
             )
-            folder = run_folder.open_run(request.out, resume=False) if request.out else None
+            folder = run_folder.open_run(request.out, False, COMMAND, typed()) if request.out else None
             album = Album(folder, setup.schema, members, settings, setup.interval) if folder else None
             run = self._run(setup, placed, decoder, album)
             digest = self._certify(setup, placed, folder, run.rollout)
             metrics = self._metrics(setup, placed, decoder, run, digest)
-        self._leave(folder, setup, run, metrics, digest, album)
+            # Within the trace, so that one that cannot be written takes nothing else with it.
+            left = self._leave(folder, setup, run, metrics, digest, album)
         if self.failure:
             raise self.failure
         if request.require_gpu and not metrics.gpu_hotloop_active:
-            raise DeviceNotFoundError(
-                f"no step was executed on a GPU: {metrics.way_reason}.", "look at `metrics`: it says what ran where."
-            )
-        print_report(request, setup, run, metrics)
+            raise _no_gpu(metrics.way_reason or "")
+        further = go_on(request, setup, run.rollout, left)
+        print_report(Told(request, setup, run, metrics, left, further))
         if run.rollout.stopped:
+            remembers = isinstance(setup.advances, Model) and setup.advances.remembers
+            remark(stopped_text(request, run.rollout, left, further, remembers=remembers))
             raise KeyboardInterrupt
+
+    def _require_device(self, setup: Setup, placed: Placement) -> None:
+        """Refuses a model that would not run on the device that was asked for, before it runs elsewhere."""
+        model = setup.advances
+        if not isinstance(model, Model):
+            return
+        if placed.device.info.type == "null":
+            raise NoResultError(
+                "the null device computes nothing, and a model brings its z to the host.",
+                "use --device auto, cpu or vulkan:0.",
+            )
+        if self.request.require_gpu and model.where(placed.device, len(setup.z0)) == ON_HOST:
+            raise _no_gpu(HOST_REASON)
 
     def _run(self, setup: Setup, placed: Placement, decoder: Decoder, album: Album | None) -> Run:
         request, info = self.request, placed.device.info
@@ -95,6 +112,7 @@ class Job:
             self.cost = residual_cost(decoder, setup.z0, setup.truth)
         elif decoder.settings.draws:
             remark("a residual raises the error of fields: `dashi flow parity` shows by how much")
+        kept = _Kept(album.folder, setup.schema) if album else None
         hashes = request.hash_every or max(1, request.steps // 10)
         with self.stages.time("rollout"), progress("rollout", request.steps, "steps") as advance:
             asked: dict[str, Any] = {
@@ -103,7 +121,9 @@ class Job:
             }  # fmt: skip
             try:
                 if isinstance(setup.advances, Model):
-                    return follow_and_decode(setup.advances, setup.z0, request.steps, decoder, **asked)
+                    return follow_and_decode(
+                        setup.advances, setup.z0, request.steps, decoder, keep=kept.keep if kept else None, **asked
+                    )
                 looks = max(1, request.steps // 200)
                 return roll_and_decode(
                     setup.advances, setup.z0, request.steps, decoder, hash_every=hashes, observe_every=looks, **asked
@@ -130,7 +150,7 @@ class Job:
         rolled = run.rollout
         judged = verdict(rolled.observations) if rolled.observations else None
         made = account(
-            "flow rollout", setup, rolled, placed, self.stages, verdict=judged, certificate=digest
+            COMMAND, setup, rolled, placed, self.stages, verdict=judged, certificate=digest
         )  # fmt: skip
         used, stage_ns = placed.device.info, dict(decoder.stage_ns)
         steps, seconds = rolled.steps, run.step_seconds
@@ -142,7 +162,7 @@ class Job:
             "decode_residual_error": self.cost[0] if self.cost else None,
             "decode_lowpass_error": self.cost[1] if self.cost else None,
             "decode_snapshots": run.snapshots, "decode_dispatches": decoder.dispatches(str(self.request.observer)),
-            "decode_bytes_read": run.bytes_read, "decode_stage_ns": stage_ns or None,
+            "decode_bytes_read": decoder.bytes_read, "decode_stage_ns": stage_ns or None,
             "steps_per_s": steps / seconds if seconds else 0.0, "ns_per_step": seconds / steps * 1e9 if steps else 0.0,
             "stage_seconds": _seconds(made.stage_seconds, stage_ns, run),
         }  # fmt: skip
@@ -152,9 +172,10 @@ class Job:
 
     def _leave(
         self, folder: Path | None, setup: Setup, run: Run, metrics: Metrics, digest: str | None, album: Album | None
-    ) -> None:
+    ) -> Path | None:
+        """Writes what is left to write; where the run lies."""
         if folder is None or album is None:
-            return
+            return None
         album.close()
         written = {run_folder.METRICS}
         if digest:
@@ -162,7 +183,28 @@ class Job:
         if np.isfinite(np.asarray(run.rollout.state)).all():
             save_z(folder / Z, setup.schema, run.rollout.state)
         write_metrics(folder / run_folder.METRICS, metrics)
-        run_folder.close_run(folder, written, finished=True)
+        finished = not run.rollout.stopped and self.failure is None
+        return run_folder.close_run(folder, written, finished=finished)
+
+
+class _Kept:
+    """The last z on disk, every few seconds: a model under way that is killed leaves it."""
+
+    def __init__(self, folder: Path, schema: Schema) -> None:
+        self._folder, self._schema = folder, schema
+        self._last = time.monotonic()
+
+    def keep(self, step: int, z: Any) -> None:
+        if time.monotonic() - self._last >= _PAUSE:
+            save_z(self._folder / Z, self._schema, z)
+            self._last = time.monotonic()
+
+
+def _no_gpu(reason: str) -> DeviceNotFoundError:
+    return DeviceNotFoundError(
+        f"no step was executed on a GPU: {reason}.",
+        "use a model that has kernels (galerkin, slaved, ridge), or leave --require-gpu away.",
+    )
 
 
 def _advanced_by_the_host() -> dict[str, Any]:
@@ -187,43 +229,3 @@ def _seconds(told: StageSeconds, stage_ns: dict[str, float], run: Run) -> StageS
     }
     apart = {"rollout": run.step_seconds, "decode": run.decode_seconds, "plot": run.looking}
     return told.model_copy(update={**apart, **known})
-
-
-def _cost(metrics: Metrics) -> str:
-    if metrics.decode_residual_error is None or metrics.decode_lowpass_error is None:
-        return ""
-    return (
-        f"relative error of the first field {metrics.decode_residual_error:.3f} with it, "
-        f"{metrics.decode_lowpass_error:.3f} without"
-    )
-
-
-def print_report(request: Request, setup: Setup, run: Run, metrics: Metrics) -> None:
-    """A table for people; with --json the metrics document."""
-    if request.json:
-        document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
-        document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
-        document["folder"] = str(request.out) if request.out else None
-        print_json(document)
-        return
-    stages = metrics.decode_stage_ns or {}
-    rows = {
-        "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
-        "way": metrics.way_reason if isinstance(setup.advances, Model) else "",
-        "steps": f"{metrics.steps} of {metrics.operator}, {metrics.states} x {setup.schema.size}, {metrics.dtype}"
-        f"{', stopped' if run.rollout.stopped else ''}; {metrics.ns_per_step / 1000:.2f} us per step",
-        "decode": f"{run.snapshots} fields of {setup.schema.n} x {setup.schema.n}, residual {request.residual}; "
-        f"{run.usual * 1000:.3f} ms each, {metrics.decode_dispatches} dispatches",
-        "residual": _cost(metrics),
-        "verdict": metrics.verdict.sentence if metrics.verdict else "",
-        "stages": ", ".join(f"{name} {ns / 1000:.1f} us" for name, ns in stages.items()),
-        "read back": f"{run.bytes_read} bytes for the observer {request.observer}",
-        "hash": metrics.hashes[-1].hash if metrics.hashes else "",
-        "certificate": metrics.certificate_digest or "",
-        "folder": str(request.out or ""),
-    }
-    table = new_table("", "")
-    for name, value in rows.items():
-        if value:
-            add_row(table, name, value)
-    print_table(table)

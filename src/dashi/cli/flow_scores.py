@@ -30,8 +30,9 @@ def _cells(evaluation: Evaluation, row: Row) -> list[str]:
     found, longest = evaluation.line(row.model).horizons, float(evaluation.times[-1])
     times = [_time(row.horizons[t], bound=bool((found[t] >= longest).any())) for t in (0.9, 0.8, 0.5)]
     failed = ", ".join(f"{count} {name}" for name, count in sorted(row.failures.items()) if name != "none")
+    seen = ", seen before" if evaluation.settings.get("overlap") == "yes" else ""
     return [
-        f"{named(evaluation)} ({row.windows})",
+        f"{named(evaluation)}{seen} ({row.windows})",
         row.model,
         str(row.numbers),
         *times,
@@ -48,7 +49,7 @@ def _time(one: Spread, *, bound: bool) -> str:
     if math.isnan(one.mean):
         return "-"
     # A window that never falls below counts as its length: the mean is a lower bound.
-    mark = ">" if bound else ""
+    mark = ">= " if bound else ""
     if math.isnan(one.low):
         return f"{mark}{one.mean:.2f}"
     return f"{mark}{one.mean:.2f} [{one.low:.2f}, {one.high:.2f}]"

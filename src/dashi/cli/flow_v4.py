@@ -10,12 +10,12 @@ import typer
 
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
-from dashi.core.account import Stages, account
-from dashi.core.affine import Linear
-from dashi.core.certificate import Execution, certify, write_certificate
-from dashi.core.fingerprint import fingerprints
-from dashi.core.inputs import save_inputs
-from dashi.core.placement import Placement, place
+from dashi.core.accounts.account import Stages, account
+from dashi.core.accounts.placement import Placement, place
+from dashi.core.certificates.certificate import Execution, certify, write_certificate
+from dashi.core.certificates.inputs import save_inputs
+from dashi.core.operators.affine import Linear
+from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.errors import InputError
 from dashi.flow.v4.golden import SETTING, Row
 from dashi.flow.v4.measure import HASH_EVERY, Report, measure
@@ -107,7 +107,7 @@ def _leave(report: Report, placed: Placement, stages: Stages, out: Path) -> str:
     assert run is not None
     every = min(HASH_EVERY, run.steps)
     done = Execution(placed.device.info, fingerprints(run.used), run.way, run.steps, every, run.hashes)
-    with run_folder.whole_folder(out) as folder:
+    with run_folder.whole_folder(out, "flow rollout --compat v4") as folder:
         sources = save_inputs(folder / run_folder.INPUTS, operator, report.record.z[:1])
         file = folder / run_folder.CERTIFICATE
         digest = write_certificate(file, certify(file, operator, sources, done))

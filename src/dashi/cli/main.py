@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from dashi.cli import bench, demo, devices, doctor, flow, kernels, report, rollout, sheet, verify
-from dashi.cli.options import wants_json
+from dashi.cli.options import remember_line, wants_json
 from dashi.cli.output import print_error, remark
 from dashi.errors import DashiError
 
@@ -19,7 +19,11 @@ STOPPED: Final = 130
 
 
 class _Root(TyperGroup):
-    """Turns errors that have a fix, and Ctrl-C, into lines for people and an exit code."""
+    """Remembers what was typed; turns errors that have a fix, and Ctrl-C, into lines for people and an exit code."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        remember_line(args)
+        return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         try:

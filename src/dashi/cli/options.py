@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Annotated, Final
 
 import typer
 
 _JSON: Final = "dashi.json"
+_LINE: Final[ContextVar[str]] = ContextVar("dashi_line", default="")
 _DEVICE_HELP: Final = "auto, cpu, null, vulkan:0 or vulkan:part-of-name."
 
 
@@ -20,6 +24,16 @@ def _remember(context: typer.Context, value: bool) -> bool:
 def wants_json(context: typer.Context) -> bool:
     """Whether the command that runs was given --json."""
     return bool(context.meta.get(_JSON, False))
+
+
+def remember_line(words: Sequence[str]) -> None:
+    """Keeps what was typed, for whoever wants to repeat it."""
+    _LINE.set(shlex.join(["dashi", *words]))
+
+
+def typed() -> str:
+    """The command line that runs, as it was typed; empty where there is none."""
+    return _LINE.get()
 
 
 def example(line: str) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from dashi.errors import DashiError
+from dashi.io.files import unwritable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,7 +19,21 @@ if TYPE_CHECKING:
 
 def print_json(document: Any) -> None:
     """One JSON document on stdout."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    with _on_stdout():
+        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _on_stdout() -> Generator[None]:
+    """A full disk behind `> file`, or a reader that went away, is an error with a fix like any other."""
+    try:
+        yield
+    except OSError as error:
+        # What is left in the buffer would be written at exit, and fail once more.
+        with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        raise unwritable("what is printed", error) from error
 
 
 def print_error(error: DashiError, as_json: bool) -> None:
@@ -43,9 +61,11 @@ def console() -> Console:
 def print_table(table: Table) -> None:
     """A table on stdout, without spaces at the ends of lines."""
     where = console()
-    with where.capture() as captured:
-        where.print(table)
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    with _on_stdout():
+        with where.capture() as captured:
+            where.print(table)
+        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+        sys.stdout.flush()
 
 
 def new_table(*headings: str) -> Table:

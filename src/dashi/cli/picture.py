@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from dashi.cli.demo_rollout import CHUNK, Track
+from dashi.io.files import write_atomic
 
 
 def draw(file: Path, track: Track, summary: dict[str, Any]) -> None:
     """The first states as a space-time picture, and how well the norm is kept over the whole run."""
-    from matplotlib.figure import Figure
+    from dashi.report.style import plot_module
 
-    figure: Any = Figure(figsize=(10, 7.2), dpi=150, layout="constrained")
+    figure = plot_module("matplotlib.figure").Figure(figsize=(10, 7.2), dpi=150, layout="constrained")
     space, norm = figure.subplots(2, 1, height_ratios=[3, 1])
     states = np.asarray(track.states, dtype=np.float64)
     limit = float(np.abs(states).max()) * 0.8 or 1.0
@@ -40,4 +41,4 @@ def draw(file: Path, track: Track, summary: dict[str, Any]) -> None:
         f"{summary['verified']}, hash {summary['hash']}",
         fontsize=10, x=0.01, ha="left",
     )  # fmt: skip
-    figure.savefig(file)
+    write_atomic(file, lambda opened: figure.savefig(opened, format="png"))

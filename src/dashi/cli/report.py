@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
+from dashi.cli.beforehand import require_writable
 from dashi.cli.options import Json, example
 from dashi.cli.output import print_json, remark
-from dashi.errors import InputError
+from dashi.errors import FileError, InputError
+from dashi.io.files import unwritable
+from dashi.io.run_folder import REPORT
 
 
 def register(app: typer.Typer) -> None:
@@ -27,19 +30,23 @@ def report(
     """Make the report of a run again: one HTML file that needs nothing else and works offline.
 
     Whatever the folder holds is shown: fields, scores, certificate, sheet, trace, metrics. What is damaged is an
-    error, and the old report stays. Needs the extra `plot`.
+    error, and the old report stays; a file that is no report is never written over. Needs the extra `plot`.
     """
     from dashi.report.page import write_report
-    from dashi.report.run import REPORT, read_run
+    from dashi.report.run import read_run
 
     if (run is None) is not made_up:
         raise InputError("a report is of one run, or of the example.", "name a run folder, or give --example.")
     if run is None:
         from dashi.report.example import example_report
 
-        made, file = example_report(), out or Path(REPORT)
+        file = out or Path(REPORT)
+        require_report(file)
+        made = example_report()
     else:
-        made, file = read_run(run), out or run / REPORT
+        file = out or run / REPORT
+        require_report(file)
+        made = read_run(run)
     remark("drawing the report")
     write_report(file, made)
     if json:
@@ -48,3 +55,20 @@ def report(
         typer.echo(str(file))
     if opened:
         typer.launch(file.absolute().as_uri())
+
+
+def require_report(file: Path) -> None:
+    """Refuses, before anything is drawn, a place that cannot be written or holds anything but an earlier report."""
+    from dashi.report.page import is_report
+
+    if file.is_dir():
+        raise FileError(f"{file} is a folder.", "name a file with --out.")
+    if file.exists() and not file.is_file():
+        return  # a pipe or a device holds nothing that could be lost
+    require_writable(file.resolve())
+    try:
+        ours = not file.exists() or not file.stat().st_size or is_report(file)
+    except OSError as error:
+        raise unwritable(file, error) from error
+    if not ours:
+        raise FileError(f"{file} is there already and is no report.", "choose another with --out, or move it away.")

@@ -6,20 +6,21 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from dashi.cli.options import typed
 from dashi.cli.output import remark
 from dashi.cli.progress import progress
 from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
 from dashi.cli.rollout_setup import Setup, check_request, read_setup
-from dashi.core.account import Stages, account
-from dashi.core.certificate import Certificate, Execution, Source, certify, write_certificate
-from dashi.core.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from dashi.core.fingerprint import fingerprints
-from dashi.core.inputs import save_inputs
-from dashi.core.placement import Placement, place
-from dashi.core.rollout import Rollout, rollout
-from dashi.core.verdict import Verdict, verdict
-from dashi.core.ways import choose_way
+from dashi.core.accounts.account import Stages, account
+from dashi.core.accounts.placement import Placement, place
+from dashi.core.certificates.certificate import Certificate, Execution, Source, certify, write_certificate
+from dashi.core.certificates.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from dashi.core.certificates.inputs import save_inputs
+from dashi.core.observations.verdict import Verdict, verdict
+from dashi.core.rollouts.fingerprint import fingerprints
+from dashi.core.rollouts.rollout import Rollout, rollout
+from dashi.core.rollouts.ways import choose_way
 from dashi.errors import DeviceNotFoundError, FeatureError, NonFiniteError
 from dashi.io import run_folder
 from dashi.io.arrays import write_array, write_arrays
@@ -42,7 +43,7 @@ class Job:
         with self.stages.time("encode"):
             setup = read_setup(request)
         with place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed:
-            folder = run_folder.open_run(request.out, request.resume) if request.out else None
+            folder = run_folder.open_run(request.out, request.resume, "rollout", typed()) if request.out else None
             resumed: Rollout | None = None
             if folder and request.resume:
                 setup, resumed = read_resume(folder, setup, request)
@@ -54,12 +55,13 @@ class Job:
                 "rollout", setup.operator, run, placed, self.stages, verdict=judged, flags=self.flags,
                 first_step=first, certificate=next(iter(certificates.values()), None),
             )  # fmt: skip
-        self._leave(setup, run, metrics, folder)
+        left = self._leave(setup, run, metrics, folder)
         if self.failure:
             raise self.failure
         if request.require_gpu and not metrics.gpu_hotloop_active:
             raise DeviceNotFoundError("no step was executed on a GPU.", "look at `metrics`: it says what ran where.")
-        print_report(request, run, metrics, certificates)
+        shown = {left / one.name if left and one.parent == folder else one: told for one, told in certificates.items()}
+        print_report(request, run, metrics, shown, left)
         if run.stopped:
             raise KeyboardInterrupt
 
@@ -127,12 +129,12 @@ class Job:
             warn_if_outside(file, made)
         return digests
 
-    def _leave(self, setup: Setup, run: Rollout, metrics: Metrics, folder: Path | None) -> None:
-        """Writes state, sheet and metrics; the folder is then whole."""
+    def _leave(self, setup: Setup, run: Rollout, metrics: Metrics, folder: Path | None) -> Path | None:
+        """Writes state, sheet and metrics; the folder is then whole. Gives where the run lies."""
         if self.request.metrics:
             write_metrics(self.request.metrics, metrics)
         if not folder:
-            return
+            return None
         written = {run_folder.METRICS, run_folder.STATE}
         single = setup.z0.shape[0] == 1
         write_arrays(folder / run_folder.STATE, {"z": run.state[0] if single else run.state, "step": run.steps})
@@ -142,7 +144,7 @@ class Job:
         if (folder / run_folder.CERTIFICATE).exists() and run.hashes and setup.operator.portable:
             written |= {run_folder.CERTIFICATE, run_folder.INPUTS}
         write_metrics(folder / run_folder.METRICS, metrics)
-        run_folder.close_run(folder, written, finished=not run.stopped)
+        return run_folder.close_run(folder, written, finished=not run.stopped)
 
 
 def until_failure(error: NonFiniteError) -> Rollout:

@@ -7,14 +7,16 @@ from typing import Any
 
 from dashi.cli.output import add_row, new_table, print_json, print_table
 from dashi.cli.rollout import Request
-from dashi.core.rollout import Rollout
+from dashi.core.rollouts.rollout import Rollout
 from dashi.io.metrics import Metrics
 
 
-def print_report(request: Request, run: Rollout, metrics: Metrics, certificates: dict[Path, str]) -> None:
+def print_report(
+    request: Request, run: Rollout, metrics: Metrics, certificates: dict[Path, str], folder: Path | None
+) -> None:
     """A table for people; with --json the metrics document and the names of the files."""
     if request.json:
-        print_json(_document(request, metrics, certificates))
+        print_json(_document(request, metrics, certificates, folder))
         return
     table = new_table("", "")
     verdict = metrics.verdict
@@ -28,7 +30,7 @@ def print_report(request: Request, run: Rollout, metrics: Metrics, certificates:
         "portable": "" if metrics.portable else "no: these hashes hold on this device alone",
         "fell back": "; ".join(f"{f.name}: {f.used} instead of {f.requested} ({f.reason})" for f in metrics.perf_flags),
         "certificate": ", ".join(str(file) for file in certificates),
-        "folder": str(request.out or ""),
+        "folder": str(folder or ""),
     }
     for name, value in rows.items():
         if value:
@@ -43,10 +45,10 @@ def _steps(run: Rollout, metrics: Metrics) -> str:
     return f"{metrics.steps} of {metrics.operator}, {many}{shape}, {metrics.dtype}{stopped}"
 
 
-def _document(request: Request, metrics: Metrics, certificates: dict[Path, str]) -> dict[str, Any]:
+def _document(request: Request, metrics: Metrics, certificates: dict[Path, str], folder: Path | None) -> dict[str, Any]:
     document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
     document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
     document["certificate"] = next((str(file) for file in certificates), None)
     document["metrics"] = str(request.metrics) if request.metrics else None
-    document["folder"] = str(request.out) if request.out else None
+    document["folder"] = str(folder) if folder else None
     return document

@@ -8,11 +8,11 @@ from typing import Final
 
 from dashi.cli.output import remark
 from dashi.cli.rollout import Request
-from dashi.core.affine import Affine, Linear
-from dashi.core.certificate import STATE, Source
-from dashi.core.checkpoint import identity
-from dashi.core.inputs import as_floats, make_operator, operator_sources, read_source, run_dtype
-from dashi.core.operator import Operator
+from dashi.core.certificates.certificate import STATE, Source
+from dashi.core.certificates.checkpoint import identity
+from dashi.core.certificates.inputs import as_floats, make_operator, operator_sources, read_source, run_dtype
+from dashi.core.operators.affine import Affine, Linear
+from dashi.core.operators.operator import Operator
 from dashi.errors import InputError, ShapeError
 from dashi.types import Array
 

@@ -14,7 +14,7 @@ from dashi.cli.progress import progress
 from dashi.errors import InputError
 
 if TYPE_CHECKING:
-    from dashi.core.sheet import Look
+    from dashi.core.observations.sheet import Look
     from dashi.runtime.device import Device
     from dashi.types import Array as HostArray
 
@@ -47,7 +47,7 @@ def view(
     Pixels are computed on the device, by kernels that give the same picture on every one.
     """
     import dashi
-    from dashi.core.sheet import Look
+    from dashi.core.observations.sheet import Look
 
     _require_suffix(out, "--out", (".png",))
     if video is not None:
@@ -84,7 +84,7 @@ def _require_suffix(file: Path, option: str, allowed: tuple[str, ...]) -> None:
 
 
 def _read(sheet: Path | None, made_up: bool) -> HostArray:
-    from dashi.core.sheet import example_sheet, load_sheet
+    from dashi.core.observations.sheet import example_sheet, load_sheet
 
     if (sheet is None) != made_up:
         raise InputError(
@@ -94,8 +94,8 @@ def _read(sheet: Path | None, made_up: bool) -> HostArray:
 
 
 def _draw(device: Device, energies: HostArray, look: Look, out: Path, nonfinite: bool) -> dict[str, Any]:
-    from dashi.core.png import write_png
-    from dashi.core.sheet import draw
+    from dashi.core.observations.png import write_png
+    from dashi.core.observations.sheet import draw
     from dashi.io.files import write_atomic
 
     pixels = draw(device, energies, look, nonfinite=nonfinite)
@@ -105,8 +105,8 @@ def _draw(device: Device, energies: HostArray, look: Look, out: Path, nonfinite:
 
 
 def _film(device: Device, energies: HostArray, look: Look, out: Path, nonfinite: bool) -> dict[str, Any]:
-    from dashi.core.png import write_apng
-    from dashi.core.sheet import film, film_length
+    from dashi.core.observations.png import write_apng
+    from dashi.core.observations.sheet import film, film_length
     from dashi.io.files import write_atomic
 
     count = film_length(energies, look)

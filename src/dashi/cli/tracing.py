@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dashi.core.account import Stages
+    from dashi.core.accounts.account import Stages
     from dashi.runtime.device import Device
 
 TraceFile = Annotated[
@@ -25,9 +25,11 @@ def traced(file: Path | None, device: Device, stages: Stages) -> Generator[None]
     if file is None:
         yield
         return
-    from dashi.core.trace import Trace, write_trace
-    from dashi.core.trace_queue import watch
+    from dashi.cli.beforehand import require_writable
+    from dashi.core.traces.queue import watch
+    from dashi.core.traces.trace import Trace, write_trace
 
+    require_writable(file)
     stages.trace = trace = Trace()
     try:
         with watch(device, trace):

@@ -12,9 +12,9 @@ from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 
 if TYPE_CHECKING:
-    from dashi.core.certificate import Certificate
-    from dashi.core.operator import Operator
-    from dashi.core.verify import Check, Parting
+    from dashi.core.certificates.certificate import Certificate
+    from dashi.core.certificates.verify import Check, Parting
+    from dashi.core.operators.operator import Operator
     from dashi.runtime.device import Device
     from dashi.types import Array
 
@@ -46,8 +46,8 @@ def verify(
     repeated (an edited certificate, missing or other inputs).
     """
     import dashi
-    from dashi.core.certificate import read_certificate
-    from dashi.core.inputs import certified_inputs
+    from dashi.core.certificates.certificate import read_certificate
+    from dashi.core.certificates.inputs import certified_inputs
 
     claimed = read_certificate(certificate)
     operator, z0 = certified_inputs(claimed, certificate.parent, inputs)
@@ -67,7 +67,7 @@ def verify(
 
 def _check(claimed: Certificate, operator: Operator, z0: Array, device: Device) -> Check:
     from dashi.cli.progress import progress
-    from dashi.core.verify import check
+    from dashi.core.certificates.verify import check
 
     remark(f"repeating {claimed.steps} steps of {claimed.operator.kind} on {device.info.name}")
     with progress(device.info.spec, claimed.steps, "steps") as advance:
@@ -76,7 +76,7 @@ def _check(claimed: Certificate, operator: Operator, z0: Array, device: Device) 
 
 def _parting(checks: list[Check], operator: Operator, z0: Array, devices: tuple[Device, Device]) -> Parting | None:
     """The step where the devices part, in the first interval that they did not do alike."""
-    from dashi.core.verify import find_parting
+    from dashi.core.certificates.verify import find_parting
 
     found = [check.difference for check in checks if check.difference]
     earliest = min(found, key=lambda d: d.last, default=None)

@@ -6,6 +6,7 @@ import statistics
 from typing import Any, Final
 
 from dashi.fft.bench import REPEATS, ROUNDS, BenchCase
+from dashi.runtime.cuda_timing import replays_us
 from dashi.runtime.gpu_library import load_library
 
 NAMES: Final = ("torch",)
@@ -35,24 +36,7 @@ class TorchFft:
             for _ in range(REPEATS):
                 transform(field)
 
-        many()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            many()
-        for _ in range(3):
-            graph.replay()
-        taken: list[float] = []
-        for _ in range(ROUNDS):
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            taken.append(start.elapsed_time(end) * 1000 / REPEATS)
-        graph.reset()
-        torch.cuda.empty_cache()
-        return statistics.median(taken)
+        return statistics.median(us / REPEATS for us in replays_us(torch, many, ROUNDS))
 
 
 def load(name: str) -> TorchFft:

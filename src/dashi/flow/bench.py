@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.segments import Block, Segment
+from dashi.core.rollouts.segments import Block, Segment
 from dashi.flow import initial
 from dashi.flow.equations import Flow
 from dashi.flow.fast import FastEngine

@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from dashi.core.fingerprint import Used
-from dashi.core.observation import Hash
-from dashi.core.record import Record, digest_text
-from dashi.core.segments import Block, Segment
+from dashi.core.observations.observation import Hash
+from dashi.core.rollouts.fingerprint import Used
+from dashi.core.rollouts.record import Record, digest_text
+from dashi.core.rollouts.segments import Block, Segment
 from dashi.flow.grid import Floats
 from dashi.flow.observers import Camera, Look, Observer
 from dashi.flow.operator import Loaded, Vorticity

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, get_args
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Literal, cast, get_args
 
 import numpy as np
 
@@ -130,15 +130,30 @@ class Flow:
 
     @classmethod
     def restore(cls, parameters: Mapping[str, int | float | str]) -> Flow:
-        """The inverse of `parameters`."""
+        """The inverse of `parameters`. Raises InputError where one is missing: a default would be another flow."""
         given = dict(parameters)
         name = str(given.pop("forcing", "none"))
         numbers = {k.removeprefix("force_"): given.pop(k) for k in [*given] if k.startswith("force_")}
         if name != "none" and name not in _FORCINGS:
             raise InputError(f"there is no forcing {name!r}.", f"use none or one of {', '.join(_FORCINGS)}.")
-        plain: dict[str, Any] = given
-        made: dict[str, Any] = numbers
-        return cls(**plain, forcing=None if name == "none" else _FORCINGS[name](**made))
+        _require_names("a flow", given, cls, but="forcing")
+        if name == "none":
+            _require_names("a flow without force", numbers, None)
+            return cls(**cast("dict[str, Any]", given))
+        _require_names(f"the forcing {name}", numbers, _FORCINGS[name])
+        return cls(**cast("dict[str, Any]", given), forcing=_FORCINGS[name](**cast("dict[str, Any]", numbers)))
+
+
+def _require_names(what: str, given: Mapping[str, Any], kind: Any, but: str = "") -> None:
+    """Refuses parameters that are missing, and ones too many."""
+    wanted = {one.name for one in fields(kind)} - {but} if kind is not None else set[str]()
+    odd = sorted(wanted ^ set(given))
+    if odd:
+        told = "is missing" if odd[0] in wanted else "is none of its parameters"
+        raise InputError(
+            f"{what} is described by {', '.join(sorted(wanted)) or 'nothing'}: {odd[0]!r} {told}.",
+            "pass all of Flow.parameters, or write the file again.",
+        )
 
 
 def _numbers(forcing: Forcing | None) -> dict[str, int | float]:
@@ -148,11 +163,12 @@ def _numbers(forcing: Forcing | None) -> dict[str, int | float]:
 def _check_size(n: Any) -> None:
     if type(n) is not int or n % 2 or not SMALLEST <= n <= LARGEST or not is_length(n):
         near = [m for m in range(SMALLEST, LARGEST + 1, 2) if is_length(m)]
-        low = max((m for m in near if m <= n), default=near[0]) if isinstance(n, int) else near[0]
-        high = min((m for m in near if m >= n), default=near[-1]) if isinstance(n, int) else near[-1]
+        wanted = n if isinstance(n, int | float) and math.isfinite(n) else 64
+        low = max((m for m in near if m <= wanted), default=near[0])
+        high = min((m for m in near if m >= wanted), default=near[-1])
         choice = f"{low}" if low == high else f"{low} or {high}"
         raise InputError(
-            f"there is no solver for n = {n}: it must be even, 2^a 3^b 5^c 7^d, from {SMALLEST} to {LARGEST}.",
+            f"there is no solver for n = {n!r}: it must be whole, even, 2^a 3^b 5^c 7^d, from {SMALLEST} to {LARGEST}.",
             f"use n = {choice}.",
         )
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.certificate import array_digest
-from dashi.core.fingerprint import Used
-from dashi.core.observation import Hash
-from dashi.core.segments import Block
+from dashi.core.certificates.certificate import array_digest
+from dashi.core.observations.observation import Hash
+from dashi.core.rollouts.fingerprint import Used
+from dashi.core.rollouts.segments import Block
 from dashi.errors import InputError
 from dashi.flow import grid
 from dashi.flow.engine import Harvest, Ticket

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,9 @@ class FieldStore:
         self._lengths = {name: 0 for name, v in variables.items() if v.grows}
         if path.exists() and not resume:
             _remove(path)
+        if not (path / _META).exists():
+            # A group without arrays, before any data: whatever stops the run, the folder is known as a store.
+            write_text(path / _META, json.dumps(self._root({})))
 
     def put(self, name: str, values: Array) -> None:
         """A whole array that does not grow, such as a coordinate."""
@@ -80,18 +84,30 @@ class FieldStore:
             self._write(name, (chunk, *(0 for _ in one.shape)), padded)
         self._lengths[name] = len(made)
 
+    def missing(self, name: str, count: int) -> int | None:
+        """The first of so many entries of an array, with one entry in each file, that is not there in whole."""
+        one = self._variables[name]
+        nbytes = math.prod(one.shape) * np.dtype(one.dtype).itemsize
+        for index in range(count):
+            file = self.path.joinpath(name, "c", str(index), *("0" for _ in one.shape))
+            if not file.is_file() or file.stat().st_size != nbytes:
+                return index
+        return None
+
     def commit(self) -> None:
         """Makes what was written part of the store."""
         metadata = {name: self._metadata(name) for name in self._variables}
         for name, document in metadata.items():
             write_text(self.path / name / _META, json.dumps(document))
-        root = {
+        write_text(self.path / _META, json.dumps(self._root(metadata)))
+
+    def _root(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        return {
             "zarr_format": 3,
             "node_type": "group",
             "attributes": self._attributes,
-            "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": metadata},
+            "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": dict(metadata)},
         }
-        write_text(self.path / _META, json.dumps(root))
 
     def _write(self, name: str, place: tuple[int, ...], values: Array) -> None:
         data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
@@ -127,10 +143,13 @@ def series_variable(grows: str, dims: Sequence[str], shape: Shape, dtype: str, *
 
 def _remove(path: Path) -> None:
     """An earlier run's store; anything else is left alone."""
-    if not (path / _META).is_file():
-        raise FileError(f"{path} is there already and is no Zarr group.", "choose another place with --out.")
     try:
-        shutil.rmtree(path)
+        if not (path / _META).is_file() and any(path.iterdir()):
+            raise FileError(f"{path} is there already and is no Zarr group.", "choose another place with --out.")
+        # Under another name first: killed in between, no half of a store is left in its place.
+        aside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent))
+        path.rename(aside / path.name)
+        shutil.rmtree(aside)
     except OSError as error:
         raise unwritable(path, error) from error
 
@@ -191,6 +210,8 @@ def _document(file: Path) -> dict[str, Any]:
 
 
 def _octets(chunk: Path, nbytes: int) -> bytes:
+    if not chunk.exists():
+        raise FileError(f"{chunk} is missing: the store is damaged or cut short.", _AGAIN)
     with open_plain(chunk, nbytes) as (opened, size):
         if size != nbytes:
             raise FileError(f"{chunk} has {size} bytes instead of {nbytes}: it is damaged or cut short.", _AGAIN)

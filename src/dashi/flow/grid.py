@@ -34,6 +34,12 @@ def squares(n: int) -> npt.NDArray[np.int64]:
     return rows(n)[:, None] ** 2 + columns(n)[None, :] ** 2
 
 
+def shell_numbers(square: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """The shell of modes with these k_x^2 + k_y^2: s holds s - 1/2 <= |k| < s + 1/2, in units of 2 pi / L. No |k| lies
+    on a border, since 4 k^2 is no odd square, so that rounding decides nothing."""
+    return (np.floor(np.sqrt(4.0 * np.asarray(square))).astype(np.int64) + 1) // 2
+
+
 def kept(n: int) -> npt.NDArray[np.bool_]:
     """The modes that stay: 3 |k| < n along both axes."""
     return (3 * np.abs(rows(n))[:, None] < n) & (3 * columns(n)[None, :] < n)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, Final
 
 import numpy as np
@@ -163,23 +164,47 @@ def ensemble(flow: Flow, name: str, seeds: Sequence[int], **options: Any) -> Flo
     for seed in seeds:
         if type(seed) is not int or not 0 <= seed < 1 << 32:
             raise InputError(f"a seed is {seed}.", "use whole numbers from 0 to 2^32 - 1.")
+    known = [one.name for one in signature(INITIAL[name]).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    for option in options:
+        if option not in known:
+            raise InputError(
+                f"the initial condition {name!r} does not fit these options: it has no {option!r}.",
+                f"use some of {', '.join(one for one in known if one != 'given')}.",
+            )
     try:
-        made = [INITIAL[name](flow, seed, **options) for seed in seeds]
+        with np.errstate(all="ignore"):  # what comes of odd numbers is looked at below
+            made = [INITIAL[name](flow, seed, **options) for seed in seeds]
     except TypeError as error:
         raise InputError(
             f"the initial condition {name!r} does not fit these options: {error}.",
             "see its description in docs/flow.md.",
         ) from error
-    return np.stack([grid.truncated(one, flow.n) for one in made]).astype(flow.kind)
+    except (ArithmeticError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise _no_field(name, options) from error
+    with np.errstate(over="ignore"):
+        states = np.stack([grid.truncated(one, flow.n) for one in made]).astype(flow.kind)
+    if not np.isfinite(states).all():
+        raise _no_field(name, options)
+    return states
+
+
+def _no_field(name: str, options: Mapping[str, Any]) -> InputError:
+    told = ", ".join(f"{option} = {value}" for option, value in options.items()) or "its usual numbers"
+    return InputError(f"there is no initial condition {name!r} with {told}.", "see its description in docs/flow.md.")
 
 
 def from_field(flow: Flow, field: npt.ArrayLike) -> Floats:
     """States from vorticity on the flow's points, (n, n) or (members, n, n)."""
     values = np.asarray(field)
-    if values.ndim not in (2, 3) or values.shape[-2:] != (flow.n, flow.n):
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"the field holds {values.dtype}, and no numbers.", "save it as float32 or float64.")
+    if values.ndim not in (2, 3) or values.shape[-2:] != (flow.n, flow.n) or not values.size:
+        n = values.shape[-1] if values.ndim in (2, 3) and values.shape[-1] == values.shape[-2] else 0
         raise InputError(
             f"the field has shape {values.shape}, the flow {flow.n} x {flow.n} points.",
-            f"pass fields (n, n) or (members, n, n), or use n = {values.shape[-1] if values.ndim else flow.n}.",
+            "pass fields (n, n) or (members, n, n)" + (f", or use n = {n}." if n else "."),
         )
     if not np.isfinite(values).all():
         raise InputError("the field holds values that are not finite.", "remove NaN and infinities.")

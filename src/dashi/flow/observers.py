@@ -86,8 +86,7 @@ class Shells:
 
 def shells(flow: Flow) -> Shells:
     """The shells of a grid, from 0 on."""
-    square = grid.squares(flow.n)
-    number = (np.floor(np.sqrt(4.0 * square)).astype(np.int64) + 1) // 2
+    number = grid.shell_numbers(grid.squares(flow.n))
     keep = grid.kept(flow.n)
     keep[0, 0] = False
     count = int(number[keep].max()) + 1

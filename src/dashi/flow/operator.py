@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.operator import Constants, Operator, Parameter, Way
+from dashi.core.operators.operator import Constants, Operator, Parameter, Way
 from dashi.errors import InputError
 from dashi.flow import grid
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic

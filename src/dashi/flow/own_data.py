@@ -56,7 +56,13 @@ def windows_from_dataset(
     members = record.shape[0]
     told = _seeds(data, named, members, seeds)
     begins = _first(data, time, known)
-    skipped = min(record.shape[1] - 1, max(0, -(-(first - begins) // interval)))
+    skipped = max(0, -(-(first - begins) // interval))
+    if record.shape[1] - skipped < 2:
+        raise InputError(
+            f"the data end at step {begins + (record.shape[1] - 1) * interval}: no two frames are left from step "
+            f"{first} on, and a window takes two.",
+            "start earlier.",
+        )
     record, begins = record[:, skipped:], begins + skipped * interval
     frames = record.shape[1] if steps is None else frames_in(steps, interval)
     if windows is not None:
@@ -64,7 +70,8 @@ def windows_from_dataset(
     made = cut(known, interval, record.astype(known.kind), told, begins, frames)
     if windows is not None and len(made) < windows * members:
         raise InputError(
-            f"the data hold {len(made) // members} windows of {frames} frames, not {windows}.", "ask for fewer."
+            f"the data hold {len(made) // members} windows of {frames} frames, not {windows}.",
+            "ask for fewer or shorter windows.",
         )
     return made
 
@@ -89,8 +96,10 @@ def _line(data: Any, name: str) -> Floats:
     if values.dtype.kind in "mM":
         values = (values - values[0]) / np.timedelta64(1, "s")
     line = values.astype(np.float64)
+    if len(line) < 2:
+        raise ShapeError(f"the dimension {name!r} has {len(line)} point(s).", "pass data with two or more along it.")
     between = np.diff(line)
-    if len(line) < 2 or not np.isfinite(line).all() or between.mean() <= 0:
+    if not np.isfinite(line).all() or between.mean() <= 0:
         raise InputError(f"the coordinate {name!r} does not rise.", f"sort by it: data.sortby({name!r}).")
     if np.abs(between - between.mean()).max() > EVEN * between.mean():
         raise InputError(

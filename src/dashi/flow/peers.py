@@ -18,6 +18,7 @@ from dashi.flow.equations import Flow
 from dashi.flow.fast import Transforms
 from dashi.flow.grid import Floats
 from dashi.flow.schemes import tableau
+from dashi.runtime.cuda_timing import replays_us
 from dashi.runtime.gpu_library import load_library
 
 NAMES: Final = ("torch", "jax")
@@ -85,24 +86,9 @@ class TorchFlow:
             for _ in range(steps):
                 z.copy_(problem.step(z))
 
-        for _ in range(2):
-            loop()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            loop()
-        taken: list[float] = []
-        for _ in range(ROUNDS + 1):
-            z.copy_(first)
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            taken.append(start.elapsed_time(end) * 1000 / steps)
-        graph.reset()
-        torch.cuda.empty_cache()
-        return statistics.median(taken[1:])
+        # Every round starts from the same state. The first is a round more, and warms up.
+        taken = replays_us(torch, loop, ROUNDS + 1, runs=2, replays=0, before=lambda: z.copy_(first))
+        return statistics.median(us / steps for us in taken[1:])
 
 
 class JaxFlow:

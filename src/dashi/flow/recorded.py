@@ -25,6 +25,8 @@ def windows_from_run(
     path = run if run.suffix == ".zarr" else run / FIELDS
     if not path.is_dir():
         raise FileError(f"there is no {path}.", "name the folder of a run of `dashi flow simulate --out`.")
+    if "flow_n" in read_attributes(path) and not (path / "step").is_dir():
+        raise FileError(f"{path} holds no frames.", "go on with that run: `dashi flow simulate --resume`.")
     flow, seeds = _flow(path)
     numbers = _whole(path, "step")
     chosen = np.flatnonzero((numbers >= first) & (numbers <= (numbers.max(initial=0) if last is None else last)))

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.fingerprint import Used
-from dashi.core.interrupt import deferred_interrupt
-from dashi.core.observation import Hash
-from dashi.core.operator import require_finite
-from dashi.core.segments import Strides, next_block
+from dashi.core.observations.observation import Hash
+from dashi.core.operators.operator import require_finite
+from dashi.core.rollouts.fingerprint import Used
+from dashi.core.rollouts.interrupt import deferred_interrupt
+from dashi.core.rollouts.segments import Strides, next_block
 from dashi.errors import InputError, NonFiniteError, ShapeError
 from dashi.flow.engine import DeviceEngine, Engine, Harvest, Ticket
 from dashi.flow.equations import Flow, Stochastic

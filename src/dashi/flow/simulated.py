@@ -25,19 +25,27 @@ MOST_BYTES: Final = 1 << 36
 def windows_of(
     flow: Flow, seeds: Sequence[int], *, device: Device, steps: int, interval: int = 10, windows: int = 1,
     spin_up: int = 0, initial: str = "random", options: Mapping[str, Any] | None = None, fast: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None, states: Floats | None = None,
 ) -> Windows:  # fmt: skip
     """Windows of `steps` steps with a frame every `interval`, so many of each seed, one after another without a shared
     frame, after `spin_up` steps from the initial condition. A seed decides initial condition and kicks. `progress` is
-    told of steps, `simulated_steps` of them in all. Ctrl-C raises KeyboardInterrupt: half of the data is not the data.
+    told of steps, `simulated_steps` of them in all. `states`, one for each seed, stand in for the initial condition of
+    that name. Ctrl-C raises KeyboardInterrupt: half of the data is not the data.
     """
     _check(seeds, interval, windows, spin_up)
     if device.info.type == "null":
         raise InputError("the null device computes nothing, so no windows come of it.", "use another device.")
     told = progress or _silent
     frames = frames_in(steps, interval)
+    place = {seed: j for j, seed in enumerate(seeds)}
+
+    def start(solved: Flow, group: Sequence[int]) -> Floats:
+        if states is None:
+            return ensemble(solved, initial, group, **(options or {}))
+        return states[[place[seed] for seed in group]]
+
     parts = [
-        _simulated(flow, group, device, frames, interval, windows, spin_up, initial, options, fast, told)
+        _simulated(flow, group, device, frames, interval, windows, spin_up, start, fast, told)
         for group in _groups(flow, seeds)
     ]
     return Windows(
@@ -52,6 +60,16 @@ def windows_of(
 def simulated_steps(flow: Flow, seeds: Sequence[int], steps: int, interval: int, windows: int, spin_up: int) -> int:
     """The steps that `progress` will have been told of at the end."""
     return len(_groups(flow, seeds)) * (spin_up + (windows * (steps // interval + 1) - 1) * interval)
+
+
+def require_room(flow: Flow, seeds: int, windows: int, frames: int) -> None:
+    """Refuses windows that no memory would hold."""
+    size = seeds * windows * frames * flow.n**2 * flow.kind.itemsize
+    if size > MOST_BYTES:
+        raise InputError(
+            f"{seeds} seeds with {windows} windows of {frames} frames are {size / 2**30:,.0f} GiB.",
+            f"ask for fewer or shorter windows, or for fewer frames: {MOST_BYTES >> 30} GiB at most.",
+        )
 
 
 def _check(seeds: Sequence[int], interval: int, windows: int, spin_up: int) -> None:
@@ -76,17 +94,12 @@ def _groups(flow: Flow, seeds: Sequence[int]) -> list[list[int]]:
 
 def _simulated(
     flow: Flow, seeds: Sequence[int], device: Device, frames: int, interval: int, windows: int, spin_up: int,
-    initial: str, options: Mapping[str, Any] | None, fast: bool, progress: Callable[[int], None],
+    start: Callable[[Flow, Sequence[int]], Floats], fast: bool, progress: Callable[[int], None],
 ) -> Windows:  # fmt: skip
-    size = len(seeds) * windows * frames * flow.n**2 * flow.kind.itemsize
-    if size > MOST_BYTES:
-        raise InputError(
-            f"{len(seeds)} seeds with {windows} windows of {frames} frames are {size / 2**30:,.0f} GiB.",
-            f"ask for fewer or shorter windows, or for fewer frames: {MOST_BYTES >> 30} GiB at most.",
-        )
+    require_room(flow, len(seeds), windows, frames)
     forcing = flow.forcing
     solved = replace(flow, forcing=replace(forcing, seed=seeds[0])) if isinstance(forcing, Stochastic) else flow
-    states = ensemble(solved, initial, seeds, **(options or {}))
+    states = start(solved, seeds)
     if spin_up:
         look = Every(look=min(_LOOK, spin_up))
         spun = simulate(solved, states, spin_up, device=device, every=look, fast=fast, progress=progress)

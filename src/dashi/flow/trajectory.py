@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.observation import Hash
+from dashi.core.observations.observation import Hash
 from dashi.errors import FileError
 from dashi.flow.equations import Flow
 from dashi.flow.fields import FieldStore, Variable, series_variable
@@ -54,6 +54,16 @@ class Trajectory:
         self._store.put("member", np.asarray(members, np.int64))
         if every.look:
             self._store.put("wavenumber", np.arange(shells(flow).count) * (2 * np.pi / flow.length))
+
+    def require_frames(self, steps: int) -> None:
+        """Refuses to go on after so many steps where frames that were written before are gone or cut short."""
+        for name in self.fields:
+            lacking = self._store.missing(name, steps // self.every.frame + 1)
+            if lacking is not None:
+                raise FileError(
+                    f"{self._store.path} has no whole frame {lacking} of {name}, written before step {steps}.",
+                    "put it back; or start anew: remove the checkpoint, and leave --resume away.",
+                )
 
     def _coordinates(self) -> dict[str, Variable]:
         n = self.flow.n
@@ -139,6 +149,7 @@ def write_checkpoint(path: Path, belongs: str, run: Simulation, every: Every) ->
     arrays: dict[str, Any] = {
         "version": np.array(VERSION, np.int64),
         "identity": np.array(belongs),
+        "strides": np.array([every.look, every.frame, every.hash], np.int64),
         "step": np.array(run.steps, np.int64),
         "states": run.states,
         "hash_steps": np.array([h.step for h in hashes], np.int64),
@@ -152,17 +163,32 @@ def write_checkpoint(path: Path, belongs: str, run: Simulation, every: Every) ->
     write_arrays(path, arrays)
 
 
+def kept_strides(path: Path) -> Every | None:
+    """Those of the run that a checkpoint is of, where it tells them."""
+    found = _arrays(path).get("strides")
+    if found is None or found.shape != (3,) or found.dtype != np.int64 or found.min() < 0:
+        return None
+    return Every(*(int(value) for value in found))
+
+
+def _arrays(path: Path) -> Mapping[str, Any]:
+    try:
+        return read_arrays(path)
+    except FileError as error:
+        raise FileError(error.what, _anew(path)) from error
+
+
 def read_checkpoint(path: Path, belongs: str, start: Simulation) -> Simulation:
     """The simulation as far as it went; refuses a checkpoint of any other, and one that is damaged."""
-    found = read_arrays(path)
-    fix = "start anew: leave --resume away."
+    found = _arrays(path)
+    fix = _anew(path)
     needed = {"version", "identity", "step", "states", "hash_steps", "hash_digests", "look_steps"}
     if not needed <= set(found) or found["version"].shape or found["version"].item() != VERSION:
         raise FileError(f"{path} is not a checkpoint that this dashi reads.", fix)
     if found["identity"].shape or found["identity"].item() != belongs:
         raise FileError(
-            f"{path} is a checkpoint of a run with other inputs or strides.",
-            "give those of that run, or start a new one in another folder.",
+            f"{path} is a checkpoint of a run with another flow, start, fields or strides.",
+            "give those of that run, or start a new one in another folder with --out.",
         )
     _check(path, found, start)
     count = len(found["look_steps"])
@@ -184,6 +210,10 @@ def read_checkpoint(path: Path, belongs: str, start: Simulation) -> Simulation:
     return Simulation(start.flow, int(found["step"].item()), found["states"], tuple(looks), tuple(hashes))
 
 
+def _anew(path: Path) -> str:
+    return f"start anew: remove {path}, and leave --resume away."
+
+
 def _check(path: Path, found: Mapping[str, Any], start: Simulation) -> None:
     """The identity says that the file was meant for this run; this, that it is whole."""
     count = len(found["look_steps"]) if found["look_steps"].ndim else -1
@@ -199,6 +229,6 @@ def _check(path: Path, found: Mapping[str, Any], start: Simulation) -> None:
     kinds = {"states": start.states.dtype, "step": np.dtype(np.int64), "hash_digests": np.dtype(np.uint8)}
     for name, shape in shapes.items():
         if name not in found or found[name].shape != shape or found[name].dtype != kinds.get(name, found[name].dtype):
-            raise FileError(f"{path} is damaged: {name} does not fit the run.", "start anew: leave --resume away.")
+            raise FileError(f"{path} is damaged: {name} does not fit the run.", _anew(path))
     if found["step"].item() < 0 or ("transfer" in found and found["transfer"].shape != (count, members, bands)):
-        raise FileError(f"{path} is damaged: its step or looks do not fit.", "start anew: leave --resume away.")
+        raise FileError(f"{path} is damaged: its step or looks do not fit.", _anew(path))

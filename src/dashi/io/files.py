@@ -18,6 +18,7 @@ _FIXES: Final = {
     errno.EDQUOT: "make room within your quota, or write to another place.",
     errno.EACCES: "get permission to write there, or choose another place.",
     errno.EPERM: "get permission to write there, or choose another place.",
+    errno.EPIPE: "let whoever reads it read to the end.",
     errno.EROFS: "choose a place that is not read-only.",
 }
 
@@ -77,10 +78,23 @@ def umask() -> int:
     return mask
 
 
-def unwritable(path: Path, error: OSError) -> FileError:
+def unwritable(path: Path | str, error: OSError) -> FileError:
     """The error for a place that cannot be written, with the fix that fits the cause."""
     why = error.strerror or str(error)
     return FileError(f"{path} cannot be written: {why}.", _FIXES.get(error.errno or 0, "choose another place."))
+
+
+def require_place(path: Path) -> None:
+    """Refuses a place where no file can be written, before the work that would fill it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        # A file is replaced, for which its folder must be open; a device or a pipe is written to.
+        if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 @contextlib.contextmanager

@@ -37,6 +37,30 @@ class Op:
         """Whether it has no operand of varying length."""
         return not set(self.layout) & set("ILs")
 
+    @cached_property
+    def has_text(self) -> bool:
+        """Whether a string among its words moves those behind it."""
+        return "s" in self.layout
+
+    @cached_property
+    def ids(self) -> tuple[int, ...]:
+        """Which of its words are ids that it refers to, where it has no text; further ones may follow at `more_ids`."""
+        return tuple(at for at, letter in enumerate(self.layout) if letter in "Ti")
+
+    @cached_property
+    def more_ids(self) -> int | None:
+        """The word from which on all are ids, where it has no text."""
+        return self.layout.index("I") if "I" in self.layout else None
+
+    @cached_property
+    def is_type(self) -> bool:
+        return self.name.startswith("Type")
+
+    @cached_property
+    def is_declared(self) -> bool:
+        """Whether it makes a type or a constant."""
+        return self.name.startswith(("Type", "Constant", "SpecConstant"))
+
 
 _TABLE: Final = """
 0 Nop -|1 Undef TR|2 SourceContinued s|3 Source llL|4 SourceExtension s|5 Name is|6 MemberName ils|7 String Rs

@@ -70,16 +70,16 @@ def _place(instruction: Instruction, inside: bool) -> int:
         return _ORDER[name]
     if inside or name == "Function":
         return _FUNCTIONS
-    if name.startswith(("Type", "Constant", "SpecConstant")) or name in _GLOBAL:
+    if instruction.info.is_declared or name in _GLOBAL:
         return _TYPES
     raise _misplaced(instruction, "stands outside every function")
 
 
 def _check_type(module: Module, instruction: Instruction) -> None:
-    if instruction.result_type is not None:
-        made_by = module.defined[instruction.result_type]
-        if not made_by.info.name.startswith("Type"):
-            raise _misplaced(instruction, f"has the type {instruction.result_type}, which is an {made_by.name}")
+    if instruction.info.has_type:
+        made_by = module.defined[instruction.words[0]]
+        if not made_by.info.is_type:
+            raise _misplaced(instruction, f"has the type {instruction.words[0]}, which is an {made_by.name}")
 
 
 def _step(
@@ -112,7 +112,7 @@ def _step_inside(instruction: Instruction, current: _Function) -> None:
         current.in_block = True
     elif not current.in_block:
         raise _misplaced(instruction, "stands outside every block")
-    elif name.startswith(("Type", "Constant", "SpecConstant")):
+    elif instruction.info.is_declared:
         raise _misplaced(instruction, "stands inside a function")
     elif name == "Variable" and instruction.operands[0] != _FUNCTION_STORAGE:
         raise _misplaced(instruction, "is global, but stands inside a function")

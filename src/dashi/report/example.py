@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dashi.core.trace import Span
+from dashi.core.traces.trace import Span
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Failure, Line
 from dashi.flow.grid import Floats
 from dashi.io.metrics import VERSION, Metrics, PerfFlag, StageSeconds
@@ -27,10 +27,10 @@ def example_report() -> Report:
         finished="2026-01-01T00:00:00Z",
         command="dashi report --example",
         tiles=(
-            ("4.20", "flow units until the correlation falls below 0.5"),
-            ("0.70", "the same for persistence"),
+            ("4.20", "flow time to correlation < 0.5 on unseen seeds"),
+            ("0.70", "the same for persistence: nothing changes"),
             ("196", "numbers in the proxy, of 4,096 in the field"),
-            ("12 s", "from nothing to this page"),
+            ("12 s", "from the seeds to the scores"),
         ),
         fields=_fields(),
         fields_of="a made-up flow",

@@ -10,7 +10,7 @@ import numpy as np
 
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Line
 from dashi.flow.grid import Floats
-from dashi.report.style import BLUE, GRID, INK, MUTED, ORANGE, PAPER, looks, new_figure, styled
+from dashi.report.style import BLUE, GRID, INK, MUTED, ORANGE, PAPER, looks, new_figure, plot_module, styled
 
 Figure = Any
 """matplotlib.figure.Figure, which is imported where it is made."""
@@ -135,7 +135,7 @@ def canonical(data: Continuation) -> Figure:
         start = int(np.searchsorted(data.times, 0.0))
         axes.plot([0.0], [data.alone[start]], "o", color=BLUE, markersize=5, markeredgecolor=PAPER)
         axes.set_xlim(float(data.times[0]), float(data.times[-1]))
-        low, high = _span(data)
+        low, high = limits(data)
         axes.set_ylim(low, high)
         axes.set_xlabel("time (the model is left alone at 0)")
         axes.set_ylabel("energy")
@@ -164,12 +164,22 @@ def horizons(evaluation: Evaluation, threshold: float = 0.5, models: Sequence[st
     return figure
 
 
-def _span(data: Continuation) -> tuple[float, float]:
-    """Limits that show the changes of the truth; what leaves them has left the truth far behind."""
+def limits(data: Continuation) -> tuple[float, float]:
+    """Limits that show the changes of the truth, and the model as far as it stays within three times their span."""
     truth = np.concatenate([data.reference, data.proxy])
-    low, high = float(np.nanmin(truth)), float(np.nanmax(truth))
-    room = max(high - low, 0.05 * high)
-    return max(0.0, low - 0.8 * room), high + 0.8 * room
+    truth = truth[np.isfinite(truth)]
+    low, high = (float(truth.min()), float(truth.max())) if truth.size else (0.0, 1.0)
+    room = max(high - low, 0.05 * abs(high))
+    alone = np.clip(data.alone[np.isfinite(data.alone)], low - 3 * room, high + 3 * room)
+    low, high = float(np.min(alone, initial=low)), float(np.max(alone, initial=high))
+    return max(0.0, low - 0.4 * room), high + 0.4 * room
+
+
+def leaves(data: Continuation) -> bool:
+    """Whether the model's energy leaves the canonical figure, or is not finite."""
+    low, high = limits(data)
+    alone = data.alone[np.searchsorted(data.times, 0.0) :]
+    return not bool(np.all((alone >= low) & (alone <= high)))
 
 
 def _chosen(evaluation: Evaluation, models: Sequence[str]) -> list[Line]:
@@ -192,11 +202,10 @@ def _lowest(lines: Sequence[Line]) -> float:
 
 def _plain_ticks(axis: Any) -> None:
     """1, 2, 5, 10, ... on a logarithmic axis of few decades."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    ticker = plot_module("matplotlib.ticker")
+    axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _legend(figure: Any, count: int, axes: Any = None) -> None:

@@ -10,13 +10,14 @@ import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
 from dashi.errors import ShapeError
 from dashi.flow.grid import Floats
-from dashi.report.style import WIDTH, colour_map, new_figure, styled
+from dashi.report.style import WIDTH, colour_map, new_figure, plot_module, styled
 
 PANELS: Final = ("reference", "proxy alone", "difference")
 _GAP: Final = 6
@@ -33,6 +34,8 @@ class Fields:
     reference: Floats
     proxy: Floats | None = None
     name: str = "vorticity"
+    numbers: tuple[int, ...] = ()
+    """Of the frames where they were read, if some were passed over; else they are counted from 0."""
 
     def __post_init__(self) -> None:
         shape = np.shape(self.reference)
@@ -43,7 +46,7 @@ class Fields:
                 "pass (frames, n, n), as many times as frames, and both of one shape.",
             )
 
-    @property
+    @cached_property
     def limit(self) -> float:
         """The value of the last colour: one scale for all panels and frames, so that they can be compared."""
         finite = self.reference[np.isfinite(self.reference)]
@@ -52,13 +55,46 @@ class Fields:
     def panels(self, frame: int) -> list[Floats]:
         """What is shown of a frame."""
         truth = self.reference[frame]
-        return [truth] if self.proxy is None else [truth, self.proxy[frame], self.proxy[frame] - truth]
+        if self.proxy is None:
+            return [truth]
+        with np.errstate(invalid="ignore"):
+            return [truth, self.proxy[frame], self.proxy[frame] - truth]
+
+    @property
+    def broken(self) -> list[str]:
+        """What is not finite, in words: in which field, from which frame on, and how much of it."""
+        named = {self.name: self.reference, f"{self.name} of the proxy alone": self.proxy}
+        return [self._broken(name, values) for name, values in named.items() if not _finite(values)]
+
+    def _broken(self, name: str, values: Floats | None) -> str:
+        assert values is not None
+        bad = ~np.isfinite(values)
+        frames = np.flatnonzero(bad.any(axis=(1, 2)))
+        first = int(frames[0])
+        row, column = (int(one) for one in np.argwhere(bad[first])[0])
+        number = self.numbers[first] if self.numbers else first
+        before = self.numbers[first - 1] if self.numbers and first else number - 1
+        passed = f" (the {number - before - 1} before it were not read)" if number - before > 1 else ""
+        value = str(values[first, row, column]).replace("nan", "NaN")
+        return (
+            f"{name.capitalize()} is not finite from frame {number}, t = {self.times[first]:.4g}, "
+            f"on{passed}. {len(frames)} of {len(values)} frames hold NaN or infinities; in that one it is "
+            f"{int(bad[first].sum()):,} of {bad[first].size:,} values, the first ({value}) in row {row}, column "
+            f"{column}. They are drawn in magenta."
+        )
+
+
+def _finite(values: Floats | None) -> bool:
+    return values is None or bool(np.isfinite(values).all())
 
 
 def finer(field: Floats, size: int) -> Floats:
-    """The same trigonometric polynomial on a grid of `size` points along a side, where that is more."""
+    """The same trigonometric polynomial on a grid of `size` points along a side, where that is more. A field that is
+    not finite has no modes: its points become squares, NaN where they are not finite."""
     n = field.shape[-1]
-    if size <= n or not np.isfinite(field).all():
+    if not np.isfinite(field).all():
+        return nearest(np.where(np.isfinite(field), field, np.nan), max(n, size))
+    if size <= n:
         return field
     modes = np.fft.fftshift(np.fft.fft2(field))
     if n % 2 == 0:
@@ -66,6 +102,12 @@ def finer(field: Floats, size: int) -> Floats:
     before = size // 2 - n // 2
     padded = np.pad(modes, ((before, size - n - before),) * 2)
     return np.fft.ifft2(np.fft.ifftshift(padded)).real * (size / n) ** 2
+
+
+def nearest(field: Floats, size: int) -> Floats:
+    """The whole field on a grid of `size` points along a side, each the nearest of its own."""
+    places = [place * field.shape[-1] // size for place in range(size)]
+    return field[places][:, places]
 
 
 def snapshots(fields: Fields, frames: Sequence[int], size: int = 128) -> Any:
@@ -87,7 +129,7 @@ def snapshots(fields: Fields, frames: Sequence[int], size: int = 128) -> Any:
                 axes.grid(visible=False)
                 axes.spines[:].set_visible(False)
             column[0].set_title(f"t = {fields.times[frame]:.3g}", fontsize=9.5, loc="center")
-        for axes, name in zip(grid[:, 0], PANELS, strict=False):
+        for axes, name in zip(grid[:, 0], PANELS if rows > 1 else (), strict=False):
             axes.set_ylabel(name)
         bar = figure.colorbar(shown, ax=grid, orientation="horizontal", aspect=45, pad=0.02, fraction=0.04)
         bar.set_label(fields.name)
@@ -109,14 +151,13 @@ class Film:
 
 def film(fields: Fields, most: int = 50, size: int = 192) -> Film:
     """A film of at most so many frames, evenly taken: panels beside one another."""
-    from PIL import Image
-
+    image = plot_module("PIL.Image")
     size = max(size, fields.reference.shape[-1]) if fields.reference.shape[-1] <= 256 else 256
     count = min(len(fields.times), most, _TALLEST // size)
     chosen = np.unique(np.linspace(0, len(fields.times) - 1, count).round().astype(int))
     strip = np.concatenate([_frame(fields, int(frame), size) for frame in chosen])
     room = io.BytesIO()
-    Image.fromarray(strip).save(room, "WEBP", quality=_QUALITY, method=2)
+    image.fromarray(strip).save(room, "WEBP", quality=_QUALITY, method=2)
     uri = "data:image/webp;base64," + base64.b64encode(room.getvalue()).decode()
     times = tuple(float(fields.times[frame]) for frame in chosen)
     return Film(uri, len(chosen), strip.shape[1], size, times)
@@ -128,8 +169,7 @@ def _frame(fields: Fields, frame: int, size: int) -> Any:
     made: list[Any] = []
     for panel in fields.panels(frame):
         drawn = finer(panel, size)
-        step = max(1, drawn.shape[0] // size)
-        drawn = drawn[::step, ::step][:size, :size]
+        drawn = nearest(drawn, size) if drawn.shape[0] > size else drawn
         part = np.clip(drawn[::-1] / (2 * fields.limit or 1.0) + 0.5, 0, 1)
         made += [(mapped(part) * 255).round().astype(np.uint8), np.zeros((size, _GAP, 4), np.uint8)]
     return np.concatenate(made[:-1], axis=1)

@@ -21,6 +21,8 @@ class Markup:
 Cell = str | Markup
 _WIDE: Final = 18
 """Plain text above so many characters may be broken into lines."""
+_SHORT: Final = 10
+"""Plain text up to so many characters never is: `vulkan:0`."""
 
 
 def safe(text: str) -> str:
@@ -58,13 +60,11 @@ def figure(drawing: str, title: str, alt: str, caption: Cell) -> str:
 
 def film(made: Film, title: str, alt: str, caption: Cell) -> str:
     """A film that can be stopped and wound; without scripts its first frame is seen."""
-    panels = "".join(
-        f"<span>{escape(name)}</span>" for name in (PANELS if made.width > 2 * made.height else PANELS[:1])
-    )
+    names = "".join(f"<span>{escape(name)}</span>" for name in PANELS)
+    titles = f'<div class="titles" aria-hidden="true">{names}</div>\n' if made.width > 2 * made.height else ""
     times = escape(json.dumps([round(t, 4) for t in made.times]), quote=True)
     return (
-        f'<figure data-film="{times}">\n<h3>{escape(title)}</h3>\n'
-        f'<div class="titles" aria-hidden="true">{panels}</div>\n'
+        f'<figure data-film="{times}">\n<h3>{escape(title)}</h3>\n{titles}'
         f'<div class="film" style="aspect-ratio:{made.width}/{made.height}">'
         f'<img src="{made.uri}" alt="{escape(alt, quote=True)}" width="{made.width}" '
         f'height="{made.height * made.frames}"></div>\n'
@@ -93,7 +93,8 @@ def table(
 
 
 def _kind(cell: Cell) -> str:
-    return ' class="wrap"' if isinstance(cell, str) and len(cell) > _WIDE else ""
+    length = len(cell) if isinstance(cell, str) else _WIDE
+    return ' class="wrap"' if length > _WIDE else ' class="short"' if length <= _SHORT else ""
 
 
 def tiles(numbers: Iterable[tuple[str, str]]) -> str:
@@ -108,3 +109,8 @@ def tiles(numbers: Iterable[tuple[str, str]]) -> str:
 def command(line: str) -> str:
     """A line for a terminal."""
     return f'<pre tabindex="0"><code>{escape(line)}</code></pre>'
+
+
+def took(seconds: float) -> str:
+    """A time that something took, to two digits."""
+    return f"{seconds:.2g} s" if seconds >= 0.1 else f"{1e3 * seconds:.2g} ms" if seconds >= 1e-3 else "less than 1 ms"

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import Final
 
-from dashi.core.trace import Span
+import numpy as np
+
+from dashi.core.traces.trace import Span
 from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.grid import Floats
 from dashi.io.files import write_text
 from dashi.io.metrics import Metrics
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
+from dashi.report.measures import Measures
 
 _POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """Browsers refuse every request that this page could make: there is nothing that it may fetch."""
+GENERATOR: Final = '<meta name="generator" content="dashi report">'
+"""By which a page is known as one of ours: nothing else is written over."""
+_HEAD: Final = 4096
+"""Bytes at the beginning of a page in which that stands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +40,22 @@ class Sheet:
     first: int = 0
     """The number of the first band."""
     of: str = "the run"
+
+    @property
+    def broken(self) -> list[str]:
+        """What is not finite, in words."""
+        bad = ~np.isfinite(self.energies)
+        if not bad.any():
+            return []
+        row = int(np.flatnonzero(bad.any(axis=1))[0])
+        when = "" if self.end is None else f", t = {self.end * row / max(1, len(bad) - 1):.4g},"
+        bands = ", ".join(str(self.first + int(band)) for band in np.flatnonzero(bad[row])[:8])
+        told = (
+            f"The sheet is not finite from row {row}{when} on: {int(bad.sum()):,} of {bad.size:,} energies are NaN or "
+            f"infinite, in that row those of {self.what} {bands}{', ...' if bad[row].sum() > 8 else ''}. They are "
+            "drawn in magenta."
+        )
+        return [told]
 
 
 @dataclass(frozen=True)
@@ -48,6 +72,19 @@ class Proof:
     device: str
     checked: str = ""
     """What was already found when it was repeated elsewhere."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a part of a run without metrics ran."""
+
+    part: str
+    device: str
+    asked: str = ""
+    used: str = ""
+    seconds: float | None = None
+    why: str = ""
+    """Another device than the one asked for was used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +104,8 @@ class Report:
     fields: Fields | None = None
     fields_of: str = ""
     """Which window the fields are of."""
+    measures: Measures | None = None
+    """Of those fields, where nothing was scored."""
     evaluation: Evaluation | None = None
     training: Evaluation | None = None
     """Of the same model on what it was fitted to."""
@@ -79,6 +118,10 @@ class Report:
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What a reader must know before anything else."""
+    places: tuple[Place, ...] = ()
+    """Where each part ran, of a run without metrics."""
 
 
 def write_report(path: Path, report: Report) -> None:
@@ -86,23 +129,39 @@ def write_report(path: Path, report: Report) -> None:
     write_text(path, render(report))
 
 
+def is_report(path: Path) -> bool:
+    """Whether a file is a page that was written here."""
+    with path.open("rb") as opened:
+        return GENERATOR.encode() in opened.read(_HEAD)
+
+
+def _moment(text: str) -> str:
+    """A time in ISO 8601 as people write it."""
+    try:
+        return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M} UTC"
+    except ValueError:
+        return text
+
+
 def render(report: Report) -> str:
     """The page's text."""
     from dashi.report import html, sections
 
-    made = [(name, title, part(report)) for name, title, part in sections.PARTS]
+    made = [(name, title(report), part(report)) for name, title, part in sections.PARTS]
     there = [(name, title, body) for name, title, body in made if body]
     links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, title, _ in there)
-    notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in report.notes)
-    when = f'<p class="when">dashi report, {escape(report.finished)}</p>\n' if report.finished else ""
+    warned = [*report.warnings, *(text for one in (report.fields, report.sheet) if one for text in one.broken)]
+    notes = "".join(f'<p class="warning" role="alert">{escape(text)}</p>\n' for text in warned)
+    notes += "".join(f'<p class="note">{escape(note)}</p>\n' for note in report.notes)
+    when = f'<p class="when">dashi report, {escape(_moment(report.finished))}</p>\n' if report.finished else ""
     lead = f'<p class="lead">{escape(report.summary)}</p>\n' if report.summary else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f'<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n'
+        f'{GENERATOR}\n<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n'
         f"<title>{escape(report.title)}</title>\n<style>\n{_beside('page.css')}</style>\n</head>\n<body>\n"
-        f"<header>\n{when}<h1>{escape(report.title)}</h1>\n{lead}{html.tiles(report.tiles)}\n{notes}"
+        f"<header>\n{when}<h1>{escape(report.title)}</h1>\n{lead}{notes}{html.tiles(report.tiles)}\n"
         f'<nav aria-label="Sections">{links}<button type="button" id="theme" hidden>Dark</button></nav>\n</header>\n'
         f"<main>\n{''.join(body for _, _, body in there)}</main>\n"
         "<footer>This page holds all that it shows: it loads nothing and sends nothing.</footer>\n"

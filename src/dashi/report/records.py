@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.trace import Span
+from dashi.core.traces.trace import Span
 from dashi.flow.grid import Floats
-from dashi.report.style import BLUE, GRID, INK, MUTED, ORANGE, colour_map, new_figure, styled
+from dashi.report.style import BLUE, GRID, MUTED, ORANGE, colour_map, new_figure, styled
 
 Figure = Any
 DECADES: Final = 8
@@ -23,7 +23,7 @@ def sheet(energies: Floats, *, end: float | None = None, what: str = "band", fir
     values = np.asarray(energies, np.float64)
     largest = float(np.max(values[np.isfinite(values)], initial=0.0)) or 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log10(values / largest)
+        logs = np.where(np.isfinite(values), np.log10(values / largest), np.nan)
     low = max(-float(DECADES), min(-1.0, float(np.floor(np.min(logs[np.isfinite(logs)], initial=0.0)))))
     figure = new_figure(3.2)
     with styled():
@@ -57,7 +57,9 @@ def timeline(spans: Sequence[Span]) -> Figure:
             bars = [(span.begin * 1e-9, max(span.seconds, _LEAST * total)) for span in mine]
             axes.broken_barh(bars, (place - 0.36, 0.72), color=BLUE if stage else ORANGE, linewidth=0)
             busy = sum(span.seconds for span in mine)
-            _say(axes, bars, place, total, f"{busy:.2g} s" if busy < 100 else f"{busy:.0f} s")
+            told = f"{busy:.2g} s" if busy < 100 else f"{busy:.0f} s"
+            # In a column of their own, to the right of the axes: beside its bars there is not always room.
+            axes.text(1.02, place, told, transform=axes.get_yaxis_transform(), va="center", color=MUTED, fontsize=8.5)
         names = [track if group == "stages" else f"{track} *" for group, track in tracks]
         axes.set_yticks(range(len(tracks)), names)
         axes.invert_yaxis()
@@ -67,15 +69,3 @@ def timeline(spans: Sequence[Span]) -> Figure:
         axes.grid(visible=True, axis="x", color=GRID)
         axes.tick_params(axis="y", length=0)
     return figure
-
-
-def _say(axes: Any, bars: Sequence[tuple[float, float]], place: int, total: float, text: str) -> None:
-    """How long it took, beside the bars: to their right unless there is no room."""
-    last = max(begin + length for begin, length in bars)
-    first = min(begin for begin, _ in bars)
-    if last < 0.85 * total:
-        axes.text(last + 0.01 * total, place, text, va="center", ha="left", color=MUTED, fontsize=8.5)
-    elif first > 0.15 * total:
-        axes.text(first - 0.01 * total, place, text, va="center", ha="right", color=MUTED, fontsize=8.5)
-    else:
-        axes.text(total, place - 0.55, text, va="center", ha="right", color=INK, fontsize=8)

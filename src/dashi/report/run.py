@@ -7,23 +7,24 @@ from typing import Final
 
 import numpy as np
 
-from dashi.core.certificate import document_digest, read_certificate
-from dashi.core.sheet import load_sheet
-from dashi.core.trace_file import read_trace
+from dashi.core.certificates.certificate import document_digest, read_certificate
+from dashi.core.observations.sheet import load_sheet
+from dashi.core.traces.file import read_trace
 from dashi.errors import FileError
 from dashi.flow.evaluation.kept import load_evaluation
-from dashi.flow.evaluation.result import Evaluation
+from dashi.flow.evaluation.record import read_record
 from dashi.flow.fields import read_frame, read_line
 from dashi.flow.trajectory import FIELDS
 from dashi.io.arrays import read_arrays
-from dashi.io.metrics import Metrics, read_metrics
-from dashi.io.run_folder import CERTIFICATE, INPUTS, METRICS, SHEET, STATE, SUMMARY
+from dashi.io.metrics import read_metrics
+from dashi.io.run_folder import CERTIFICATE, INPUTS, METRICS, SCORES, SHEET, STATE, SUMMARY, typed_for
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
+from dashi.report.measures import Measures, flow_of, measures
 from dashi.report.page import Proof, Report, Sheet
-from dashi.report.story import STORY, Story, lasts, read_story
+from dashi.report.story import STORY, Story, read_story
+from dashi.report.telling import places_of, story_of
 
-REPORT: Final = "report.html"
 TRACE: Final = "trace.perfetto-trace"
 EVALUATION: Final = "evaluation-test.npz"
 TRAINING: Final = "evaluation-train.npz"
@@ -31,6 +32,7 @@ CONTINUATION: Final = "continuation.npz"
 PROXY: Final = "vorticity_proxy"
 """The field of fields.zarr that was decoded."""
 MODEL: Final = "model.npz"
+Z: Final = "z.npz"
 _FRAMES: Final = 240
 """Frames that are read: more than a film shows are passed over."""
 _MEANINGS: Final = {
@@ -38,10 +40,12 @@ _MEANINGS: Final = {
     CERTIFICATE: "what dashi verify repeats",
     INPUTS: "what the certificate names",
     FIELDS: "fields over time: xarray.open_zarr opens it",
-    EVALUATION: "every score of every model, window and frame on unseen seeds; the .json beside has the table",
+    EVALUATION: "every score of every model, window and frame; the .json beside has the table",
     TRAINING: "the same on the training windows",
+    SCORES: "how the evaluation was called, where it ran, and its tables",
     CONTINUATION: "energies of reference, proxy and the proxy alone",
-    MODEL: "the fitted model: dashi flow evaluate and rollout read it",
+    MODEL: "the fitted model and its baselines: dashi flow evaluate scores it on other seeds",
+    Z: "the states of the model left alone: dashi.flow.proxy.load_z reads them",
     SHEET: "band energies over time: dashi sheet view draws it",
     STATE: "the last state",
     TRACE: "every span of stages and device queues: open it in ui.perfetto.dev",
@@ -58,15 +62,18 @@ def read_run(folder: Path, shown_as: Path | None = None) -> Report:
         raise FileError(f"{folder} is not the folder of a run.", "name one, for instance runs/demo.")
     metrics = read_metrics(files[METRICS]) if METRICS in files else None
     evaluation = load_evaluation(files[EVALUATION]) if EVALUATION in files else None
-    story = read_story(folder) or _told(metrics, evaluation, named)
+    record = read_record(folder)
+    shown = _fields(files[FIELDS]) if FIELDS in files else None
+    story = read_story(folder) or story_of(metrics, evaluation, record, named)
     return Report(
         title=story.title,
         summary=story.summary,
-        finished=metrics.finished if metrics else "",
-        command=story.command,
+        finished=metrics.finished if metrics else record.finished if record else "",
+        command=story.command or "\n".join(typed_for(folder)),
         tiles=tuple(story.tiles),
         ours=story.ours,
-        fields=_fields(files[FIELDS]) if FIELDS in files else None,
+        fields=shown,
+        measures=_measures(files[FIELDS], shown) if shown is not None and evaluation is None else None,
         fields_of=story.fields_of,
         evaluation=evaluation,
         training=load_evaluation(files[TRAINING]) if TRAINING in files else None,
@@ -77,27 +84,17 @@ def read_run(folder: Path, shown_as: Path | None = None) -> Report:
         proof=_proof(files[CERTIFICATE], named / CERTIFICATE, story) if CERTIFICATE in files else None,
         settings=story.settings,
         versions=story.versions,
-        files={name: _MEANINGS[name] for name in files},
+        files={name: _MEANINGS[name] for name in files} | _changed(folder),
         notes=tuple(story.notes),
+        warnings=tuple(story.warnings),
+        places=places_of(evaluation, record) if metrics is None else (),
     )
 
 
-def _told(metrics: Metrics | None, found: Evaluation | None, folder: Path) -> Story:
-    """The story of a run that has none: what scores or metrics tell."""
-    if found is not None and found.lines:
-        parts = [f"{line.model} for {lasts(found, line.model)}" for line in found.lines]
-        told = f"Until the correlation with the full field is below 0.5, on unseen data: {', '.join(parts)}."
-        return Story(title=f"How far models of a flow see: {folder.name}", summary=told, ours=found.lines[0].model)
-    if metrics is None:
-        return Story(title=f"The run {folder.name}")
-    verdict = metrics.verdict.sentence if metrics.verdict else ""
-    tiles = [
-        (f"{metrics.steps:,}", f"steps in {metrics.dtype}"),
-        (f"{metrics.ns_per_step / 1e3:,.1f} us", "a step"),
-        (metrics.op_backend_used, metrics.op_device),
-    ]
-    versions = {"dashi": metrics.dashi_version, "driver": f"{metrics.driver_name} {metrics.driver_version}".strip()}
-    return Story(title=f"dashi {metrics.command}: {folder.name}", summary=verdict, tiles=tiles, versions=versions)
+def _changed(folder: Path) -> dict[str, str]:
+    """Scores on changed flows, which `dashi flow evaluate --perturb` leaves."""
+    found = sorted(folder.glob("evaluation-test-*.npz"))
+    return {path.name: f"the same where {path.stem.removeprefix('evaluation-test-')}" for path in found}
 
 
 def _fields(path: Path) -> Fields | None:
@@ -114,7 +111,12 @@ def _fields(path: Path) -> Fields | None:
         return np.stack([frame if frame.ndim == 2 else frame[0] for frame in frames])
 
     proxy = read(PROXY) if (path / PROXY).is_dir() else None
-    return Fields(times[chosen], read("vorticity"), proxy)
+    return Fields(times[chosen], read("vorticity"), proxy, numbers=tuple(int(index) for index in chosen))
+
+
+def _measures(path: Path, fields: Fields) -> Measures | None:
+    flow = flow_of(path)
+    return None if flow is None or flow.n != fields.reference.shape[-1] else measures(fields, flow)
 
 
 def _continuation(path: Path, model: str) -> Continuation:

@@ -43,14 +43,20 @@ class Story(BaseModel):
     tiles: Annotated[list[tuple[_Text, _Text]], Field(max_length=12)] = []
     settings: _Texts = {}
     versions: _Texts = {}
+    warnings: Annotated[list[_Text], Field(max_length=20)] = []
+    """What a reader must know first."""
     notes: Annotated[list[_Text], Field(max_length=20)] = []
 
 
-def lasts(found: Evaluation, model: str) -> str:
-    """How long a model holds, in words: windows that end before the correlation falls make it a lower bound."""
-    times = found.line(model).horizons[THRESHOLDS[-1]]
-    bound = "at least " if bool((times >= found.times[-1]).any()) else ""
-    return f"{bound}{float(times.mean()):.2f}"
+def bounded(found: Evaluation, model: str, threshold: float = THRESHOLDS[-1]) -> bool:
+    """Whether a mean horizon is a lower bound: a window ended before the correlation fell below the threshold."""
+    return bool((found.line(model).horizons[threshold] >= found.times[-1]).any())
+
+
+def lasts(found: Evaluation, model: str, threshold: float = THRESHOLDS[-1]) -> str:
+    """How long a model holds, as the page says it everywhere: `4.95`, or `≥ 7.85` where that is a lower bound."""
+    mark = "≥ " if bounded(found, model, threshold) else ""
+    return f"{mark}{float(found.line(model).horizons[threshold].mean()):.2f}"
 
 
 def write_story(folder: Path, story: Story) -> None:

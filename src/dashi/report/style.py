@@ -26,6 +26,9 @@ VARIABLES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """The page's name of each colour: in SVG they are variables, so that a dark page can have lighter ones."""
 
+BROKEN: Final = "#ff00ff"
+"""The colour of values that are not finite, as `dashi sheet view` has it: no map holds it."""
+
 WIDTH: Final = 4.7
 """Inches of a figure: on a phone, 358 points wide, its 9-point text is still 9 points."""
 
@@ -76,14 +79,14 @@ def looks(models: Sequence[str]) -> dict[str, Look]:
 
 def new_figure(height: float, width: float = WIDTH) -> Any:
     """An empty figure in the house's style."""
-    figures = _module("matplotlib.figure")
+    figures = plot_module("matplotlib.figure")
     with styled():
         return figures.Figure(figsize=(width, height), layout="constrained")
 
 
 def styled() -> Any:
     """A context in which axes, text and legends are made in the house's style."""
-    return _module("matplotlib").rc_context(dict(_SETTINGS))
+    return plot_module("matplotlib").rc_context(dict(_SETTINGS))
 
 
 def svg(figure: Any, name: str) -> str:
@@ -91,7 +94,7 @@ def svg(figure: Any, name: str) -> str:
     its parts apart from those of other figures on the page."""
     room = io.StringIO()
     with styled():
-        _module("matplotlib").rcParams["svg.hashsalt"] = name
+        plot_module("matplotlib").rcParams["svg.hashsalt"] = name
         figure.savefig(room, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = room.getvalue()
     text = text[text.index("<svg") :]
@@ -105,16 +108,18 @@ def svg(figure: Any, name: str) -> str:
 
 
 def colour_map(name: str) -> Any:
-    """A map of cmcrameri, or matplotlib's nearest where it is not installed."""
+    """A map of cmcrameri, or matplotlib's nearest where it is not installed. What is not a number is BROKEN."""
     try:
-        return getattr(importlib.import_module("cmcrameri.cm"), name)
+        found = getattr(importlib.import_module("cmcrameri.cm"), name)
     except ImportError:
-        return _module("matplotlib").colormaps[{"vik": "RdBu_r", "batlow": "cividis"}[name]]
+        found = plot_module("matplotlib").colormaps[{"vik": "RdBu_r", "batlow": "cividis"}[name]]
+    return found.with_extremes(bad=BROKEN)
 
 
-def _module(name: str) -> Any:
-    """A part of the extra `plot`."""
+def plot_module(name: str) -> Any:
+    """A part of the extra `plot`; an error with its fix where that is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise InputError("matplotlib is not installed; it draws the figures.", _PLOT) from error
+        missing = "Pillow" if name.startswith("PIL") else "matplotlib"
+        raise InputError(f"{missing} is not installed; it draws the figures.", _PLOT) from error

@@ -111,7 +111,7 @@ class CpuDevice(Device):
     def read(self, array: Array) -> HostArray:
         return array.storage.copy()
 
-    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Any:
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Any:
         return None
 
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:

@@ -17,17 +17,17 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from dashi import kernels
-from dashi.errors import AlignmentError, ClosedError, FeatureError, InputError, LimitError, ShapeError
-from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan, plan_features
-from dashi.kernels.calls import resolve_call
-from dashi.kernels.validate import check_plan
+from dashi.errors import AlignmentError, ClosedError, InputError, LimitError, ShapeError
+from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
 from dashi.runtime.array import Array, host_array
+from dashi.runtime.binding import Room as Room
+from dashi.runtime.binding import Step as Step
+from dashi.runtime.binding import bind
 from dashi.runtime.info import Barriers, DeviceInfo
-from dashi.runtime.operands import kind_of, require_apart, require_fit, variant_of
+from dashi.runtime.operands import require_on
 from dashi.runtime.tuning import Memory, choose
 from dashi.types import Array as HostArray
-from dashi.types import Cost, DType, dtype
+from dashi.types import dtype
 
 
 class Waitable(Protocol):
@@ -37,10 +37,6 @@ class Waitable(Protocol):
 
     @property
     def done(self) -> bool: ...
-
-
-Room = dict[tuple[str, str, int], Array]
-"""Scratch that steps share, by its name, element type and size."""
 
 
 @dataclass(frozen=True)
@@ -62,23 +58,6 @@ class Recording:
     timed: bool = False
     queue: int = 0
     fetch: tuple[Array, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """A kernel bound to arrays: an operator ready to be recorded, as often as wanted."""
-
-    kernel: Kernel
-    call: Call
-    inputs: tuple[Array, ...]
-    outputs: tuple[Array, ...]
-    lowered: Any
-    tuning: str | None = None
-    """The name of the tuning among `Kernel.tunings` that it was planned with."""
-
-    @property
-    def cost(self) -> Cost:
-        return self.kernel.cost(self.call)
 
 
 class Program(ABC):
@@ -162,7 +141,7 @@ class Device(ABC):
         """A copy of the array's bytes (as uint8), after all work submitted so far."""
 
     @abstractmethod
-    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Any:
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Any:
         """Whatever the backend needs to record the call; scratch that is not in the room yet is put there."""
 
     @abstractmethod
@@ -242,7 +221,7 @@ class Device(ABC):
     def part(self, array: Array, offset: int, shape: int | Sequence[int], kind: Any = None) -> Array:
         """An array in the memory of another, from a byte on that is a multiple of `part_alignment`; of the same type
         unless `kind` names another."""
-        self._require_mine("part", "an array", array)
+        require_on(self, "part", "an array", array)
         sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
         element = array.dtype if kind is None else dtype(kind)
         nbytes = math.prod(sizes) * element.size
@@ -266,7 +245,7 @@ class Device(ABC):
         """Starts a copy from one array of this device to another, on the transfer queue where there is one, and
         returns at once. `after` names the work that must be done first."""
         for array in (source, target):
-            self._require_mine("copy", "an array", array)
+            require_on(self, "copy", "an array", array)
         if (source.shape, source.dtype) != (target.shape, target.dtype) or source is target:
             raise ShapeError(
                 f"cannot copy {source!r} to {target!r}.", "copy between two arrays of one shape and element type."
@@ -303,7 +282,7 @@ class Device(ABC):
         self.require_open()
         self._require_steps(steps)
         for array in fetch:
-            self._require_mine("program", "an array to fetch", array)
+            require_on(self, "program", "an array to fetch", array)
         made = self._program(steps, label, Recording(barriers, timed, queue, tuple(fetch)))
         return self.watcher(made) if self.watcher else made
 
@@ -331,21 +310,7 @@ class Device(ABC):
         """As `bind`. Steps that are bound in the same room (a dict, empty at first) share what lies between their
         dispatches, which saves memory; they may not run at the same time (programs of one queue do not)."""
         self.require_open()
-        found = kernels.get(kernel) if isinstance(kernel, str) else kernel
-        for operand, array in zip(found.inputs, inputs, strict=False):
-            self._require_mine(f"kernel {found.name!r}", operand.name, array)
-        variant = variant_of(found, inputs)
-        chosen = self.tuning_for(found, variant.name, tuning)
-        numbers = None if chosen is None else found.tunings[chosen]
-        call = resolve_call(found, variant, [a.shape for a in inputs], scalars, self.limits_for(found), numbers)
-        plan = check_plan(found, call, found.plan(call))
-        self._require_features(found, plan, variant)
-        outputs = self._outputs(found, call, out)
-        require_apart(found, inputs, outputs)
-        names = [o.name for o in (*found.inputs, *found.outputs)]
-        arrays = dict(zip(names, (*inputs, *outputs), strict=True))
-        lowered = self._lower(found, call, plan, arrays, room)
-        return Step(found, call, inputs, outputs, lowered, chosen)
+        return bind(self, room, kernel, inputs, out=out, tuning=tuning, scalars=scalars)
 
     def run(
         self,
@@ -370,38 +335,3 @@ class Device(ABC):
                     f"a step of kernel {step.kernel.name!r} is bound to arrays of another device.",
                     "bind it on this device: device.bind(...).",
                 )
-
-    def _require_mine(self, who: str, operand: str, array: Any) -> None:
-        if not isinstance(array, Array):
-            raise InputError(
-                f"{who}: {operand} is a {type(array).__name__}, not an array of this device.",
-                "pass it through device.array(...) first, or use device.run(...).",
-            )
-        if array.device is not self:
-            raise InputError(
-                f"{who}: {operand} lives on {array.device.info.name!r}, not here.",
-                "copy it over: device.array(other.numpy()).",
-            )
-
-    def _require_features(self, kernel: Kernel, plan: Plan, variant: DType) -> None:
-        missing = sorted(plan_features(kernel, plan, variant.name) - self.info.features)
-        missing = missing and sorted(set(missing) - self.features)
-        if missing:
-            raise FeatureError(
-                f"kernel {kernel.name!r} ({variant.name}) needs {', '.join(missing)}, which {self.info.name!r} lacks.",
-                "use another element type, or another device (`dashi devices list` shows features; cpu has them all).",
-            )
-
-    def _outputs(self, kernel: Kernel, call: Call, out: Array | Sequence[Array] | None) -> tuple[Array, ...]:
-        if out is None:
-            return tuple(self.empty(call.shapes[o.name], kind_of(o, call.dtype).numpy) for o in kernel.outputs)
-        given = (out,) if isinstance(out, Array) else tuple(out)
-        if len(given) != len(kernel.outputs):
-            raise InputError(
-                f"kernel {kernel.name!r} has {len(kernel.outputs)} outputs, {len(given)} given.",
-                f"pass out=({', '.join(o.name for o in kernel.outputs)}).",
-            )
-        for operand, array in zip(kernel.outputs, given, strict=True):
-            self._require_mine(f"kernel {kernel.name!r}", operand.name, array)
-            require_fit(kernel, operand, array, call.shapes[operand.name], kind_of(operand, call.dtype))
-        return given

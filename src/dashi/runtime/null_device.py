@@ -70,7 +70,7 @@ class NullDevice(Device):
     def read(self, array: Array) -> HostArray:
         raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:N for results.")
 
-    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Plan:
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Plan:
         for dispatch in plan.dispatches:
             self._loader.load(kernel, dispatch.shader, call.dtype.name)
         return plan

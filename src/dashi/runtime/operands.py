@@ -1,13 +1,17 @@
-"""Whether arrays are what a kernel's operands ask for: the variant, shapes and types, and memory kept apart."""
+"""Whether arrays are what a kernel's operands ask for: device, variant, shapes and types, and memory kept apart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.kernels.abi import Kernel, Operand
 from dashi.runtime.array import Array
 from dashi.types import DTYPES, DType, Shape
+
+if TYPE_CHECKING:
+    from dashi.runtime.device import Device
 
 
 def kind_of(operand: Operand, variant: DType) -> DType:
@@ -34,6 +38,20 @@ def variant_of(kernel: Kernel, inputs: Sequence[Array]) -> DType:
                 f"convert it: {operand.name}.astype(np.{DTYPES[operand.dtype].numpy}).",
             )
     return chosen[1] if chosen is not None else DTYPES[kernel.dtypes[0]]
+
+
+def require_on(device: Device, who: str, operand: str, array: Any) -> None:
+    """What is given must be an array, and live on the device."""
+    if not isinstance(array, Array):
+        raise InputError(
+            f"{who}: {operand} is a {type(array).__name__}, not an array of this device.",
+            "pass it through device.array(...) first, or use device.run(...).",
+        )
+    if array.device is not device:
+        raise InputError(
+            f"{who}: {operand} lives on {array.device.info.name!r}, not here.",
+            "copy it over: device.array(other.numpy()).",
+        )
 
 
 def require_fit(kernel: Kernel, operand: Operand, array: Array, shape: Shape, kind: DType) -> None:

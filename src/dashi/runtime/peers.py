@@ -6,24 +6,24 @@ own work before it returns.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import InputError
 from dashi.kernels.abi import Kernel, Number
 from dashi.runtime import stopwatch
+from dashi.runtime.cuda_timing import Graph, Timed, Work
+from dashi.runtime.gpu_library import load_library
 from dashi.types import Array
 
 Tensors = Mapping[str, Any]
 Scalars = Mapping[str, Number]
-Work = Callable[[], Any]
 Maker = Callable[[Any, Tensors, Scalars], Work]
 """Given torch, the inputs on the GPU by name and the scalars: a function that does the work and returns its result."""
 
+NAMES: Final = ("torch",)
 _SHORT: Final = 200_000
 """Nanoseconds; calls that take less are replayed from a CUDA graph, so that launching them is not what is timed."""
 
@@ -168,7 +168,7 @@ class TorchPeer:
         torch = self._torch
         x = torch.zeros(nbytes // 4, dtype=torch.float32, device="cuda")
         y = torch.empty_like(x)
-        times = stopwatch.measure(lambda n: _Loop(torch, [lambda: y.copy_(x)], n), stopwatch.HARDWARE)
+        times = stopwatch.measure(lambda n: Timed(torch, _calls([lambda: y.copy_(x)], n)), stopwatch.HARDWARE)
         return 2 * nbytes / times.median
 
     def measure(self, kernel: Kernel, host: Sequence[Array], scalars: Scalars, sets: int = 1) -> PeerTimes | None:
@@ -184,19 +184,19 @@ class TorchPeer:
             works.append(maker(torch, tensors, scalars))
         result = works[0]()
         torch.cuda.synchronize()
-        once = _Loop(torch, works, sets)
+        once = Timed(torch, _calls(works, sets))
         once.run()
         short = once.run() / sets < _SHORT and kernel.name not in _EAGER
         times = self._in_graph(works) if short else None
         how = "eager" if times is None else "CUDA graph"
         if times is None:
-            times = stopwatch.measure(lambda n: _Loop(torch, works, n), stopwatch.HARDWARE, sets)
+            times = stopwatch.measure(lambda n: Timed(torch, _calls(works, n)), stopwatch.HARDWARE, sets)
         return PeerTimes(times, how, result.reshape(-1).cpu().numpy())
 
     def _in_graph(self, works: Sequence[Work]) -> stopwatch.Times | None:
         """The times of the calls replayed from a graph; None where torch cannot capture them."""
         try:
-            return stopwatch.measure(lambda n: _Graph(self._torch, works, n), stopwatch.HARDWARE, len(works))
+            return stopwatch.measure(lambda n: Graph(self._torch, _calls(works, n)), stopwatch.HARDWARE, len(works))
         except RuntimeError:
             self._torch.cuda.synchronize()
             return None
@@ -212,62 +212,17 @@ class TorchPeer:
         self._torch.cuda.empty_cache()
 
 
-class _Timed:
-    """Something timed between two CUDA events."""
+def _calls(works: Sequence[Work], calls: int) -> Work:
+    """So many calls, one after the other, in turns."""
+    turns = [works[i % len(works)] for i in range(calls)]
 
-    def __init__(self, torch: Any, work: Work) -> None:
-        self._work = work
-        self._start = torch.cuda.Event(enable_timing=True)
-        self._end = torch.cuda.Event(enable_timing=True)
-
-    def run(self) -> int:
-        self._start.record()
-        self._work()
-        self._end.record()
-        self._end.synchronize()
-        return round(self._start.elapsed_time(self._end) * 1e6)
-
-    def close(self) -> None:
-        """torch frees by itself."""
-
-
-class _Loop(_Timed):
-    """Calls one after the other."""
-
-    def __init__(self, torch: Any, works: Sequence[Work], calls: int) -> None:
-        super().__init__(torch, self._all)
-        self._calls = [works[i % len(works)] for i in range(calls)]
-
-    def _all(self) -> None:
-        for call in self._calls:
+    def all_of_them() -> None:
+        for call in turns:
             call()
 
-
-class _Graph(_Timed):
-    """The same, captured in a CUDA graph."""
-
-    def __init__(self, torch: Any, works: Sequence[Work], calls: int) -> None:
-        self._graph = torch.cuda.CUDAGraph()
-        super().__init__(torch, self._graph.replay)
-        with torch.cuda.graph(self._graph):
-            for i in range(calls):
-                works[i % len(works)]()
-
-    def close(self) -> None:
-        self._graph.reset()
+    return all_of_them
 
 
 def load(name: str) -> TorchPeer:
-    """The peer of that name."""
-    if name != "torch":
-        raise InputError(f"there is no peer {name!r}.", "use --peer torch.")
-    try:
-        torch: Any = importlib.import_module("torch")
-    except ImportError as error:
-        raise InputError("torch is not installed, and the peer's times come from it.", "pip install torch.") from error
-    if not torch.cuda.is_available():
-        raise InputError(
-            f"torch {torch.__version__} finds no CUDA device here.",
-            "run it on a machine with an NVIDIA GPU and a CUDA build of torch, or leave --peer away.",
-        )
-    return TorchPeer(torch)
+    """The peer of that name, on a GPU: on a processor its numbers would compare nothing."""
+    return TorchPeer(load_library(name, NAMES))

@@ -46,23 +46,28 @@ def open_device(
         raise
 
 
-def _best(timeout: float, validation: bool | None, queues: int) -> Device:
+def open_instead(asked: str) -> Device:
+    """The best device there is, where the one asked for cannot be opened: what is told begins with that one."""
+    return _best(_TIMEOUT, None, 1, told=f"{asked} cannot be opened, so instead")
+
+
+def _best(timeout: float, validation: bool | None, queues: int, told: str = "auto") -> Device:
     try:
         instance = Instance(validation, safe_drivers())
     except DashiError as error:
-        _log.warning("auto: no Vulkan here (%s), so NumPy computes", error.what)
+        _log.warning("%s: no Vulkan here (%s), so NumPy computes", told, error.what)
         return CpuDevice()
     try:
         found = sorted(instance.devices(), key=lambda pair: _ORDER.index(rank(pair[1])))
         if found:
             chosen = VulkanDevice(instance, *found[0], timeout, queues)
-            _log.info("auto: %s (%s)", chosen.info.name, chosen.info.type)
+            _log.info("%s: %s (%s)", told, chosen.info.name, chosen.info.type)
             return chosen
     except BaseException:
         instance.close()
         raise
     instance.close()
-    _log.warning("auto: no Vulkan device here, so NumPy computes")
+    _log.warning("%s: no Vulkan device here, so NumPy computes", told)
     return CpuDevice()
 
 

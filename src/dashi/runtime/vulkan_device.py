@@ -152,7 +152,7 @@ class VulkanDevice(Device):
             self.graveyard.watch(ticket, partial(_end_copy, commands, (source.storage, target.storage)))
         return ticket
 
-    def _lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Lowered:
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Lowered:
         named = dict(arrays)
         for name, (kind, count) in plan.scratch.items():
             element = call.dtype if kind == "T" else DTYPES[kind]

@@ -108,7 +108,8 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = bench("add", "--save", str(tmp_path / "file"))
     assert done.exit_code == 3
-    assert "cannot write to" in done.output
+    assert "cannot be written" in done.output
+    assert "measuring" not in done.output  # it was refused before
 
 
 def test_the_tune_command_shows_all_and_remembers_one(built: Kernel, vulkan: VulkanDevice) -> None:

@@ -83,11 +83,11 @@ def test_a_peer_that_fails_leaves_our_numbers(torch: Any) -> None:
 def test_a_peer_that_is_not_there_is_told_with_a_fix(monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:
     with pytest.raises(InputError) as error:
         peers.load("jax")
-    assert str(error.value) == "there is no peer 'jax'. Fix: use --peer torch."
+    assert str(error.value) == "there is no peer 'jax'. Fix: use torch."
     torch.cuda.is_available = lambda: False
     with pytest.raises(InputError) as error:
         peers.load("torch")
-    assert error.value.what == "torch 0.0 finds no CUDA device here."
+    assert error.value.what == "torch 0.0 finds no GPU here."
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError) as error:
         peers.load("torch")

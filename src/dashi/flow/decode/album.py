@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.png import write_apng, write_png
+from dashi.core.observations.png import write_apng, write_png
 from dashi.flow.decode.decoder import Decoded
 from dashi.flow.decode.settings import Settings
 from dashi.flow.fields import FieldStore, Variable, series_variable
@@ -24,10 +25,13 @@ PICTURES: Final = "pictures"
 FILM: Final = "film.png"
 MOST_OF_FILM: Final = 200
 _MILLISECONDS: Final = 100
+_PAUSE: Final = 5.0
+"""Seconds between two writes of the measures so far."""
 
 
 class Album:
-    """Takes what is decoded on the way; frames and pictures are on disk at once, measures and film at the end."""
+    """Takes what is decoded on the way; frames and pictures are on disk at once, measures every few seconds, the
+    film at the end."""
 
     def __init__(
         self, folder: Path, schema: Schema, members: int, settings: Settings, interval: float | None
@@ -38,6 +42,7 @@ class Album:
         self._seen: list[Decoded] = []
         self._film: list[Any] = []
         self._store: FieldStore | None = None
+        self._written = time.monotonic()
         self._clear()
 
     def _clear(self) -> None:
@@ -53,23 +58,26 @@ class Album:
 
     def add(self, step: int, decoded: Decoded) -> None:
         """Takes what was decoded after so many steps."""
-        self._steps.append(step)
-        # Large arrays go to disk, not here.
-        self._seen.append(replace(decoded, fields=None, mask=None, images=None))
+        steps = [*self._steps, step]
         if decoded.fields is not None and decoded.mask is not None:
-            self._frame(decoded.fields, decoded.mask)
+            self._frame(steps, decoded.fields, decoded.mask)
         if decoded.images is not None:
             self._picture(step, decoded.images)
+        # Large arrays are on disk, and not here. What was cut off above is as if it had never been.
+        self._seen.append(replace(decoded, fields=None, mask=None, images=None))
+        self._steps = steps
+        if time.monotonic() - self._written >= _PAUSE:
+            self._measures()
 
-    def _frame(self, fields: Floats, mask: Floats) -> None:
+    def _frame(self, steps: list[int], fields: Floats, mask: Floats) -> None:
         n = self.schema.n
         if self._store is None:
             self._store = self._new_store()
-        index = len(self._steps) - 1
+        index = len(steps) - 1
         self._store.frame("vorticity", index, fields.reshape(self.members, n, n))
         self._store.frame("mask", index, mask.reshape(self.members, n, n).astype(np.int64))
-        self._store.series("step", np.array(self._steps))
-        self._store.series("time", np.array(self._steps) * (self._interval or 1.0))
+        self._store.series("step", np.array(steps))
+        self._store.series("time", np.array(steps) * (self._interval or 1.0))
         self._store.commit()
 
     def _new_store(self) -> FieldStore:
@@ -115,11 +123,14 @@ class Album:
         if self._film:
             film = self._film
             write_atomic(self.folder / FILM, lambda file: write_apng(file, film, len(film), _MILLISECONDS))
-        if not self._seen:
-            return
+        if self._seen:
+            self._measures()
+
+    def _measures(self) -> None:
         seen = {
             name: np.stack([np.asarray(getattr(one, name)).reshape(self.members, -1) for one in self._seen])
             for name in ("energy", "enstrophy", "bands", "support")
         }
         squeezed = {name: values[..., 0] if values.shape[-1] == 1 else values for name, values in seen.items()}
         write_arrays(self.folder / MEASURES, {"step": np.array(self._steps, np.int64), **squeezed})
+        self._written = time.monotonic()

@@ -8,16 +8,17 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.dispatch_count import counted
-from dashi.core.interrupt import deferred_interrupt
-from dashi.core.operator import Operator
-from dashi.core.rollout import Rollout, rollout
+from dashi.core.accounts.dispatch_count import counted
+from dashi.core.operators.operator import Operator
+from dashi.core.rollouts.interrupt import deferred_interrupt
+from dashi.core.rollouts.rollout import Rollout, rollout
 from dashi.errors import InputError, NonFiniteError, ShapeError
 from dashi.flow.decode.decoder import NOTHING, Decoded, Decoder
+from dashi.flow.proxy.carried import quiet
 from dashi.flow.proxy.model import Model
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device
@@ -25,6 +26,12 @@ from dashi.types import Array as HostArray
 
 Snapshot = Callable[[int, Decoded], None]
 """Is given the step and what was decoded after it."""
+Keep = Callable[[int, HostArray], None]
+"""Is given the step and the z after it."""
+HOST_REASON: Final = "the model's own rollout, by NumPy on the host: it has no kernels"
+PIECE: Final = 64
+"""Frames of a model between two chances to stop: few enough for seconds, enough to hide what each piece records anew.
+The same whatever is asked for, so that a rollout that goes on from a z has the same pieces."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +71,7 @@ class _Decodes:
         self._decoder, self._observer, self._snapshot = decoder, observer, snapshot
         self._before = decoder.bytes_read
         self._each: list[float] = []
-        self._looking = 0.0
+        self._looks: list[float] = []
 
     def decode(self, step: int, z: Array | HostArray) -> None:
         began = time.perf_counter()
@@ -73,13 +80,14 @@ class _Decodes:
         self._each.append(done - began)
         if made is not None and self._snapshot is not None:
             self._snapshot(step, made)
-            self._looking += time.perf_counter() - done
+        self._looks.append(time.perf_counter() - done)
 
     def run(self, rolled: Rollout, step_seconds: float | None = None) -> Run:
-        """The run; all decodes but that of z0 happen between the steps of a rollout."""
-        alone = rolled.seconds - sum(self._each[1:]) - self._looking if step_seconds is None else step_seconds
+        """The run; all decodes but that of z0, and all looks at them but that one, happen between the steps of a
+        rollout, whose seconds count them."""
+        alone = rolled.seconds - sum(self._each[1:]) - sum(self._looks[1:]) if step_seconds is None else step_seconds
         read = self._decoder.bytes_read - self._before
-        return Run(rolled, max(0.0, alone), tuple(self._each), self._looking, read)
+        return Run(rolled, max(0.0, alone), tuple(self._each), sum(self._looks), read)
 
 
 def roll_and_decode(
@@ -131,45 +139,88 @@ def follow_and_decode(
     decode_every: int,
     observer: str,
     snapshot: Snapshot | None = None,
+    keep: Keep | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Run:
     """The same for a model of proxies, which has a rollout of its own: it advances z0 by so many of its frames, and
-    brings the z of all of them to the host. Ctrl-C ends the decodes; the run is then `stopped`. Its dispatches are
-    the model's own, those of decodes left out: none are those of a model that runs on the host."""
+    brings their z to the host, `PIECE` frames at a time. Ctrl-C ends it after the piece that is under way, a second one
+    at once; the run is then `stopped`, and has all that was decoded. `keep` is given the step and the z after every
+    piece. Its dispatches are the model's own, those of decodes left out: none are those of a model that runs on the
+    host."""
     decodes = _Decodes(decoder, decode_every, observer, snapshot)
-    began = time.perf_counter()
-    with counted(decoder.device) as count:
-        rolled_out = model.rollout(z0, steps, device=decoder.device)
-    film = np.ascontiguousarray(rolled_out.astype(decoder.settings.kind))
-    took = time.perf_counter() - began
-    good = _finite_frames(film)
-    at = 0
+    followed = _Followed(model, np.ascontiguousarray(z0.astype(decoder.settings.kind)), decoder)
+    told = progress or quiet
     with _silent(), deferred_interrupt() as interrupt:
-        for at in range(0, good, decode_every):
-            if interrupt.asked:
-                break
-            decodes.decode(at, np.ascontiguousarray(film[:, at]))
-            if progress:
-                progress(min(decode_every, steps - at))
-    stopped = interrupt.asked or good <= steps
-    last = at if stopped else steps
-    rolled = Rollout(
-        last, film[:, last], reason=_reason(model, decoder.device, len(z0), count.dispatches), seconds=took,
-        stopped=stopped, dispatches=count.dispatches,
-    )  # fmt: skip
-    if good <= steps and not interrupt.asked:
-        error = NonFiniteError(
-            f"the z of the model {model.name} is not finite after frame {good}.", "fit it again, with more data."
+        try:
+            decodes.decode(0, followed.last)
+            for first, part in followed.parts(steps):
+                good = _finite_frames(part)
+                for at in (at for at in range(first, first + good) if at % decode_every == 0):
+                    decodes.decode(at, np.ascontiguousarray(part[:, at - first]))
+                    followed.note(at, part[:, at - first])
+                if good < part.shape[1]:
+                    if good:
+                        followed.note(first + good - 1, part[:, good - 1])
+                    raise followed.not_finite(first + good, decodes)
+                followed.note(first + good - 1, part[:, -1])
+                told(good)
+                if keep:
+                    keep(followed.at, followed.last)
+                if interrupt.asked:
+                    break
+        except KeyboardInterrupt:
+            pass  # a second Ctrl-C: what was noted is whole
+    return decodes.run(followed.rolled(stopped=followed.at < steps), followed.seconds)
+
+
+class _Followed:
+    """A model under way: how far it came, and what it took."""
+
+    def __init__(self, model: Model, z0: HostArray, decoder: Decoder) -> None:
+        self._model, self._decoder = model, decoder
+        self.at, self.last = 0, z0
+        self.seconds, self._dispatches = 0.0, 0
+
+    def parts(self, steps: int) -> Generator[tuple[int, HostArray]]:
+        """The z of the frames after z0, (m, frames, D) at a time, each with the number of its first frame."""
+        device, kind = self._decoder.device, self._decoder.settings.kind
+        pieces, first = self._model.pieces(self.last, steps, device=device, most=PIECE), 1
+        while True:
+            began = time.perf_counter()
+            with counted(device) as count:
+                part = next(pieces, None)
+            if part is None:
+                return
+            with np.errstate(over="ignore"):  # what float32 cannot hold is told as not finite
+                made = np.ascontiguousarray(part.astype(kind))
+            self.seconds += time.perf_counter() - began
+            self._dispatches += count.dispatches
+            yield first, made
+            first += part.shape[1]
+
+    def note(self, at: int, z: HostArray) -> None:
+        """So far everything is whole."""
+        self.at, self.last = at, np.ascontiguousarray(z)
+
+    def rolled(self, *, stopped: bool) -> Rollout:
+        reason = _reason(self._model, self._decoder.device, len(self.last), self._dispatches)
+        return Rollout(
+            self.at, self.last, reason=reason, seconds=self.seconds, stopped=stopped, dispatches=self._dispatches
         )
-        error.rollout = decodes.run(rolled, took)
-        raise error
-    return decodes.run(rolled, took)
+
+    def not_finite(self, frame: int, decodes: _Decodes) -> NonFiniteError:
+        error = NonFiniteError(
+            f"the z of the model {self._model.name} is not finite after frame {frame}.",
+            "fit it again, with more data; what came before is kept.",
+        )
+        error.rollout = decodes.run(self.rolled(stopped=True), self.seconds)
+        return error
 
 
 def _reason(model: Model, device: Device, states: int, dispatches: int) -> str:
     """How a model ran, in its own words where it has some."""
     if on_host(device, dispatches):
-        return "the model's own rollout, by NumPy on the host: it has no kernels"
+        return HOST_REASON
     told = model.explain(device, states)
     return f"the model's own rollout, {told[1]}" if told else "the model's own rollout"
 
@@ -187,7 +238,9 @@ def residual_cost(decoder: Decoder, z: HostArray, truth: HostArray) -> tuple[flo
         return None
     wanted = np.asarray(truth, np.float64)
     size = max(float(np.linalg.norm(wanted)), 1e-300)
-    found = (np.asarray(one, np.float64) for one in (made.fields, decoder.pipeline.low.numpy()))
+    low = decoder.pipeline.low.numpy()
+    decoder.bytes_read += low.nbytes
+    found = (np.asarray(one, np.float64) for one in (made.fields, low))
     errors = [float(np.linalg.norm(one - wanted)) / size for one in found]
     return errors[0], errors[1]
 

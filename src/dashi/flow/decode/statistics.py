@@ -18,15 +18,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.operator import require_finite
+from dashi.core.operators.operator import require_finite
 from dashi.errors import FileError, InputError, ShapeError
 from dashi.flow import grid
 from dashi.flow.grid import Floats
+from dashi.flow.proxy.files import read_kept
 from dashi.flow.proxy.schema import Schema
-from dashi.io.arrays import read_arrays, write_arrays
+from dashi.io.arrays import write_arrays
 
 VERSION: Final = 1
 _ARRAYS: Final = ("spectrum", "anisotropy", "lengths", "length", "k_cut", "version")
+_KIND: Final = "a file of save_statistics"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,7 @@ def _concentration(pairs: Floats) -> Floats:
 
 def shells(n: int) -> Any:
     """The shell of every mode of the half spectrum."""
-    return (np.floor(np.sqrt(4.0 * grid.squares(n))).astype(np.int64) + 1) // 2
+    return grid.shell_numbers(grid.squares(n))
 
 
 def fit_statistics(schema: Schema, fields: Any) -> Statistics:
@@ -148,7 +150,10 @@ def save_statistics(path: Path, statistics: Statistics) -> None:
 
 def load_statistics(path: Path) -> Statistics:
     """The statistics that a file holds."""
-    found = read_arrays(path, _ARRAYS)
+    found = read_kept(path, _KIND)
+    missing = [name for name in _ARRAYS if name not in found]
+    if missing:
+        raise FileError(f"{path} holds no statistics of a flow: {missing[0]} is missing.", f"name {_KIND}.")
     version = found["version"]
     if version.shape or version.dtype.kind not in "iu" or int(version) != VERSION:
         raise FileError(f"{path} has statistics of version {version}.", f"fit them anew: this is {VERSION}.")

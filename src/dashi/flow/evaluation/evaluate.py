@@ -12,8 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from dashi.core.interrupt import deferred_interrupt
+from dashi.core.rollouts.interrupt import deferred_interrupt
 from dashi.errors import InputError, NonFiniteError, ShapeError
+from dashi.flow.equations import Flow
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Line
 from dashi.flow.evaluation.scores import Reference, carried_shells, horizons
 from dashi.flow.evaluation.window import Scored, WindowScores
@@ -42,16 +43,19 @@ def evaluate(
     `train_energy` is the largest energy of the training data (the windows' own at their start, unless given), which
     decides what is admissible; `progress` is told of windows, len(models) times len(windows) in all. `beyond` is how
     many frames a rollout goes on after the reference ends. A model of another grid sees the windows resampled to its
-    own, and its fields are resampled back. Ctrl-C keeps the models that are finished (`settings["stopped"]`).
+    own, and its fields are resampled back. Ctrl-C keeps the models that are finished (`settings["stopped"]`, or
+    `settings["interrupted"]` if it came while the last of them ran).
     """
     if not models:
         raise InputError("there is no model to evaluate.", "pass at least one.")
+    if windows.frames < 2:
+        raise InputError("the windows have one frame, their start: nothing is left to foresee.", "use longer ones.")
     for name, model in models.items():
-        _require_fit(name, model, windows)
+        require_fit(name, model, windows.flow, windows.interval)
     reference = Reference(windows.flow, windows.fields)
     largest = float(reference.energy[:, 0].max()) if train_energy is None else train_energy
     run = _Run(windows, reference, device, LIMIT * largest, beyond, progress or (lambda _: None))
-    lines, stopped = _finished(models, run)
+    lines, ended = _finished(models, run)
     cuts = {model.schema.k_cut for model in models.values()}
     told: dict[str, int | float | str] = {
         "k_cut": max(cuts), "schema": VERSION, "interval": windows.interval, "train_energy": largest,
@@ -67,12 +71,12 @@ def evaluate(
         enstrophy=reference.enstrophy,
         spectrum=reference.measured[0][:, -1].mean(0),
         parameters=windows.flow.parameters,
-        settings={**told, **(settings or {}), **({"stopped": "yes"} if stopped else {})},
+        settings={**told, **(settings or {}), **({ended: "yes"} if ended else {})},
     )
 
 
-def _finished(models: Mapping[str, Model], run: _Run) -> tuple[tuple[Line, ...], bool]:
-    """The lines of the models, and whether Ctrl-C came before all were done."""
+def _finished(models: Mapping[str, Model], run: _Run) -> tuple[tuple[Line, ...], str]:
+    """The lines of the models, and what Ctrl-C did: `stopped` before all were done, or `interrupted` the last."""
     lines: list[Line] = []
     stopped = False
     with deferred_interrupt() as interrupt:
@@ -85,22 +89,24 @@ def _finished(models: Mapping[str, Model], run: _Run) -> tuple[tuple[Line, ...],
                 break
     if not lines:
         raise KeyboardInterrupt
-    return tuple(lines), len(lines) < len(models)
+    if len(lines) < len(models):
+        return tuple(lines), "stopped"
+    return tuple(lines), "interrupted" if interrupt.asked else ""
 
 
-def _require_fit(name: str, model: Model, windows: Windows) -> None:
-    """Refuses a model of another box, or with frames at other times."""
-    flow, schema = windows.flow, model.schema
+def require_fit(name: str, model: Model, flow: Flow, interval: int) -> None:
+    """Refuses a model of another box, or with frames at other times; `interval` is in steps of the flow."""
+    schema = model.schema
     if abs(flow.length - schema.length) > 1e-6 * flow.length:
         raise InputError(
             f"{name} is for a box of {schema.length:g}, the windows are of one of {flow.length:g}.",
             "evaluate it on flows in its own box.",
         )
-    ratio = windows.interval * flow.dt / model.interval
+    ratio = interval * flow.dt / model.interval
     if round(ratio) < 1 or abs(ratio - round(ratio)) > 1e-6 * ratio:
         raise InputError(
-            f"{name} makes a frame every {model.interval:g}, the windows have one every "
-            f"{windows.interval * flow.dt:g} of flow time.",
+            f"{name} makes a frame every {model.interval:g}, the windows have one every {interval * flow.dt:g} of flow "
+            "time.",
             f"use windows with a frame every {model.interval:g}, or a multiple of it.",
         )
     if flow.n <= 2 * schema.k_cut:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from dashi.errors import DashiError, FileError, InputError
-from dashi.flow.evaluation.dmd import Dmd
 from dashi.flow.evaluation.kept import BROKEN, array_text, pack, text_array, unpack
 from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.evaluation.training import Training
 from dashi.flow.proxy.catalogue import MODELS, load_model, save_model
+from dashi.flow.proxy.dmd import Dmd, require_pydmd
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
@@ -52,15 +52,21 @@ def known_models() -> dict[str, type[Model]]:
     return {**MODELS, Dmd.name: Dmd}
 
 
+def require_model(name: str, what: str = "model") -> None:
+    """Refuses a name that is not known, and one whose library is not there: before any work, and not after it."""
+    if name not in known_models():
+        raise InputError(f"there is no {what} {name!r}.", f"use one of {', '.join(known_models())}.")
+    if name == Dmd.name:
+        require_pydmd()
+
+
 def fit_model(
     name: str, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
     progress: Callable[[int], None] | None = None, options: Mapping[str, Any] | None = None,
 ) -> Model:  # fmt: skip
     """A model by name, fitted."""
-    kinds = known_models()
-    if name not in kinds:
-        raise InputError(f"there is no model {name!r}.", f"use one of {', '.join(kinds)}.")
-    return kinds[name].fit(schema, train, validation, device=device, progress=progress, **(options or {}))
+    require_model(name)
+    return known_models()[name].fit(schema, train, validation, device=device, progress=progress, **(options or {}))
 
 
 def save_fit(path: Path, fit: Fit) -> None:
@@ -132,8 +138,7 @@ def wanted_baselines(named: Sequence[str]) -> tuple[list[str], str]:
     from importlib.util import find_spec
 
     for name in named:
-        if name not in known_models():
-            raise InputError(f"there is no baseline {name!r}.", f"use some of {', '.join(known_models())}.")
+        require_model(name, "baseline")
     if named:
         return list(named), ""
     if find_spec("pydmd") is None:

@@ -28,7 +28,12 @@ def save_evaluation(path: Path, evaluation: Evaluation) -> None:
     """Writes FILE.npz and FILE.json, each all or nothing."""
     file = path.with_suffix(".npz")
     write_arrays(file, pack(evaluation))
-    write_text(file.with_suffix(".json"), json.dumps(document(evaluation), indent=1, allow_nan=False) + "\n")
+    write_text(file.with_suffix(".json"), as_text(evaluation))
+
+
+def as_text(evaluation: Evaluation) -> str:
+    """What the .json holds."""
+    return json.dumps(document(evaluation), indent=1, allow_nan=False) + "\n"
 
 
 def document(evaluation: Evaluation, *, along: bool = True) -> dict[str, Any]:
@@ -36,6 +41,7 @@ def document(evaluation: Evaluation, *, along: bool = True) -> dict[str, Any]:
     made: dict[str, Any] = {
         "schema_version": VERSION,
         "split": evaluation.split,
+        "data": evaluation.told,
         "windows": [{"seed": s, "start": t} for s, t in zip(evaluation.seeds, evaluation.starts, strict=True)],
         "flow": dict(evaluation.parameters),
         "settings": dict(evaluation.settings),

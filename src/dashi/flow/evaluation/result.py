@@ -67,6 +67,13 @@ class Evaluation:
     settings: Mapping[str, int | float | str] = field(default_factory=dict[str, "int | float | str"])
     """k_cut, schema version, and whatever else was chosen."""
 
+    @property
+    def told(self) -> str:
+        """What the windows are to the models, in words."""
+        if self.split != "test":
+            return {"train": "training data", "validation": "validation data"}.get(self.split, f"{self.split} data")
+        return "data that overlap those trained on" if self.settings.get("overlap") == "yes" else "unseen data"
+
     def line(self, model: str) -> Line:
         """A model's scores by name."""
         return next(one for one in self.lines if one.model == model)

@@ -103,6 +103,10 @@ def _seen(found: Mapping[str, Array]) -> Seen:
     seeds, spans, digests = (found[name] for name in ("seen_seeds", "seen_spans", "seen_digests"))
     if seeds.ndim != 1 or spans.shape != (len(seeds), 2) or digests.ndim != 2 or digests.dtype != np.uint8:
         raise ValueError("what was seen does not fit together")
+    if seeds.dtype.kind not in "iu" or spans.dtype.kind != "f" or not np.isfinite(spans).all():
+        raise ValueError("what was seen holds seeds or times that are no numbers")
+    if any(float(first) > float(last) for first, last in spans):
+        raise ValueError("what was seen ends before it begins")
     return Seen(
         tuple(int(seed) for seed in seeds),
         tuple((float(a), float(b)) for a, b in spans),

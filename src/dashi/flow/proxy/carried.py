@@ -3,7 +3,6 @@ whose modes were advanced."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -44,16 +43,6 @@ def require_same_flow(train: Windows, validation: Windows | None) -> None:
             "the validation windows are of another flow than the training windows, or have other times between frames.",
             "make both with the same Flow and interval; their seeds differ.",
         )
-
-
-def require_options(model: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuses options that a model does not have: a word misspelt must not pass for a choice made."""
-    for name in given:
-        if name not in known:
-            raise InputError(
-                f"the model {model} has no option {name!r}.",
-                f"use {', '.join(known)}." if known else "leave it away: the model has none.",
-            )
 
 
 def frame_time(windows: Windows) -> float:

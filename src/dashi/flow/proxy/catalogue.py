@@ -11,17 +11,18 @@ import numpy as np
 
 from dashi.errors import DashiError, FileError, InputError
 from dashi.flow.proxy.closures import Slaved
-from dashi.flow.proxy.files import pack_schema, unpack_schema
+from dashi.flow.proxy.dmd import Dmd
+from dashi.flow.proxy.files import pack_schema, read_kept, unpack_schema
 from dashi.flow.proxy.galerkin import GalerkinModel, Truncation
 from dashi.flow.proxy.linear import Delay, Ridge
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.proxy.persistence import Damped, Persistence
-from dashi.io.arrays import read_arrays, write_arrays
+from dashi.io.arrays import write_arrays
 from dashi.types import Array
 
 MODELS: Final[Mapping[str, type[Model]]] = {
-    found.name: found for found in (Persistence, Damped, Ridge, Delay, Truncation, GalerkinModel, Slaved, Perfect)
+    found.name: found for found in (Persistence, Damped, Ridge, Delay, Dmd, Truncation, GalerkinModel, Slaved, Perfect)
 }
 """To add a model: a class of `dashi.flow.proxy.model.Model`, and its name here."""
 
@@ -42,7 +43,7 @@ def save_model(path: Path | str, model: Model, notes: Mapping[str, Array] | None
 
 def load_model(path: Path | str) -> Model:
     """The model that a file keeps."""
-    return unpack(read_arrays(Path(path)), str(path))
+    return unpack(read_kept(path, "a file of `dashi flow fit`, or of save_model"), str(path))
 
 
 def pack(model: Model) -> dict[str, Array]:
@@ -53,11 +54,11 @@ def pack(model: Model) -> dict[str, Array]:
     return {**head, "interval": np.array(model.interval), **pack_schema(model.schema), **numbers, **arrays}
 
 
-def unpack(found: Mapping[str, Array], where: str = "the arrays") -> Model:
+def unpack(found: Mapping[str, Array], where: str = "the file") -> Model:
     """The model that arrays keep."""
     name, version = (_plain(found, key) for key in ("model", "version"))
     if not isinstance(name, str) or type(version) is not int:
-        raise FileError(f"{where} keep no model.", "write one with save_model, or `dashi flow fit`.")
+        raise FileError(f"{where} holds no model.", "write one with save_model, or `dashi flow fit`.")
     made = _known(name, where)
     if version != made.version:
         raise FileError(

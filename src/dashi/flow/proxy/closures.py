@@ -16,26 +16,18 @@ import numpy as np
 
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import (
-    encoded,
-    followed,
-    frame_time,
-    quiet,
-    require_options,
-    require_same_flow,
-    require_start,
-    skill,
-    steps_of,
-)
+from dashi.flow.proxy.carried import encoded, followed, quiet, require_start, steps_of
 from dashi.flow.proxy.closures_device import DeviceLoss, fits, rolls_of
 from dashi.flow.proxy.closures_fast import FastSlaved
 from dashi.flow.proxy.closures_operator import OnWideGrid, SlavedGalerkin
 from dashi.flow.proxy.closures_plan import Plan
-from dashi.flow.proxy.closures_tables import Band, Closure, Parameters, clock, fitting
+from dashi.flow.proxy.closures_tables import DEEPEST, Band, Closure, Parameters, clock, fitting
 from dashi.flow.proxy.closures_training import AnyLoss, Course, Loss, descend
 from dashi.flow.proxy.film import film
 from dashi.flow.proxy.galerkin_operator import modes_of
+from dashi.flow.proxy.judge import Judge
 from dashi.flow.proxy.model import TRANSFORMS, Model
+from dashi.flow.proxy.options import Number, Option
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
@@ -43,7 +35,7 @@ from dashi.runtime.device import Device
 from dashi.types import Array as HostArray
 
 REACH: Final = 1.5
-"""The band ends at so many times k_cut; twice k_cut is no better."""
+"""The band ends at so many times k_cut."""
 DEPTH: Final = 2
 FASTEST: Final = 4.0
 """About the largest speed of a field, in units of its root mean square."""
@@ -56,6 +48,9 @@ class Slaved(Model):
     """Galerkin with the band beyond z slaved to it, trained through rollouts."""
 
     name: ClassVar[str] = "slaved"
+    takes: ClassVar[Mapping[str, Option]] = {
+        "depth": Number(1, DEEPEST, whole=True), "reach": Number(), **{name: Number() for name in PLAN},
+    }  # fmt: skip
 
     schema: Schema
     flow: Flow
@@ -75,32 +70,36 @@ class Slaved(Model):
         return round(self.interval / self.flow.dt)
 
     @classmethod
+    def check(
+        cls, schema: Schema, flow: Flow, frames: int, options: Mapping[str, Any], *, device: Device
+    ) -> None:  # fmt: skip
+        super().check(schema, flow, frames, options, device=device)
+        fitting(flow, schema)
+        Plan(**{name: value for name, value in options.items() if name in PLAN})
+        Band.of(schema, float(options.get("reach", REACH)) * schema.k_cut)
+
+    @classmethod
     def fit(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Slaved:  # fmt: skip
         """Trained on the training windows; of the closures that were tried on the way, the one that does best on the
         validation windows. Options: depth, reach (in units of k_cut), and those of `Plan`."""
-        require_options(cls.name, options, ("depth", "reach", *PLAN))
-        require_same_flow(train, validation)
-        fitting(train.flow, schema)
+        interval = cls.begin(schema, train, validation, options, device=device)
         plan = Plan(**{name: value for name, value in options.items() if name in PLAN})
         band = Band.of(schema, float(options.get("reach", REACH)) * schema.k_cut)
         z = encoded(schema, train, device=device)
-        reference = None if validation is None else encoded(schema, validation, device=device)
+        judge = None if validation is None else Judge(schema, validation, device)
 
         def made(closure: Closure, loss: float = float("nan")) -> Slaved:
-            chosen_on = 0 if validation is None else len(validation)
-            return cls(schema, train.flow, frame_time(train), closure, band.reach, loss, chosen_on)
+            chosen_on = 0 if judge is None else judge.windows
+            return cls(schema, train.flow, interval, closure, band.reach, loss, chosen_on)
 
         def check(closure: Closure) -> float:
-            if reference is None:
-                return 0.0
-            rolled = made(closure).rollout(reference[:, 0], reference.shape[1] - 1, device=device)
-            return skill(schema, rolled, reference)
+            return 0.0 if judge is None else judge.score(made(closure))
 
         parameters = Parameters(band, options.get("depth", DEPTH), clock(_mean(schema, z, "enstrophy")))
-        course = Course.of(train.flow, band, frame_time(train), FASTEST * np.sqrt(2 * _mean(schema, z, "energy")))
+        course = Course.of(train.flow, band, interval, FASTEST * np.sqrt(2 * _mean(schema, z, "energy")))
 
         places: list[str] = []
 

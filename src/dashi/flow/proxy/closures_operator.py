@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.operator import Constants, Operator, Parameter, Way
+from dashi.core.operators.operator import Constants, Operator, Parameter, Way
 from dashi.errors import InputError
 from dashi.flow.equations import Flow, Kolmogorov
 from dashi.flow.operator import Loaded

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.operator import float_array, require_finite
+from dashi.core.operators.operator import float_array, require_finite
 from dashi.errors import InputError, ShapeError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats

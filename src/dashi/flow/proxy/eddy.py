@@ -41,9 +41,8 @@ class Subgrid:
 
 
 def shells_of(schema: Schema) -> Floats:
-    """The shell of each held mode: |k| rounded, in units of 2 pi / L."""
-    square = (schema.modes**2).sum(axis=1)
-    return (np.floor(np.sqrt(4.0 * square)).astype(np.int64) + 1) // 2
+    """The shell of each held mode."""
+    return grid.shell_numbers((schema.modes**2).sum(axis=1))
 
 
 def eddy_viscosity(schema: Schema, found: Subgrid) -> Floats:

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.operator import require_finite
+from dashi.core.operators.operator import require_finite
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.schema import SCALARS, Schema
+from dashi.flow.proxy.schema import MID, SCALARS, Schema
 from dashi.kernels.fourier import real_table, table
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
@@ -84,18 +84,26 @@ def encode(schema: Schema, values: Any, *, device: Device) -> Floats:
 def choose_anchors(schema: Schema, fields: Any, count: int, *, device: Device) -> Schema:
     """The schema with those `count` modes of its mid band as anchors that hold the most energy on average over the
     fields (..., n, n), the strongest first."""
-    if not 0 <= count <= len(schema.mid):
-        raise InputError(
-            f"{count} anchors were asked for; the mid band of {schema.k_cut:g} to {schema.mid_cut:g} has "
-            f"{len(schema.mid)} modes.",
-            "ask for fewer, or raise mid_cut.",
-        )
+    require_anchors(schema, count)
     every = tuple((int(ky), int(kx)) for ky, kx in schema.mid)
     whole = Schema(schema.n, schema.k_cut, schema.mid_cut, every, schema.length)
     pairs = encode(whole, fields, device=device)[..., whole.parts["anchors"]].astype(np.float64)
     power = (pairs.reshape(-1, len(every), 2) ** 2).sum(axis=(0, 2)) / (schema.mid**2).sum(axis=1)
     order = np.argsort(-power, kind="stable")[:count]
     return Schema(schema.n, schema.k_cut, schema.mid_cut, tuple(every[int(j)] for j in order), schema.length)
+
+
+def require_anchors(schema: Schema, count: int) -> None:
+    """Refuses more anchors than the mid band has modes."""
+    if not 0 <= count <= len(schema.mid):
+        # Near the last wave number of the grid there is little room, or none, above k_cut.
+        cut_off = schema.mid_cut < MID * schema.k_cut
+        raise InputError(
+            f"{count} anchors were asked for; the mid band of {schema.k_cut:g} to {schema.mid_cut:g} has "
+            f"{len(schema.mid)} modes.",
+            f"ask for {len(schema.mid)} at most, or use "
+            + ("a smaller k_cut or a finer grid." if cut_off else "a larger k_cut (or mid_cut, in Python)."),
+        )
 
 
 def _checked(schema: Schema, values: Any) -> tuple[Floats, bool]:

@@ -24,12 +24,22 @@ def save_z(path: Path | str, schema: Schema, z: Any) -> None:
     write_arrays(Path(path), {**pack_schema(schema), "z": require_z(schema, z)})
 
 
+def read_kept(path: Path | str, kind: str) -> dict[str, Array]:
+    """The arrays of a file; where it is no .npz at all, the fix names the kind of file that was expected."""
+    try:
+        return read_arrays(Path(path))
+    except FileError as error:
+        if "numpy.savez" not in error.fix:
+            raise
+        raise FileError(error.what, f"name {kind}.") from error
+
+
 def load_z(path: Path | str) -> tuple[Schema, Floats]:
     """The schema and the z of a file."""
-    found = read_arrays(Path(path))
+    found = read_kept(path, "a file of save_z, such as the z.npz of a run")
     schema = unpack_schema(found, str(path))
     if "z" not in found:
-        raise FileError(f"{path} holds no z.", "name a file that save_z wrote.")
+        raise FileError(f"{path} holds no z.", "name a file of save_z, such as the z.npz of a run.")
     try:
         return schema, require_z(schema, found["z"])
     except InputError as error:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.record import Record
+from dashi.core.rollouts.record import Record
 from dashi.flow.grid import Floats
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step, Waitable

@@ -8,35 +8,35 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dashi.core.ways import choose_way
+from dashi.core.rollouts.ways import choose_way
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import (
-    encoded,
-    followed,
-    frame_time,
-    quiet,
-    require_options,
-    require_same_flow,
-    require_start,
-    skill,
-    steps_of,
-)
+from dashi.flow.proxy.carried import followed, quiet, require_start, steps_of
 from dashi.flow.proxy.eddy import eddy_viscosity, shells_of, subgrid
 from dashi.flow.proxy.film import copied, film, pair
+from dashi.flow.proxy.galerkin_choice import (
+    BACKSCATTER,
+    Backscatter,
+    backscatter_named,
+    bounded,
+    climbed,
+    kept,
+    shaped,
+)
 from dashi.flow.proxy.galerkin_fast import FastGalerkin
 from dashi.flow.proxy.galerkin_operator import Form, Galerkin, form_named, modes_of
-from dashi.flow.proxy.galerkin_ways import choose
+from dashi.flow.proxy.galerkin_ways import ASKED, choose
+from dashi.flow.proxy.judge import Judge
 from dashi.flow.proxy.model import TRANSFORMS, Model
+from dashi.flow.proxy.options import Number, Option, Word, require_options
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
 from dashi.types import Array as HostArray
 
-STRIDES: Final = (0.5, 0.25)
-LARGEST: Final = 6.0
-"""The factor of nu_e is looked for from 1 on in steps, then in finer ones, up to so much."""
+WATCHED: Final = 8
+"""Training windows from which energy is watched where there are none for validation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,9 @@ class GalerkinModel(Model):
     factor c is the one whose rollouts stay close to validation windows for longest."""
 
     name: ClassVar[str] = "galerkin"
+    takes: ClassVar[Mapping[str, Option]] = {
+        "factor": Number(0.0), "way": Word(ASKED), "backscatter": Word(("auto", *BACKSCATTER)),
+    }  # fmt: skip
 
     schema: Schema
     flow: Flow
@@ -57,6 +60,8 @@ class GalerkinModel(Model):
     """grid, triads, numpy, or auto: the fastest by what was measured."""
     chosen_on: int = 0
     """Validation windows that the factor was chosen on."""
+    backscatter: Backscatter = "scaled"
+    """What became of negative nu_e (`dashi.flow.proxy.galerkin_choice`)."""
 
     @property
     def steps(self) -> int:
@@ -64,35 +69,50 @@ class GalerkinModel(Model):
         return round(self.interval / self.flow.dt)
 
     @classmethod
+    def check(
+        cls, schema: Schema, flow: Flow, frames: int, options: Mapping[str, Any], *, device: Device
+    ) -> None:  # fmt: skip
+        super().check(schema, flow, frames, options, device=device)
+        choose(str(options.get("way", "auto")), device, len(schema.modes), 1)
+
+    @classmethod
     def fit(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> GalerkinModel:  # fmt: skip
         """nu_e of the training windows; its factor from the validation windows, 1 without any, or as given by the
-        option `factor`. The option `way` is kept for rollouts."""
-        require_options(cls.name, options, ("factor", "way"))
-        require_same_flow(train, validation)
-        factor, way = options.get("factor"), str(options.get("way", "auto"))
+        option `factor`. Without the option `backscatter`, a flow that no force feeds takes the bounded form, and others
+        the scaled one, unless its energy leaves the truth's in long rollouts. The option `way` is kept for rollouts."""
+        interval = cls.begin(schema, train, validation, options, device=device)
         told = progress or quiet
-        viscosity = eddy_viscosity(schema, subgrid(schema, train, device=device))
+        learned = eddy_viscosity(schema, subgrid(schema, train, device=device))
         told(1)
+        judge = None if validation is None else Judge(schema, validation, device)
+        given, way = options.get("factor"), str(options.get("way", "auto"))
 
-        def made(c: float) -> GalerkinModel:
-            return cls(schema, train.flow, frame_time(train), _kept(c * viscosity, train.flow), c, way)
+        def made(factor: float, form: Backscatter, chosen_on: int = 0) -> GalerkinModel:
+            eddy = shaped(learned, factor, form, train.flow)
+            return cls(schema, train.flow, interval, eddy, factor, way, chosen_on, form)
 
-        if factor is not None or validation is None:
-            return made(1.0 if factor is None else float(factor))
-        reference = encoded(schema, validation, device=device)
-        scores: dict[float, float] = {}
+        def chosen(form: Backscatter) -> GalerkinModel:
+            if given is not None or judge is None:
+                return made(1.0 if given is None else float(given), form)
+            score = judge.score
 
-        def tried(c: float) -> float:
-            if c not in scores:
-                z = made(c).rollout(reference[:, 0], validation.frames - 1, device=device)
-                scores[c] = skill(schema, z, reference)
+            def tried(factor: float) -> float:
                 told(1)
-            return scores[c]
+                return score(made(factor, form))
 
-        return replace(made(_climbed(tried)), chosen_on=len(validation))
+            return made(climbed(tried), form, judge.windows)
+
+        asked = options.get("backscatter", "auto")
+        if asked != "auto":
+            return chosen(asked)
+        if train.flow.forcing is None:
+            return chosen("bounded")
+        found = chosen("scaled")
+        watched = judge or Judge(schema, train.take(slice(WATCHED)), device)
+        return chosen("bounded") if watched.gains(found) else found
 
     def operator(self, form: Form) -> Galerkin:
         """Its step as an operator of CORE, for rollouts with hashes and certificates."""
@@ -120,7 +140,8 @@ class GalerkinModel(Model):
         """The same closure with another viscosity, drag, force or time step."""
         self.schema.require_flow(flow)
         steps_of(self.interval, flow)
-        return replace(self, flow=flow, eddy=_kept(self.eddy, flow))
+        eddy = bounded(self.eddy, flow) if self.backscatter == "bounded" else kept(self.eddy, flow)
+        return replace(self, flow=flow, eddy=eddy)
 
     @property
     def numbers(self) -> int:
@@ -134,7 +155,7 @@ class GalerkinModel(Model):
     def parameters(self) -> Mapping[str, int | float | str]:
         flow = {f"flow_{name}": value for name, value in self.flow.parameters.items()}
         more: dict[str, int | float | str] = {"factor": float(self.factor), "way": self.way}
-        return {**flow, **more, "chosen_on": self.chosen_on}
+        return {**flow, **more, "chosen_on": self.chosen_on, "backscatter": self.backscatter}
 
     @classmethod
     def restore(
@@ -146,32 +167,36 @@ class GalerkinModel(Model):
         # Made once to be checked: its arrays must fit the schema.
         operator = Galerkin(flow, schema, arrays["eddy"])
         steps_of(interval, flow)
+        # Files from before there were two forms are of the first.
+        given.setdefault("backscatter", "scaled")
+        require_options(cls.name, {name: given[name] for name in GalerkinModel.takes}, GalerkinModel.takes)
         factor, way, chosen_on = float(given["factor"]), str(given["way"]), int(given["chosen_on"])
-        return cls(schema, flow, interval, operator.eddy, factor, way, chosen_on)
+        form = backscatter_named(str(given["backscatter"]))
+        return cls(schema, flow, interval, operator.eddy, factor, way, chosen_on, form)
 
     @property
     def story(self) -> str:
         on = f"on {self.chosen_on} validation windows" if self.chosen_on else "without validation"
         shells = shells_of(self.schema)
         last = float(self.eddy[shells == shells.max()].mean()) / self.flow.nu if self.flow.nu else float("nan")
-        return f"galerkin, nu_e times {self.factor:g} chosen {on}; at the cut {last:.2g} nu"
+        where = " where it drains (nu + nu_e >= 0)" if self.backscatter == "bounded" else ""
+        return f"galerkin, nu_e times {self.factor:g}{where} chosen {on}; at the cut {last:.2g} nu"
 
 
 class Truncation(GalerkinModel):
     """The bare truncation: nothing stands for the modes beyond."""
 
     name: ClassVar[str] = "truncation"
+    takes: ClassVar[Mapping[str, Option]] = {"way": Word(ASKED)}
 
     @classmethod
     def fit(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> GalerkinModel:  # fmt: skip
-        require_options(cls.name, options, ("way",))
-        require_same_flow(train, validation)
-        schema.require_flow(train.flow)
-        none, way = _kept(np.zeros(len(schema.modes)), train.flow), str(options.get("way", "auto"))
-        return cls(schema, train.flow, frame_time(train), none, 0.0, way)
+        interval = cls.begin(schema, train, validation, options, device=device)
+        none, way = kept(np.zeros(len(schema.modes)), train.flow), str(options.get("way", "auto"))
+        return cls(schema, train.flow, interval, none, 0.0, way)
 
     @property
     def story(self) -> str:
@@ -191,22 +216,3 @@ def _filmed(operator: Galerkin, modes: Floats, frames: int, steps: int, device: 
         device, state, lambda a, b: [operator.many(device, loaded, a, b, flag, steps, way)], copied(device),
         modes.shape, frames, 1,
     )  # fmt: skip
-
-
-def _climbed(score: Callable[[float], float]) -> float:
-    """The factor with the best score, uphill from 1."""
-    best = 1.0
-    for stride in STRIDES:
-        while True:
-            near = (best, max(0.0, best - stride), min(LARGEST, best + stride))
-            better = max(near, key=score)
-            if better == best:
-                break
-            best = better
-    return best
-
-
-def _kept(values: Floats, flow: Flow) -> Floats:
-    made = np.ascontiguousarray(values, flow.kind)
-    made.setflags(write=False)
-    return made

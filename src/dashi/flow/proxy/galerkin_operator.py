@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
-from dashi.core.operator import Constants, Operator, Parameter, Way, float_array, require_finite
+from dashi.core.operators.operator import Constants, Operator, Parameter, Way, float_array, require_finite
 from dashi.errors import FeatureError, InputError, ShapeError
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import Floats

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dashi.core.operator import Constants
+from dashi.core.operators.operator import Constants
 from dashi.flow.equations import Flow
 from dashi.flow.operator import Loaded
 from dashi.flow.proxy.galerkin_terms import Triads, force_of

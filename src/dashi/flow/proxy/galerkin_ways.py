@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from dashi.core.operator import Way
+from dashi.core.operators.operator import Way
 from dashi.errors import FeatureError, InputError
 from dashi.runtime.device import Device
 
 WAYS: Final = ("grid", "triads", "numpy")
+ASKED: Final = ("auto", *WAYS)
+"""What may be asked for."""
 
 
 def microseconds(

@@ -10,29 +10,23 @@ delays, its Hankel form (H. Arbabi and I. Mezic, SIAM J. Appl. Dyn. Syst. 16, 20
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dashi.core.affine import Linear
-from dashi.core.operator import require_finite
-from dashi.core.ridge import LARGEST, ridge
+from dashi.core.learning.ridge import LARGEST, ridge
+from dashi.core.operators.affine import Linear
+from dashi.core.operators.operator import require_finite
 from dashi.errors import InputError, ShapeError
+from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import (
-    encoded,
-    followed,
-    frame_time,
-    quiet,
-    require_options,
-    require_same_flow,
-    require_start,
-    skill,
-)
+from dashi.flow.proxy.carried import encoded, followed, quiet, require_start
 from dashi.flow.proxy.film import copied, film, pair
-from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.judge import Judge
+from dashi.flow.proxy.model import Model, counts
+from dashi.flow.proxy.options import Number, Option, require_options
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
@@ -57,6 +51,7 @@ class Delay(Model):
     """
 
     name: ClassVar[str] = "delay"
+    takes: ClassVar[Mapping[str, Option]] = {"delays": Number(1, whole=True), "penalty": Number(0.0)}
     usual_delays: ClassVar[int] = DELAYS
 
     schema: Schema
@@ -65,15 +60,20 @@ class Delay(Model):
     penalty: float
 
     @classmethod
+    def check(
+        cls, schema: Schema, flow: Flow, frames: int, options: Mapping[str, Any], *, device: Device
+    ) -> None:  # fmt: skip
+        super().check(schema, flow, frames, options, device=device)
+        _require_delays(int(options.get("delays", cls.usual_delays)), frames, 2 * len(schema.modes))
+
+    @classmethod
     def fit(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Delay:  # fmt: skip
         """Options: `delays`, and `penalty` (else chosen on validation windows; 1e-2 without any)."""
-        require_options(cls.name, options, ("penalty",) if cls.usual_delays == 1 else ("delays", "penalty"))
-        require_same_flow(train, validation)
+        interval = cls.begin(schema, train, validation, options, device=device)
         delays = int(options.get("delays", cls.usual_delays))
-        _require_delays(delays, train.frames, 2 * len(schema.modes))
         modes = encoded(schema, train, device=device)[..., schema.parts["modes"]]
         told = progress or quiet
         given = options.get("penalty")
@@ -81,16 +81,11 @@ class Delay(Model):
         def made(penalty: float) -> Delay:
             maps = tuple(_fitted(modes, j + 1, penalty, device) for j in range(delays))
             told(1)
-            return cls(schema, frame_time(train), tuple(m.astype(modes.dtype) for m in maps), penalty)
+            return cls(schema, interval, tuple(m.astype(modes.dtype) for m in maps), penalty)
 
         if given is not None or validation is None:
             return made(USUAL if given is None else float(given))
-        reference = encoded(schema, validation, device=device)
-
-        def score(model: Delay) -> float:
-            return skill(schema, model.rollout(reference[:, 0], validation.frames - 1, device=device), reference)
-
-        return max((made(penalty) for penalty in PENALTIES), key=score)
+        return max((made(penalty) for penalty in PENALTIES), key=Judge(schema, validation, device).score)
 
     @property
     def delays(self) -> int:
@@ -100,17 +95,36 @@ class Delay(Model):
     def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         kind = self.maps[0].dtype
         start = require_start(self.schema, z0, kind)
+        parts = [*self.pieces(z0, frames, device=device, most=max(1, frames))]
+        return np.concatenate([start[:, None], *parts], axis=1)
+
+    def pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
+        start = require_start(self.schema, z0, self.maps[0].dtype)
         modes = canon(np.ascontiguousarray(start[:, self.schema.parts["modes"]]))
         width = modes.shape[1]
-        history = np.zeros((len(modes), self.delays * width), kind)
+        history = np.zeros((len(modes), self.delays * width), modes.dtype)
         history[:, :width] = modes
-        looks: list[Floats] = [history[None]]
-        for number in range(self.delays):
-            wanted = min(1, frames - number) if number + 1 < self.delays else frames - number
+        done = 0
+        for count in counts(frames, most):
+            looks = self._advanced(history, done, count, device)
+            history, done = looks[-1], done + count
+            made = np.concatenate([modes[None], looks[:, :, :width]])
+            yield followed(self.schema, start, np.ascontiguousarray(np.moveaxis(made, 0, 1)))[:, 1:]
+
+    @property
+    def remembers(self) -> bool:
+        return self.delays > 1
+
+    def _advanced(self, history: Floats, done: int, frames: int, device: Device) -> Floats:
+        """The last frames of each of so many more, newest first: (frames, m, delays 2 K)."""
+        looks: list[Floats] = []
+        last, left = history, frames
+        for number in range(min(done, self.delays - 1), self.delays):
+            wanted = min(1, left) if number + 1 < self.delays else left
             if wanted > 0:
-                looks.append(_rolled(device, Linear(self._companion(number)), looks[-1][-1], wanted))
-        every = np.concatenate(looks)[:, :, :width]
-        return followed(self.schema, start, np.ascontiguousarray(np.moveaxis(every, 0, 1)))
+                looks.append(_rolled(device, Linear(self._companion(number)), last, wanted))
+                last, left = looks[-1][-1], left - wanted
+        return np.concatenate(looks)
 
     def _companion(self, number: int) -> Floats:
         """The map of the last frames, newest first, to those a frame later: by `maps[number]`."""
@@ -146,6 +160,7 @@ class Delay(Model):
             if one.shape != (j + 1, width, width) or one.dtype != maps[0].dtype or one.dtype.kind != "f":
                 raise ShapeError(f"map {j} has shape {one.shape}, not ({j + 1}, {width}, {width}).", "fit it again.")
             require_finite(f"map {j}", one)
+        require_options(cls.name, {"penalty": parameters["penalty"]}, cls.takes)
         return cls(schema, interval, maps, float(parameters["penalty"]))
 
     @property
@@ -157,6 +172,7 @@ class Ridge(Delay):
     """w(t + 1) = w(t) A."""
 
     name: ClassVar[str] = "ridge"
+    takes: ClassVar[Mapping[str, Option]] = {"penalty": Number(0.0)}
     usual_delays: ClassVar[int] = 1
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dashi.core.operator import require_finite
+from dashi.core.operators.operator import require_finite
 from dashi.errors import DTypeError, ShapeError
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.encode import BATCH

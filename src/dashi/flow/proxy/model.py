@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from dashi.core.operator import Parameter
+from dashi.core.operators.operator import Parameter
+from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
+from dashi.flow.proxy.carried import frame_time, require_same_flow
+from dashi.flow.proxy.options import Option, require_options
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
@@ -26,10 +30,29 @@ class Model(ABC):
     """Its name on the command line and in files."""
     version: ClassVar[int] = 1
     """Rises when the same arrays would mean something else."""
+    takes: ClassVar[Mapping[str, Option]] = MappingProxyType({})
+    """The options of `fit`, and what each may be."""
 
     schema: Schema
     interval: float
     """Flow time between frames of a rollout."""
+
+    @classmethod
+    def check(
+        cls, schema: Schema, flow: Flow, frames: int, options: Mapping[str, Any], *, device: Device
+    ) -> None:  # fmt: skip
+        """Refuses what `fit` could not do with windows of so many frames, before there are any."""
+        require_options(cls.name, options, cls.takes)
+        schema.require_flow(flow)
+
+    @classmethod
+    def begin(
+        cls, schema: Schema, train: Windows, validation: Windows | None, options: Mapping[str, Any], *, device: Device
+    ) -> float:
+        """What every fit begins with: refuses what cannot be fitted, and gives the time between frames."""
+        cls.check(schema, train.flow, train.frames, options, device=device)
+        require_same_flow(train, validation)
+        return frame_time(train)
 
     @classmethod
     @abstractmethod
@@ -42,6 +65,21 @@ class Model(ABC):
     @abstractmethod
     def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         """Proxies (m, frames + 1, D) from proxies z0 (m, D), z0 first. Nothing but z0 is read."""
+
+    def pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
+        """The frames after z0, (m, at most `most`, D) at a time: for rollouts that are looked at on the way, stopped,
+        or too long for the memory. Every piece starts from the last z of the one before, so a rollout that goes on from
+        such a z has the same bits as one that never stopped; from one in a single piece it differs by rounding."""
+        last = z0
+        for count in counts(frames, most):
+            made = self.rollout(last, count, device=device)
+            last = made[:, -1]
+            yield made[:, 1:]
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a rollout under way knows more than its last z."""
+        return False
 
     def explain(self, device: Device, states: int) -> tuple[str, str] | None:
         """The way that a rollout of so many states takes on a device, and why; None where there is but one."""
@@ -77,3 +115,10 @@ class Model(ABC):
     def story(self) -> str:
         """One line for people: what was fitted, what was chosen."""
         return self.name
+
+
+def counts(frames: int, most: int) -> Iterator[int]:
+    """The lengths of pieces of at most `most` frames."""
+    while frames > 0:
+        yield min(most, frames)
+        frames -= most

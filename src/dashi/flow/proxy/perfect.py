@@ -3,18 +3,18 @@ dynamics; what it loses, it loses because z does not hold the start of the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import frame_time, require_options, require_same_flow, require_start, steps_of
+from dashi.flow.proxy.carried import require_start, steps_of
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.lowpass import decode_states
-from dashi.flow.proxy.model import TRANSFORMS, Model
+from dashi.flow.proxy.model import TRANSFORMS, Model, counts
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.simulate import Every, Simulation, simulate
 from dashi.flow.windows import Windows
@@ -38,10 +38,7 @@ class Perfect(Model):
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Perfect:  # fmt: skip
-        require_options(cls.name, options, ())
-        require_same_flow(train, validation)
-        schema.require_flow(train.flow)
-        return cls(schema, frame_time(train), train.flow)
+        return cls(schema, cls.begin(schema, train, validation, options, device=device), train.flow)
 
     def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, self.flow.kind)
@@ -53,6 +50,35 @@ class Perfect(Model):
         self._run(start, frames, device, take)
         made[:, 0] = start
         return made
+
+    def pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
+        start = require_start(self.schema, z0, self.flow.kind)
+        run = Simulation(self.flow, 0, canon(decode_states(self.schema, start, device=device)))
+        done = 0
+        for count in counts(frames, most):
+            made = np.empty((len(start), count, self.schema.size), start.dtype)
+            run = self._advanced(run, done, made, device)
+            done += count
+            yield made
+
+    @property
+    def remembers(self) -> bool:
+        return True
+
+    def _advanced(self, run: Simulation, done: int, made: Floats, device: Device) -> Simulation:
+        """Fills `made` (m, frames, D) with the frames after the first `done`; nothing of them is read back but z."""
+        steps = round(self.interval / self.flow.dt)
+
+        def frame(now: Simulation, fields: Mapping[str, Floats]) -> None:
+            if now.steps:  # the start is handed out too
+                made[:, now.steps // steps - done - 1] = encode(self.schema, fields["vorticity"], device=device)
+
+        end = (done + made.shape[1]) * steps
+        fast, every = device.info.type == "reference", Every(frame=steps)
+        found = simulate(self.flow, run.states, end, device=device, every=every, frame=frame, fast=fast, resume=run)
+        if found.stopped:
+            raise KeyboardInterrupt
+        return replace(found, looks=())
 
     def rollout_fields(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         """Vorticity (m, frames + 1, n, n): what this model itself decodes, with all that grew beyond z."""

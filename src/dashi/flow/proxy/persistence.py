@@ -8,15 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dashi.core.operator import require_finite
+from dashi.core.operators.operator import require_finite
 from dashi.errors import ShapeError
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import (
     encoded,
     followed,
-    frame_time,
-    require_options,
-    require_same_flow,
     require_start,
 )
 from dashi.flow.proxy.model import ON_HOST, Model
@@ -40,10 +37,7 @@ class Persistence(Model):
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Persistence:  # fmt: skip
-        require_options(cls.name, options, ())
-        require_same_flow(train, validation)
-        schema.require_flow(train.flow)
-        return cls(schema, frame_time(train))
+        return cls(schema, cls.begin(schema, train, validation, options, device=device))
 
     def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, np.asarray(z0).dtype)
@@ -95,8 +89,7 @@ class Damped(Model):
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Damped:  # fmt: skip
-        require_options(cls.name, options, ())
-        require_same_flow(train, validation)
+        interval = cls.begin(schema, train, validation, options, device=device)
         if train.frames < 2:
             raise ShapeError("a window of one frame says nothing of how modes fade.", "give windows of two or more.")
         modes = encoded(schema, train, device=device)[..., schema.parts["modes"]].astype(np.float64)
@@ -105,7 +98,7 @@ class Damped(Model):
         both = (before * after).sum(axis=(0, 1)).reshape(-1, 2).sum(axis=1)
         one = (before * before).sum(axis=(0, 1)).reshape(-1, 2).sum(axis=1)
         damping = np.clip(both / np.where(one > 0, one, 1.0), 0.0, 1.0)
-        return cls(schema, frame_time(train), damping, mean)
+        return cls(schema, interval, damping, mean)
 
     def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, np.asarray(z0).dtype)

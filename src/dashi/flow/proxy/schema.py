@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 from typing import Any, Final
 
 import numpy as np
@@ -68,8 +69,10 @@ class Schema:
         self._check_anchors()
 
     def _check_anchors(self) -> None:
-        made = tuple((int(ky), int(kx)) for ky, kx in self.anchors)
-        if len(made) > MOST_ANCHORS or len(set(made)) < len(made):
+        made = _pairs(self.anchors)
+        if len(made) > MOST_ANCHORS:
+            raise InputError(f"there are {len(made)} anchors.", f"use at most {MOST_ANCHORS}.")
+        if len(set(made)) < len(made):
             raise InputError(f"the {len(made)} anchors hold a mode twice.", "name every mode once.")
         for ky, kx in made:
             inside = self.k_cut**2 < ky * ky + kx * kx <= self.mid_cut**2
@@ -159,7 +162,8 @@ class Schema:
             raise InputError(
                 f"the flow has {flow.n} x {flow.n} points in a box of {flow.length:g}, the schema is for {self.n} x "
                 f"{self.n} in {self.length:g}.",
-                f"make a schema for it: Schema(n={flow.n}, k_cut={self.k_cut:g}, length={flow.length!r}).",
+                f"use a flow on the grid of the schema, or a schema for this one: Schema(n={flow.n}, k_cut=..., "
+                f"length={flow.length!r}), with a k_cut from 1 to {flow.cut}.",
             )
 
 
@@ -181,6 +185,17 @@ def places_of(n: int, modes: Ints) -> Ints:
 def _fixed(values: Any) -> Ints:
     made = np.ascontiguousarray(values, np.int64)
     made.setflags(write=False)
+    return made
+
+
+def _pairs(anchors: Any) -> tuple[tuple[int, int], ...]:
+    """Anchors as pairs of whole numbers."""
+    try:
+        made = tuple((index(ky), index(kx)) for ky, kx in anchors)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the anchors are no pairs of whole numbers: {error}.", "pass pairs (ky, kx), such as ((0, 4), (4, 1))."
+        ) from error
     return made
 
 

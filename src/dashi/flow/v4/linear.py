@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.affine import Linear
-from dashi.core.ridge import ridge as fit
-from dashi.core.rollout import Rollout, rollout
+from dashi.core.learning.ridge import ridge as fit
+from dashi.core.operators.affine import Linear
+from dashi.core.rollouts.rollout import Rollout, rollout
 from dashi.errors import InputError, ShapeError
 from dashi.flow.grid import Floats
 from dashi.runtime.device import Device

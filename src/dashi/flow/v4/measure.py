@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.rollout import Rollout
+from dashi.core.rollouts.rollout import Rollout
 from dashi.errors import InputError, NoResultError
 from dashi.flow.grid import Floats
 from dashi.flow.v4.decode import decode, decode_anchors, lowpass

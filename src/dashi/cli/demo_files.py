@@ -1,0 +1,146 @@
+"""The files of `dashi demo`: what each stage leaves as soon as it is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dashi.core.accounts.placement import Placement
+from dashi.core.certificates.certificate import Execution, certify, write_certificate
+from dashi.core.certificates.inputs import save_inputs
+from dashi.core.observations.sheet import save_sheet
+from dashi.core.rollouts.fingerprint import fingerprints
+from dashi.flow.evaluation import save_evaluation
+from dashi.flow.evaluation.fits import Fit, save_fit
+from dashi.flow.evaluation.overlap import Seen
+from dashi.flow.evaluation.scores import largest_energy
+from dashi.flow.evaluation.training import Training
+from dashi.flow.fields import FieldStore, Variable, series_variable
+from dashi.flow.grid import Floats, shell_numbers
+from dashi.flow.proxy import save_z
+from dashi.flow.proxy.carried import power, squares
+from dashi.flow.proxy.schema import Schema
+from dashi.flow.trajectory import FIELDS
+from dashi.io import run_folder
+from dashi.io.arrays import write_arrays
+
+if TYPE_CHECKING:
+    from dashi.cli.demo_job import Job
+
+
+def keep_fields(job: Job, placed: Placement, folder: Path) -> None:
+    """The shown window: what happened, and what was decoded of the model's states."""
+    from dashi.report.run import PROXY
+
+    r, flow = job.results, job.setting.flow
+    if not r.windows:
+        return
+    test, now = r.windows["test"], r.shown[1]
+    frame = {"units": "1/T"}
+    variables = {
+        axis: Variable((axis,), "float64", (flow.n,), {"units": "L", "long_name": f"position along {axis}"})
+        for axis in ("x", "y")
+    }
+    variables["time"] = series_variable("time", (), (), "float64", units="T", long_name="time since the window began")
+    names = {"vorticity": ("vorticity", test.fields[now])}
+    if r.fields is not None:
+        names[PROXY] = ("vorticity decoded of the model left alone", r.fields[: test.frames])
+    for name, (meaning, _) in names.items():
+        shape = (flow.n, flow.n)
+        variables[name] = Variable(("y", "x"), "float32", shape, {**frame, "long_name": meaning}, "time")
+    attributes = {f"flow_{name}": value for name, value in flow.parameters.items()} | {"seed": test.seeds[now]}
+    # Going on in the store of an earlier stage: what is in it already needs its last frame alone, which counts them.
+    there = {name for name in names if (folder / FIELDS / name / "zarr.json").is_file()}
+    store = FieldStore(folder / FIELDS, variables, attributes, resume=True)
+    for axis in ("x", "y"):
+        store.put(axis, np.arange(flow.n) * flow.dx)
+    for name, (_, values) in names.items():
+        for index in range(len(values) - 1 if name in there else 0, len(values)):
+            store.frame(name, index, values[index])
+    store.series("time", test.times)
+    store.commit()
+
+
+def keep_model(job: Job, placed: Placement, folder: Path) -> None:
+    """The model with its baselines, and what they were fitted to: whatever is fitted so far."""
+    from dashi.report.run import MODEL
+
+    r, s = job.results, job.setting
+    if s.ours not in r.models:
+        return
+    train, validation = r.windows["train"], r.windows["validation"]
+    training = Training(
+        s.flow, s.interval, s.steps, s.train, s.validation, Seen.of(train, validation),
+        largest_energy(train, validation), spin_up=s.spin_up_steps,
+    )  # fmt: skip
+    # The perfect model is of the flow that is scored on, and is asked for there: `dashi flow evaluate --perfect`.
+    others = {name: model for name, model in r.models.items() if name not in (s.ours, "perfect")}
+    save_fit(folder / MODEL, Fit(r.models[s.ours], others, training, (r.train,) if r.train else ()))
+
+
+def keep_rollout(job: Job, placed: Placement, folder: Path) -> None:
+    """The states of the model left alone, their sheet, and the certificate of what was hashed."""
+    from dashi.report.run import Z
+
+    r = job.results
+    if r.z is not None:
+        save_z(folder / Z, job.setting.schema, r.z)
+        save_sheet(folder / run_folder.SHEET, shell_energies(job.setting.schema, r.z)[:, 1:])
+    if r.run is None or r.operator is None or r.z0 is None or not r.run.hashes:
+        return
+    every = r.run.hashes[0].step
+    hashes = [one for one in r.run.hashes if one.step % every == 0]  # a stopped run may have ended in between
+    sources = save_inputs(folder / run_folder.INPUTS, r.operator, r.z0)
+    used = fingerprints(r.run.used)
+    done = Execution(placed.device.info, used, r.run.way, hashes[-1].step, every, hashes)
+    file = folder / run_folder.CERTIFICATE
+    r.digest = write_certificate(file, certify(file, r.operator, sources, done))
+
+
+def keep_scores(job: Job, placed: Placement, folder: Path) -> None:
+    """All scores, as far as they are there, and the canonical figure's data."""
+    from dashi.report.run import CONTINUATION, EVALUATION, TRAINING
+
+    r = job.results
+    if r.test is not None:
+        save_evaluation(folder / EVALUATION, r.test)
+    if r.train is not None:
+        save_evaluation(folder / TRAINING, r.train)
+        keep_model(job, placed, folder)
+    if r.test is None or r.alone is None or r.proxy is None:
+        return
+    past, now = r.shown
+    test = r.windows["test"]
+    length, interval = test.frames, float(test.times[1])
+    after = len(r.alone) - length
+    empty = np.full(after, np.nan)
+    arrays = {
+        "times": interval * np.arange(-length, length + after),
+        "reference": np.concatenate([r.test.energy[past], r.test.energy[now], empty]),
+        "proxy": np.concatenate([r.proxy, empty]),
+        "alone": np.concatenate([np.full(length, np.nan), r.alone]),
+    }
+    write_arrays(folder / CONTINUATION, arrays)
+
+
+KEEPERS: Final[Mapping[str, Callable[[Job, Placement, Path], None]]] = {
+    "simulate": keep_fields,
+    "fit": keep_model,
+    "roll out": keep_rollout,
+    "decode": keep_fields,
+    "score": keep_scores,
+}
+"""What keeps the results of a stage."""
+
+
+def shell_energies(schema: Schema, z: Floats) -> Floats:
+    """Energy by shells of |k| of the modes that z (frames, D) holds, (frames, shells) from 0 on."""
+    weights = power(schema, z) / squares(schema)
+    number = shell_numbers((schema.modes**2).sum(axis=1))
+    made = np.zeros((len(z), int(number.max()) + 1))
+    for shell in range(made.shape[1]):
+        made[:, shell] = weights[:, number == shell].sum(axis=1)
+    return made

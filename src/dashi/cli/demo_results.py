@@ -1,0 +1,46 @@
+"""What `dashi demo` has found so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashi.core.operators.operator import Operator
+from dashi.core.rollouts.rollout import Rollout
+from dashi.flow.evaluation import Evaluation
+from dashi.flow.grid import Floats
+from dashi.flow.proxy.model import Model
+from dashi.flow.windows import Windows
+
+
+@dataclass(eq=False)
+class Results:
+    """What the job has finished so far; owned by the job, filled stage by stage."""
+
+    windows: dict[str, Windows] = field(default_factory=dict[str, Windows])
+    models: dict[str, Model] = field(default_factory=dict[str, Model])
+    z: Floats | None = None
+    """Of the model left alone on the shown window, (frames, D)."""
+    run: Rollout | None = None
+    operator: Operator | None = None
+    z0: Floats | None = None
+    """What the certified rollout started from."""
+    fields: Floats | None = None
+    """Decoded, (frames, n, n)."""
+    alone: Floats | None = None
+    """Energy of the decoded fields."""
+    proxy: Floats | None = None
+    """Energy of the proxy of the reference, in the past and in the shown window."""
+    decoder: dict[str, Any] = field(default_factory=dict[str, Any])
+    test: Evaluation | None = None
+    train: Evaluation | None = None
+    checked: str = ""
+    differs: int | None = None
+    digest: str | None = None
+    """Of the certificate."""
+    notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """The windows of the test that are shown: the past, and the one that follows it."""
+        return 0, 1

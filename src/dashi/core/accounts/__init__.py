@@ -1,0 +1,1 @@
+"""The truth about where a run went: placement, metrics, dispatches that were counted."""

@@ -1,0 +1,132 @@
+"""The account of a run: its metrics document, made from what was executed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, Protocol
+
+import numpy as np
+
+from dashi.core.accounts.placement import Placement
+from dashi.core.observations.verdict import Verdict
+from dashi.core.operators.operator import Operator
+from dashi.core.rollouts.fingerprint import fingerprints
+from dashi.core.rollouts.rollout import Rollout
+from dashi.core.traces.trace import Trace
+from dashi.io.metrics import VERSION, HashRecord, Metrics, PerfFlag, StageSeconds, VerdictRecord
+from dashi.runtime.device import Device
+from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.types import Shape
+
+
+class Stages:
+    """The clock of a run: seconds by stage, and of everything since it was made."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._seconds: dict[str, float] = {}
+        self.trace: Trace | None = None
+        """Where stages are noted too, if anywhere."""
+
+    @contextmanager
+    def time(self, stage: str) -> Generator[None]:
+        """Adds what happens within to a stage of `StageSeconds`."""
+        began = time.perf_counter()
+        try:
+            with self.trace.stage(stage) if self.trace else nullcontext():
+                yield
+        finally:
+            self._seconds[stage] = self._seconds.get(stage, 0.0) + time.perf_counter() - began
+
+    def seconds(self) -> StageSeconds:
+        return StageSeconds(**self._seconds, wall=time.perf_counter() - self._start)
+
+
+class Described(Protocol):
+    """What a document says of what advanced the states: an operator, or a model that has a rollout of its own."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def portable(self) -> bool: ...
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+
+def account(
+    command: str,
+    operator: Described | Operator,
+    run: Rollout,
+    place: Placement,
+    stages: Stages,
+    *,
+    verdict: Verdict | None = None,
+    flags: Sequence[PerfFlag] = (),
+    first_step: int = 0,
+    certificate: str | None = None,
+) -> Metrics:
+    """The metrics of a rollout. Where it ran is read off the device and what the engine executed there. `first_step`
+    is where a resumed run began: its speed is that of the steps it did itself."""
+    import dashi
+
+    info = place.device.info
+    steps = run.steps - first_step
+    return Metrics(
+        schema_version=VERSION,
+        dashi_version=dashi.__version__,
+        command=command,
+        finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        op_backend_requested=place.requested,
+        op_backend_used=info.spec,
+        op_device=info.name,
+        op_device_type=info.type,
+        hotloop_dispatches=run.dispatches,
+        device_name=info.name,
+        driver_name=info.driver,
+        driver_version=info.driver_info or info.driver_version,
+        kernel_fingerprints=fingerprints(run.used),
+        dtype="float64" if operator.dtype.itemsize == 8 else "float32",
+        steps=run.steps,
+        steps_per_s=steps / run.seconds if run.seconds else 0.0,
+        ns_per_step=run.seconds / steps * 1e9 if steps else 0.0,
+        stage_seconds=stages.seconds(),
+        hashes=[HashRecord(step=h.step, hash=h.digest) for h in run.hashes],
+        nonfinite_count=run.observations[-1].nonfinite if run.observations else 0,
+        peak_host_memory_bytes=peak_host_memory(),
+        peak_device_memory_bytes=peak_device_memory(place.device),
+        perf_flags=[*place.flags, *flags],
+        stopped=run.stopped,
+        portable=operator.portable,
+        way=run.way,
+        way_reason=run.reason,
+        reruns=run.reruns,
+        states=run.state.shape[0],
+        state_shape=list(operator.shape),
+        operator=operator.kind,
+        final_norm=run.observations[-1].norm if run.observations else None,
+        verdict=VerdictRecord(**verdict.as_json()) if verdict else None,
+        certificate_digest=certificate,
+    )
+
+
+def peak_host_memory() -> int:
+    """The largest resident set of this process so far, in bytes; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # elsewhere it is told in KiB
+
+
+def peak_device_memory(device: Device) -> int:
+    """The most that was reserved on the device so far, in bytes; 0 for devices that have no memory of their own."""
+    return device.memory().peak if isinstance(device, VulkanDevice) else 0

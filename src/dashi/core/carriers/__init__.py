@@ -1,0 +1,1 @@
+"""The ternary carrier, and the checker of kernels on it."""

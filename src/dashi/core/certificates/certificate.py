@@ -1,0 +1,255 @@
+"""Certificates: what a rollout claims, so that anyone can repeat it anywhere and compare every hash.
+
+A certificate names its inputs (path, key and digest), the operator, and the state's hash every so many steps. Device,
+driver and the digests of the kernels' SPIR-V are recorded, not compared: a portable run gives the same hashes
+everywhere. The last field is the digest of all the others, so an edited certificate is known at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, cast
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dashi.core.observations.observation import Hash
+from dashi.core.operators.operator import Operator, Parameter
+from dashi.errors import CertificateError
+from dashi.io.files import open_plain, write_text
+from dashi.io.metrics import Count, Digest, Fingerprint
+from dashi.kernels.blake3 import hexdigest128
+from dashi.runtime.info import DeviceInfo
+from dashi.types import Array
+
+VERSION: Final = 1
+STATE: Final = "z0"
+"""The input that is not an array of the operator: the initial states."""
+
+_LARGEST: Final = 1 << 28
+_AGAIN: Final = "get the original, or make a new one: dashi rollout ... --certificate FILE."
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+_Whole = Annotated[int, Field(ge=1, lt=1 << 53)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class InputRecord(_Record):
+    """An array that the run read."""
+
+    name: _Name
+    path: Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]+$")]
+    """Relative to the certificate's folder, with forward slashes."""
+    key: _Name
+    dtype: _Name
+    shape: tuple[Count, ...]
+    digest: Digest
+
+
+class OperatorRecord(_Record):
+    """The operator: its arrays are inputs."""
+
+    kind: _Name
+    version: _Whole
+    parameters: dict[str, int | float | str]
+
+
+class DeviceRecord(_Record):
+    """Where it ran."""
+
+    spec: str
+    name: str
+    type: str
+    driver: str
+    driver_version: str
+
+
+class Claim(_Record):
+    """The state's hash after so many steps."""
+
+    step: _Whole
+    hash: Digest
+
+
+class Certificate(_Record):
+    """All that is claimed, in the order of the file; the digest comes last and is not part of the model."""
+
+    schema_version: Literal[1]
+    dashi_version: str
+    operator: OperatorRecord
+    inputs: Annotated[tuple[InputRecord, ...], Field(min_length=1, max_length=64)]
+    dtype: Literal["float32", "float64"]
+    tier: Annotated[int, Field(ge=0, le=2)]
+    portable: bool
+    device: DeviceRecord
+    kernels: dict[str, Fingerprint]
+    way: str
+    steps: _Whole
+    hash_every: _Whole
+    hashes: Annotated[tuple[Claim, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Certificate:
+        steps = [claim.step for claim in self.hashes]
+        if steps != list(hashed_steps(self.steps, self.hash_every)):
+            raise ValueError(f"the hashes are not those of every {self.hash_every} steps up to {self.steps}")
+        names = [one.name for one in self.inputs]
+        if STATE not in names or len(set(names)) < len(names):
+            raise ValueError("the inputs must be z0 and the operator's arrays, each once")
+        return self
+
+
+def hashed_steps(steps: int, every: int) -> Sequence[int]:
+    """The steps after which a certified run hashes its state: every so many, and the last."""
+    strides = range(every, steps + 1, every)
+    return strides if steps % every == 0 else [*strides, steps]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an input was read: the file, the key in it, and the array as it stands there."""
+
+    path: Path
+    key: str
+    values: Array
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What was executed: device, kernels (their SPIR-V digests), way, tier, steps and hashes."""
+
+    device: DeviceInfo
+    kernels: Mapping[str, str]
+    way: str
+    steps: int
+    hash_every: int
+    hashes: Sequence[Hash]
+    tier: int = 0
+    portable: bool = True
+
+
+def array_digest(values: Array) -> str:
+    """The digest of an array: of its element type, its shape and its bytes, little-endian in C order."""
+    array = np.asarray(values)
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    head = f"{array.dtype.name} {','.join(str(n) for n in array.shape)}\n".encode()
+    return hexdigest128(head + hexdigest128(little).encode())
+
+
+def certify(file: Path, operator: Operator, sources: Mapping[str, Source], run: Execution) -> Certificate:
+    """The certificate of a run, to be written to `file`. `sources` are `z0` and the operator's arrays, by name."""
+    import dashi
+
+    if not run.hashes:
+        raise CertificateError("a certificate needs hashes, and none was taken.", "run at least one step, with hashes.")
+    return Certificate(
+        schema_version=VERSION,
+        dashi_version=dashi.__version__,
+        operator=OperatorRecord(kind=operator.kind, version=operator.version, parameters=_plain(operator.parameters)),
+        inputs=tuple(_input(file, name, source) for name, source in sources.items()),
+        dtype="float64" if operator.dtype == np.float64 else "float32",
+        tier=run.tier,
+        portable=run.portable and operator.portable,
+        device=_device(run.device),
+        kernels=dict(sorted(run.kernels.items())),
+        way=run.way,
+        steps=run.steps,
+        hash_every=min(run.hash_every, run.steps),
+        hashes=tuple(Claim(step=h.step, hash=h.digest) for h in run.hashes),
+    )
+
+
+def _device(info: DeviceInfo) -> DeviceRecord:
+    version = info.driver_info or info.driver_version
+    return DeviceRecord(spec=info.spec, name=info.name, type=info.type, driver=info.driver, driver_version=version)
+
+
+def _plain(parameters: Mapping[str, Parameter]) -> dict[str, int | float | str]:
+    return dict(sorted(parameters.items()))
+
+
+def _input(file: Path, name: str, source: Source) -> InputRecord:
+    # Lexical, as the reader will join it; symbolic links stay what they are called.
+    relative = Path(os.path.relpath(source.path.absolute(), file.absolute().parent))
+    return InputRecord(
+        name=name,
+        path=relative.as_posix(),
+        key=source.key,
+        dtype=source.values.dtype.name,
+        shape=source.values.shape,
+        digest=array_digest(source.values),
+    )
+
+
+def to_json(certificate: Certificate) -> str:
+    """The file's text: the certificate, and its digest as the last field."""
+    return _text(certificate)[0]
+
+
+def _text(certificate: Certificate) -> tuple[str, str]:
+    document = certificate.model_dump(mode="json")
+    digest = document_digest(document)
+    return json.dumps({**document, "digest": digest}, indent=1, allow_nan=False) + "\n", digest
+
+
+def document_digest(document: Mapping[str, Any]) -> str:
+    """The digest of a document without its own: of its canonical JSON (sorted keys, no spaces, ASCII)."""
+    body = {key: value for key, value in document.items() if key != "digest"}
+    return hexdigest128(json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())
+
+
+def write_certificate(file: Path, certificate: Certificate) -> str:
+    """Writes the file, all or nothing, and returns the certificate's digest."""
+    text, digest = _text(certificate)
+    write_text(file, text)
+    return digest
+
+
+def read_certificate(file: Path) -> Certificate:
+    """Reads a certificate; raises CertificateError if it was edited, or is of a kind that is not known here."""
+    with open_plain(file, _LARGEST) as (opened, _):
+        data = opened.read()
+    document, digest = _parse(file, data)
+    version = document.get("schema_version")
+    if type(version) is not int or version != VERSION:
+        raise CertificateError(
+            f"{file} is a certificate of version {str(version)[:40]}; this dashi reads version {VERSION}.",
+            "use the dashi that made it, or a newer one.",
+        )
+    if document.get("digest") != digest:
+        raise CertificateError(f"{file} was changed after it was made: its digest does not fit.", _AGAIN)
+    try:
+        return Certificate.model_validate_json(json.dumps({k: v for k, v in document.items() if k != "digest"}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the certificate"
+        raise CertificateError(f"{file} is not a certificate of dashi: {where}: {first['msg']}.", _AGAIN) from error
+
+
+def _parse(file: Path, data: bytes) -> tuple[dict[str, Any], str]:
+    """The document, and what its digest should be."""
+    try:
+        found: Any = json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse)
+        if isinstance(found, dict):
+            document = cast("dict[str, Any]", found)
+            return document, document_digest(document)
+    except (ValueError, RecursionError) as error:
+        raise CertificateError(f"{file} is not a certificate: it is damaged or cut short ({error}).", _AGAIN) from error
+    raise CertificateError(f"{file} is not a certificate.", _AGAIN)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key is there twice")
+    return made
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is not a number of JSON")

@@ -1,0 +1,135 @@
+"""What a rollout reads: states and operators from files, checked before any device sees them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.core.certificates.certificate import STATE, Certificate, InputRecord, Source, array_digest
+from dashi.core.operators.catalogue import restore
+from dashi.core.operators.operator import Operator, Parameter, require_finite
+from dashi.errors import CertificateError, DTypeError, FileError, InputError
+from dashi.io.arrays import read_array, read_arrays, write_arrays
+from dashi.io.operators import StoredOperator, read_operator, write_operator
+from dashi.types import Array
+
+_NUMBERS: Final = "fiub"
+
+
+def read_source(path: Path, key: str) -> Source:
+    """An array of a file, with where it came from."""
+    return Source(path, key, read_array(path, key))
+
+
+def run_dtype(asked: str | None, z0: Array) -> np.dtype[Any]:
+    """The element type of a run: the one asked for, else that of the initial states."""
+    if asked is not None:
+        return np.dtype(asked)
+    if z0.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise DTypeError(
+            f"z0 is an array of {z0.dtype}; a run has states of float32 or float64.",
+            "say which with --dtype, or save z0 as one of them.",
+        )
+    return z0.dtype
+
+
+def as_floats(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
+    """The values as finite numbers of the run's element type."""
+    if values.dtype.kind not in _NUMBERS:
+        raise DTypeError(f"{name} is an array of {values.dtype}, not of numbers.", "save it as float32 or float64.")
+    if values.dtype.kind == "f":
+        require_finite(name, values)
+    with np.errstate(over="ignore"):
+        made: Array = np.ascontiguousarray(values.astype(dtype)).reshape(values.shape)
+    if not np.isfinite(made).all():  # pyright: ignore[reportArgumentType] - floats by now
+        raise InputError(f"{name} has values that {dtype} cannot hold.", "use --dtype float64.")
+    return made
+
+
+def operator_sources(path: Path) -> tuple[StoredOperator, dict[str, Source]]:
+    """An operator's file as it stands, and its arrays as sources."""
+    stored = read_operator(path)
+    return stored, {name: Source(path, name, values) for name, values in stored.arrays.items()}
+
+
+def make_operator(
+    kind: str, version: int, arrays: Mapping[str, Array], parameters: Mapping[str, Parameter], dtype: np.dtype[Any]
+) -> Operator:
+    """The operator of that kind; its arrays of floats become those of the run. Refuses another version's."""
+    floats = {n: as_floats(n, v, dtype) if v.dtype.kind == "f" else v for n, v in arrays.items()}
+    made = restore(kind, floats, parameters)
+    if made.version != version:
+        raise InputError(
+            f"the operator {kind!r} is of version {version}; this dashi has version {made.version}, with other bits.",
+            "use the dashi that made it, or make the file anew.",
+        )
+    return made
+
+
+def save_operator(path: Path, operator: Operator) -> None:
+    """Keeps an operator as one .npz file that `--operator` takes."""
+    write_operator(path, StoredOperator(operator.kind, operator.version, operator.arrays, operator.parameters))
+
+
+def load_operator(path: Path, dtype: Any = None) -> Operator:
+    """The operator that a file describes, in the element type of its arrays unless another is named."""
+    stored, _ = operator_sources(path)
+    floats = [values.dtype for values in stored.arrays.values() if values.dtype.kind == "f"]
+    kind = np.dtype(dtype) if dtype is not None else np.result_type(*floats) if floats else np.dtype(np.float64)
+    return make_operator(stored.kind, stored.version, stored.arrays, stored.parameters, kind)
+
+
+def save_inputs(path: Path, operator: Operator, z0: Array) -> dict[str, Source]:
+    """Puts inputs, as they are used, into one file: a certificate beside it can be verified wherever both are moved."""
+    arrays = {STATE: z0, **operator.arrays}
+    write_arrays(path, arrays)
+    return {name: Source(path, name, values) for name, values in arrays.items()}
+
+
+def certified_inputs(certificate: Certificate, folder: Path, inputs: Path | None) -> tuple[Operator, Array]:
+    """The operator and the initial states that a certificate in `folder` names, found and held to their digests."""
+    found = {one.name: _certified(one, folder, inputs) for one in certificate.inputs}
+    dtype = np.dtype(certificate.dtype)
+    z0 = as_floats(STATE, found.pop(STATE), dtype)
+    told = certificate.operator
+    try:
+        return make_operator(told.kind, told.version, found, told.parameters, dtype), z0
+    except InputError as error:
+        raise CertificateError(f"the operator cannot be made again: {error.what}", error.fix) from error
+
+
+def _certified(record: InputRecord, folder: Path, inputs: Path | None) -> Array:
+    path = locate(record.path, folder, inputs)
+    if not os.path.isfile(path):  # says no to names that the system refuses, where Path raises
+        raise FileError(
+            f"the input {record.name!r} is not there: {path}.", "put it there, or say where it is with --inputs DIR."
+        )
+    values = read_arrays(path, [record.key])[record.key] if path.suffix != ".npy" else read_array(path, record.key)
+    if array_digest(values) != record.digest:
+        raise CertificateError(
+            f"{path}: {record.key} is not the {record.name} of this certificate: its digest is other.",
+            "find the file that was used (--inputs DIR looks elsewhere).",
+        )
+    return values
+
+
+def locate(recorded: str, folder: Path, inputs: Path | None) -> Path:
+    """Where a certificate's input is: below its folder, below the working folder, or by its name in `inputs`.
+
+    A certificate may come from anyone, so its paths lead nowhere else.
+    """
+    path = Path(recorded)
+    if inputs is not None:
+        return inputs / path.name
+    target = (folder / path).resolve()
+    allowed = (folder.resolve(), Path.cwd().resolve())
+    if path.is_absolute() or "\0" in recorded or not any(target.is_relative_to(root) for root in allowed):
+        raise CertificateError(
+            f"the certificate names an input outside of its folder: {recorded}.",
+            f"if you trust it, say where the input is: --inputs {Path(recorded).parent}.",
+        )
+    return folder / path

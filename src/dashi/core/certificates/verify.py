@@ -1,0 +1,164 @@
+"""Verifying a certificate: the run is repeated in order, and ends at the first hash that is not the one claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dashi.core.certificates.certificate import Certificate, Claim
+from dashi.core.operators.operator import Operator
+from dashi.core.rollouts.rollout import Rollout, rollout
+from dashi.errors import NoResultError
+from dashi.runtime.device import Device
+from dashi.types import Array
+
+LOOKS: Final = 64
+"""How often the hashes so far are compared, so that a long run that went wrong early ends early."""
+
+_FINE: Final = 1000
+"""Hashes that are taken at once while the exact step is searched for."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A device's hash that is not the one claimed: the states agreed after `first` steps, and not after `last`."""
+
+    first: int
+    last: int
+    claimed: str
+    found: str
+
+
+@dataclass(frozen=True)
+class Parting:
+    """The step that two devices do differently from the same states, and the first component that shows it."""
+
+    step: int
+    index: int
+    values: tuple[float, float]
+    bits: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one device made of a certificate: how many hashes it gave again, up to which step, and the first other."""
+
+    device: str
+    name: str
+    hashes: int
+    steps: int
+    difference: Difference | None
+
+
+class _DiffersError(Exception):
+    """Ends a rollout that has gone another way."""
+
+    def __init__(self, check: Check) -> None:
+        super().__init__()
+        self.check = check
+
+
+def check(
+    certificate: Certificate,
+    operator: Operator,
+    z0: Array,
+    device: Device,
+    *,
+    way: str = "auto",
+    progress: Callable[[int], None] | None = None,
+) -> Check:
+    """Repeats the run on a device and compares every hash, in order, up to the first that differs."""
+    groups = -(-len(certificate.hashes) // LOOKS)
+    compared = _Comparison(certificate, device)
+    try:
+        run = rollout(
+            operator,
+            z0,
+            certificate.steps,
+            device=device,
+            hash_every=certificate.hash_every,
+            keep_every=certificate.hash_every * groups,
+            keep=compared.look,
+            way=way,
+            stop_on_nonfinite=False,
+            progress=progress,
+        )
+        compared.look(run)
+    except _DiffersError as found:
+        return found.check
+    if run.stopped:
+        raise KeyboardInterrupt
+    if len(run.hashes) < len(certificate.hashes):
+        raise NoResultError(
+            f"{device.info.name!r} gave no hashes to compare.", "verify on a device that computes: auto, cpu, vulkan:0."
+        )
+    return compared.verdict(None)
+
+
+class _Comparison:
+    """The hashes of a run beside those claimed."""
+
+    def __init__(self, certificate: Certificate, device: Device) -> None:
+        self._claims = certificate.hashes
+        self._device = device
+        self._agreed = 0
+
+    def look(self, run: Rollout) -> None:
+        """Compares what has come since the last look."""
+        for claim, found in zip(self._claims[self._agreed :], run.hashes[self._agreed :], strict=False):
+            if (claim.step, claim.hash) != (found.step, found.digest):
+                raise _DiffersError(self.verdict(Difference(self._steps(), claim.step, claim.hash, found.digest)))
+            self._agreed += 1
+
+    def _steps(self) -> int:
+        last: Claim | None = self._claims[self._agreed - 1] if self._agreed else None
+        return last.step if last else 0
+
+    def verdict(self, difference: Difference | None) -> Check:
+        info = self._device.info
+        return Check(info.spec, info.name, self._agreed, self._steps(), difference)
+
+
+def find_parting(
+    operator: Operator, z0: Array, interval: tuple[int, int], devices: tuple[Device, Device]
+) -> tuple[tuple[int, int], Parting | None]:
+    """Where two devices part within an interval of steps: narrowed to one step, by hashes that are taken ever closer.
+
+    They agree at its start. Returns the interval that was reached, and the step with its evidence; None where both did
+    that interval alike this time, so that there is nothing to point at.
+    """
+    first, last = interval
+    state = rollout(operator, z0, first, device=devices[0]).state
+    while last - first > 1:
+        every = max(1, (last - first) // _FINE)
+        one, two = (rollout_hashes(operator, state, last - first, every, device) for device in devices)
+        apart = next((i for i, (a, b) in enumerate(zip(one, two, strict=True)) if a[1] != b[1]), None)
+        if apart is None:
+            return (first, last), None
+        low, high = one[apart - 1][0] if apart else 0, one[apart][0]
+        state = rollout(operator, state, low, device=devices[0]).state
+        first, last = first + low, first + high
+    states = [rollout(operator, state, 1, device=device).state for device in devices]
+    return (first, last), _parting(last, states[0], states[1])
+
+
+def rollout_hashes(operator: Operator, state: Array, steps: int, every: int, device: Device) -> list[tuple[int, str]]:
+    """The hashes of some steps, by step; the run goes on over values that are not finite."""
+    run = rollout(operator, state, steps, device=device, hash_every=every, stop_on_nonfinite=False)
+    if run.stopped:
+        raise KeyboardInterrupt
+    return [(found.step, found.digest) for found in run.hashes]
+
+
+def _parting(step: int, one: Array, two: Array) -> Parting | None:
+    words = np.dtype(f"u{one.dtype.itemsize}")
+    a, b = one.reshape(-1), two.reshape(-1)
+    apart = np.flatnonzero(a.view(words) != b.view(words))
+    if not apart.size:
+        return None
+    index, digits = int(apart[0]), 2 * words.itemsize
+    bits = [f"0x{int(v.view(words)[index]):0{digits}x}" for v in (a, b)]
+    return Parting(step, index, (float(a[index]), float(b[index])), (bits[0], bits[1]))

@@ -1,0 +1,153 @@
+"""Dense operators: z' = z A, and z' = psi(z A + b) with an admissible nonlinearity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dashi.core.operators.nonlinearity import Nonlinearity
+from dashi.core.operators.operator import Constants, Operator, Parameter, Way, float_array, require_finite, square_array
+from dashi.errors import ShapeError
+from dashi.kernels import rolling, rolling_sets
+from dashi.kernels.abi import Limits
+from dashi.runtime.array import Array
+from dashi.runtime.device import Device, Step
+from dashi.types import Array as HostArray
+from dashi.types import Shape
+
+
+class Affine(Operator):
+    """z' = psi(z A + b): a row vector times a matrix, plus b, through `psi`: none, squash (tanh(alpha x)), softplus,
+    or clamp (low to high).
+
+    With `fast` products are summed as the device likes (BLAS on NumPy): faster for ensembles, not portable.
+    """
+
+    kind = "affine"
+
+    def __init__(
+        self,
+        A: Any,  # noqa: N803 - the operator is called A in the equation, in files and on the command line
+        b: Any = None,
+        psi: str = "none",
+        *,
+        alpha: float = 1.0,
+        low: float = -1.0,
+        high: float = 1.0,
+        fast: bool = False,
+    ) -> None:
+        matrix = square_array("A", A)
+        bias = np.zeros(len(matrix), matrix.dtype) if b is None else float_array("b", b)
+        if bias.shape != (len(matrix),) or bias.dtype != matrix.dtype:
+            raise ShapeError(
+                f"b is {bias.dtype} of shape {bias.shape}, A is {matrix.dtype} of shape {matrix.shape}.",
+                f"pass b of shape ({len(matrix)},) and type {matrix.dtype}.",
+            )
+        require_finite("A", matrix)
+        require_finite("b", bias)
+        self._psi = Nonlinearity(psi, alpha, low, high)
+        self._matrix, self._bias = matrix, bias
+        self.portable = not fast
+
+    @property
+    def shape(self) -> Shape:
+        return (len(self._matrix),)
+
+    @property
+    def arrays(self) -> Mapping[str, HostArray]:
+        return {"A": self._matrix, "b": self._bias}
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        return self._psi.parameters("psi")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._matrix.dtype
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
+        alpha, low, high = (float(parameters[name]) for name in ("alpha", "low", "high"))
+        return Affine(arrays["A"], arrays["b"], str(parameters["psi"]), alpha=alpha, low=low, high=high)
+
+    def load(self, device: Device) -> Constants:
+        return {"A": device.array(self._matrix), "b": device.array(self._bias)}
+
+    @property
+    def _scalars(self) -> dict[str, Any]:
+        return self._psi.scalars
+
+    def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
+        single = source.shape[0] == 1
+        if not self.portable:
+            product = device.bind("gemm_fast", source, constants["A"], out=target)
+        elif single:
+            row, result = (device.part(a, 0, self.shape) for a in (source, target))
+            product = device.bind("gemv", row, constants["A"], out=result)
+        else:
+            product = device.bind("gemm_tiled", source, constants["A"], out=target)
+        if self._psi.name == "none" and not self._bias.any():
+            return [product]
+        return [product, device.bind("activate", target, constants["b"], out=target, **self._scalars)]
+
+    def many(
+        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
+    ) -> Step:
+        operands = (source, constants["A"], constants["b"])
+        if way == "tagged":
+            kernel = "rollout_tagged" if self.portable else "rollout_fast"
+            return device.bind(kernel, *operands, out=(target, flag), steps=count, **self._scalars)
+        return device.bind("rollout", *operands, out=target, steps=count, **self._scalars)
+
+    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
+        if way == "stepwise":
+            return ""
+        d, size = self.shape[0], self.dtype.itemsize
+        if way == "tagged":
+            hindrance = rolling_sets.apart(states, d, size, limits)
+            known = self.portable or hindrance or rolling_sets.sets(states, d, size, limits)
+            return hindrance if known else "a workgroup cannot hold its columns"
+        if not self.portable:
+            return "a fast product is not made for one workgroup"
+        return rolling.on_chip(d, size, limits)
+
+    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
+        d, size = self.shape[0], self.dtype.itemsize
+        if limits.software:
+            return _on_processor(way, d, states)
+        held = d * size <= 512
+        if way == "workgroup":
+            return (0.3 if held else 0.3 + d * d * size / 60_000) * (1 + states // 133)
+        if way == "tagged":
+            share = -(-states // max(1, limits.resident // -(-d // rolling.WIDEST)))
+            return max(0.5 + 0.7 * (d / 1024) + max(0.0, d * d * size - 16.8e6) / 6e6, share * d * size / 1e4)
+        return 2.5 + d * d * size / 4e6 + 2 * states * d * d / 1.5e7
+
+
+class Linear(Affine):
+    """z' = z A."""
+
+    kind = "linear"
+
+    def __init__(self, A: Any, *, fast: bool = False) -> None:  # noqa: N803 - as above
+        super().__init__(A, fast=fast)
+
+    @property
+    def arrays(self) -> Mapping[str, HostArray]:
+        return {"A": self._matrix}
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        return {}
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
+        return Linear(arrays["A"])
+
+
+def _on_processor(way: Way, d: int, states: int) -> float:
+    """A dispatch takes some 25 us and uses all cores, 1.4 ns a product; a workgroup uses one, 7 ns a product."""
+    products = states * d * d / 1000
+    return 7 * products if way == "workgroup" else 25 + 1.4 * products

@@ -1,0 +1,305 @@
+"""`rollout`: very many steps of an operator on a device, observed on strides, with the truth about how it ran."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.core.observations.observation import Hash, Observation
+from dashi.core.operators.operator import Operator, Way, float_array, require_finite
+from dashi.core.rollouts.engine import SIDES, Engine, Harvest, Running
+from dashi.core.rollouts.fingerprint import Used
+from dashi.core.rollouts.interrupt import deferred_interrupt
+from dashi.core.rollouts.segments import Block, Segment, Strides, next_block
+from dashi.core.rollouts.ways import choose_way, limits_of
+from dashi.errors import InputError, NonFiniteError, ShapeError
+from dashi.kernels.portable import canon
+from dashi.runtime.array import Array
+from dashi.runtime.device import Device
+from dashi.types import Array as HostArray
+
+BLOCK_US: Final = 50_000.0
+"""What a block should take: long enough to hide the host, short enough to stop and to show progress."""
+MOST_RECORDED: Final = 256
+"""Steps of a block that are recorded one by one."""
+MOST_RERUNS: Final = 3
+"""Failed blocks after which a rollout goes on step by step."""
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What a rollout leaves: the states after `steps` steps, what was observed on the way, and how it ran."""
+
+    steps: int
+    state: HostArray
+    """The last states, (m, *shape)."""
+    hashes: tuple[Hash, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    sheet: HostArray = field(default_factory=lambda: np.zeros((0, 0)))
+    """Band energies, a row for each of `sheet_steps`; the mean over an ensemble."""
+    sheet_steps: tuple[int, ...] = ()
+    way: Way = "stepwise"
+    reason: str = ""
+    seconds: float = 0.0
+    """From the first submission to the end of the last."""
+    dispatches: int = 0
+    """Compute dispatches that were executed in the loop."""
+    reruns: int = 0
+    """Blocks that were repeated step by step, because a poll of the tagged kernel ran out."""
+    stopped: bool = False
+    """By Ctrl-C, before all steps were done."""
+    used: tuple[Used, ...] = ()
+    """The kernels that were recorded, for their fingerprints."""
+
+
+Keep = Callable[[Rollout], None]
+"""Is given the rollout so far, on the stride `keep_every`."""
+Visit = Callable[[int, Array], None]
+"""Is given the step and the states, on the device and not read back, on the stride `keep_every`."""
+
+
+def rollout(
+    operator: Operator,
+    z0: Any,
+    steps: int,
+    *,
+    device: Device,
+    hash_every: int = 0,
+    observe_every: int = 0,
+    sheet_every: int = 0,
+    bands: int | Sequence[int] = 16,
+    keep_every: int = 0,
+    keep: Keep | None = None,
+    visit: Visit | None = None,
+    way: str = "auto",
+    stop_on_nonfinite: bool = True,
+    progress: Callable[[int], None] | None = None,
+    resume: Rollout | None = None,
+) -> Rollout:
+    """Advances z0 (one state, or an ensemble with a leading axis) by so many steps.
+
+    Strides of 0 switch an observer off. `bands` of the sheet are a number of equal slices of the state, or band edges.
+    `way` is auto, stepwise, workgroup or tagged: the bits are the same. A state that is no longer finite raises
+    NonFiniteError with its step and index (found on the stride `observe_every`), unless told otherwise. `resume` goes
+    on from an earlier part of the same rollout. Ctrl-C returns what was finished, `stopped`.
+    """
+    start = _start(operator, z0, steps)
+    strides = Strides(hash_every, observe_every, sheet_every, keep_every if keep or visit else 0)
+    edges = band_edges(operator, bands) if sheet_every else None
+    chosen, reason = choose_way(operator, device, len(start), way)
+    so_far = resume or Rollout(0, start)
+    if not 0 <= so_far.steps <= steps:
+        raise InputError(f"{so_far.steps} steps are done already, {steps} asked for.", "ask for more steps.")
+    so_far = replace(so_far, way=chosen, reason=reason)
+    run = _Run(Engine(device, operator, canon(so_far.state), edges), so_far, steps, strides, stop_on_nonfinite)
+    try:
+        return run.go(keep, visit, progress or (lambda _: None))
+    finally:
+        run.engine.close()
+
+
+def _start(operator: Operator, z0: Any, steps: int) -> HostArray:
+    states = float_array("z0", z0)
+    if states.shape == operator.shape:
+        states = states[None]
+    if states.ndim != len(operator.shape) + 1 or states.shape[1:] != operator.shape or not len(states):
+        raise ShapeError(
+            f"z0 has shape {np.shape(z0)}; the operator advances states of shape {operator.shape}.",
+            f"pass z0 of shape {operator.shape}, or (M, {', '.join(map(str, operator.shape))}) for an ensemble.",
+        )
+    if states.dtype != operator.dtype:
+        raise InputError(
+            f"z0 is {states.dtype}, the operator is {operator.dtype}.", f"convert z0: z0.astype(np.{operator.dtype})."
+        )
+    require_finite("z0", states)
+    if steps < 0:
+        raise InputError(f"{steps} steps were asked for.", "ask for 0 or more.")
+    return states
+
+
+def band_edges(operator: Operator, bands: int | Sequence[int]) -> HostArray | None:
+    """Edges of the bands of a state in z-space, equal slices unless given; None where states are energies already."""
+    if len(operator.shape) > 1:
+        return None
+    d = math.prod(operator.shape)
+    if isinstance(bands, int):
+        if not 1 <= bands <= d:
+            raise InputError(f"a state of {d} values has no {bands} bands.", f"ask for 1 to {d}.")
+        return np.array([d * i // bands for i in range(bands + 1)], np.uint32)
+    edges = np.array(bands, np.int64)
+    if edges.ndim != 1 or len(edges) < 2 or edges[0] < 0 or edges[-1] > d or (np.diff(edges) < 0).any():
+        raise InputError(f"band edges {list(bands)} do not rise within 0..{d}.", "pass rising indices, 0 to D.")
+    return edges.astype(np.uint32)
+
+
+class _Run:
+    """One rollout under way: blocks are cut, submitted, harvested, and repeated where that is needed."""
+
+    def __init__(self, engine: Engine, so_far: Rollout, end: int, strides: Strides, stop: bool) -> None:
+        self.engine = engine
+        self.end, self.strides, self.stop = end, strides, stop
+        self.so_far = so_far
+        self.way: Way = so_far.way
+        self._hashes = list(so_far.hashes)
+        self._seen = list(so_far.observations)
+        self._rows = list(so_far.sheet)
+        self._row_steps = list(so_far.sheet_steps)
+        self._done = self._submitted = so_far.steps
+        self._reruns = so_far.reruns
+        self._most = self._first_guess()
+        self._pending: deque[Running] = deque()
+        self._began = time.perf_counter()
+
+    def _first_guess(self) -> int:
+        limits = limits_of(self.engine.device)
+        operator, states = self.engine.operator, self.engine.state[0].shape[0]
+        most = int(BLOCK_US / max(0.05, operator.microseconds(self.way, limits, states)))
+        if self.engine.device.info.type == "reference":
+            # Python itself takes some 80 us a step, however small the states are.
+            most = int(BLOCK_US / (80 + self.engine.state[0].size * operator.shape[-1] / 200))
+        return max(1, min(most, MOST_RECORDED) if self.way == "stepwise" else most)
+
+    def go(self, keep: Keep | None, visit: Visit | None, progress: Callable[[int], None]) -> Rollout:
+        with deferred_interrupt() as interrupt:
+            while self._done < self.end and not interrupt.asked:
+                before = self._done
+                self._advance()
+                progress(self._done - before)
+                if self.strides.keep and self._done % self.strides.keep == 0 and not self._pending:
+                    if visit:
+                        visit(self._done, self.engine.state[self.engine.at])
+                    if keep:
+                        keep(self._result(stopped=False))
+            while self._pending:
+                self._take(self._pending.popleft())
+        return self._result(stopped=self._done < self.end)
+
+    def _advance(self) -> None:
+        """Keeps blocks under way, and takes in the oldest."""
+        while self._submitted < self.end and len(self._pending) < SIDES and not self._must_keep():
+            block = self._watched(next_block(self._submitted, self.end, self.strides, self._most))
+            self._pending.append(self.engine.submit(block, self.way))
+            self._submitted = block.last
+        self._take(self._pending.popleft())
+
+    def _watched(self, block: Block) -> Block:
+        """The block, with a look at its end: then a fault is in the block in which it is seen, or in none before."""
+        if not (self.stop and self.strides.observe):
+            return block
+        return replace(block, segments=(*block.segments[:-1], replace(block.segments[-1], observe=True)))
+
+    def _must_keep(self) -> bool:
+        """Whether the states must be read back before more is submitted."""
+        return bool(self._pending) and self._pending[-1].block.segments[-1].keep
+
+    def _take(self, running: Running) -> None:
+        harvest = self.engine.harvest(running)
+        if harvest.failed:
+            self._repeat(running)
+            return
+        if self.stop and any(seen.nonfinite for seen in harvest.observations):
+            self._locate(running, harvest)
+        self._book(running.block, harvest)
+
+    def _book(self, block: Block, harvest: Harvest) -> None:
+        self._hashes += harvest.hashes
+        every = self.strides.observe
+        self._seen += [o for o in harvest.observations if every and (o.step % every == 0 or o.step == self.end)]
+        for at, row in harvest.rows:
+            self._row_steps.append(at)
+            states = self.engine.state[0].shape[0]
+            self._rows.append(row.astype(np.float64).reshape(-1, row.shape[-1]).sum(axis=0) / states)
+        self._done = block.last
+
+    def _wait_for_all(self) -> None:
+        while self._pending:
+            self._pending.popleft().ticket.wait()
+
+    def _repeat(self, running: Running) -> None:
+        """Runs a failed block again, step by step, from the states that it started from."""
+        self._wait_for_all()
+        self.engine.restore(running)
+        self._reruns += 1
+        at, segments = running.block.first, list(running.block.segments)
+        for segment in segments:
+            for piece in _pieces(segment):
+                block = Block(at, (piece,))
+                self._book(block, self.engine.harvest(self.engine.submit(block, "stepwise")))
+                at = block.last
+        self._submitted = self._done
+        if self._reruns >= MOST_RERUNS:
+            self.way = "stepwise"
+            self._most = min(self._most, MOST_RECORDED)
+
+    def _locate(self, running: Running, harvest: Harvest) -> None:
+        """Finds the step at which the states ceased to be finite, keeps what came before, and raises."""
+        bad = next(seen for seen in harvest.observations if seen.nonfinite)
+        good = max([seen.step for seen in harvest.observations if seen.step < bad.step], default=running.block.first)
+        self._wait_for_all()
+        self.engine.restore(running)
+        for at, segment in running.block.ends():
+            first = at - segment.steps
+            if at <= good:
+                block = Block(first, (segment,))
+                self._book(block, self.engine.harvest(self.engine.submit(block, self.way)))
+                continue
+            self._search(first, at, segment)
+        raise self._nonfinite(bad)
+
+    def _search(self, first: int, at: int, segment: Segment) -> None:
+        """Does a segment in pieces, ever smaller ones where a piece went wrong, and raises at the step that did."""
+        step, stride = first, at - first
+        while step < at:
+            count = min(max(1, stride // 16), MOST_RECORDED, at - step)
+            last = step + count == at
+            piece = Segment(count, hash=segment.hash and last, observe=True, sheet=segment.sheet and last)
+            running = self.engine.submit(Block(step, (piece,)), "stepwise")
+            found = self.engine.harvest(running)
+            if not found.observations[0].nonfinite:
+                self._book(running.block, found)
+                step += count
+            elif count == 1:
+                raise self._nonfinite(found.observations[0])
+            else:
+                self.engine.restore(running)
+                stride = count
+
+    def _nonfinite(self, seen: Observation) -> NonFiniteError:
+        error = NonFiniteError(
+            f"{seen.nonfinite} values of the state are not finite after step {seen.step}, "
+            f"the first at index {seen.first_nonfinite}.",
+            "look at the operator's spectral radius, or let it go on with --keep-going (stop_on_nonfinite=False).",
+        )
+        error.observation = seen
+        error.rollout = replace(self._result(stopped=True), steps=seen.step)
+        return error
+
+    def _result(self, *, stopped: bool) -> Rollout:
+        null = self.engine.device.info.type == "null"
+        width = self._rows[0].shape[-1] if self._rows else 0
+        return replace(
+            self.so_far,
+            steps=self._done,
+            state=self.so_far.state if null else self.engine.states(),
+            hashes=tuple(self._hashes),
+            observations=tuple(self._seen),
+            sheet=np.array(self._rows).reshape(len(self._rows), width),
+            sheet_steps=tuple(self._row_steps),
+            seconds=self.so_far.seconds + time.perf_counter() - self._began,
+            dispatches=self.so_far.dispatches + self.engine.dispatches,
+            reruns=self._reruns,
+            stopped=stopped,
+            used=tuple(self.engine.used.values()),
+        )
+
+
+def _pieces(segment: Segment) -> list[Segment]:
+    """A segment in pieces that can be recorded step by step; the last one has its observers."""
+    rest = [MOST_RECORDED] * ((segment.steps - 1) // MOST_RECORDED)
+    return [*(Segment(n) for n in rest), replace(segment, steps=segment.steps - sum(rest))]

@@ -1,0 +1,1 @@
+"""Traces of a run: written, read, and taken from a device's queue."""

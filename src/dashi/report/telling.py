@@ -1,0 +1,77 @@
+"""What a run that wrote no story tells of itself, from its scores, its record or its metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dashi.flow.evaluation.record import Record
+from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
+from dashi.io.metrics import Metrics
+from dashi.report.page import Place
+from dashi.report.story import Story, lasts
+
+_TRUNCATED = "…"
+_LONGEST = 3900
+
+
+def story_of(metrics: Metrics | None, found: Evaluation | None, record: Record | None, folder: Path) -> Story:
+    """The story of a run that has none."""
+    if found is not None and found.lines:
+        return _of_scores(found, record or Record(), folder)
+    if metrics is None:
+        return Story(title=f"The run {folder.name}", warnings=_warnings(None, record or Record()))
+    verdict = metrics.verdict.sentence if metrics.verdict else ""
+    tiles = [
+        (f"{metrics.steps:,}", f"steps in {metrics.dtype}"),
+        (f"{metrics.ns_per_step / 1e3:,.1f} us", "a step"),
+        (metrics.op_backend_used, metrics.op_device),
+    ]
+    versions = {"dashi": metrics.dashi_version, "driver": f"{metrics.driver_name} {metrics.driver_version}".strip()}
+    return Story(title=f"dashi {metrics.command}: {folder.name}", summary=verdict, tiles=tiles, versions=versions)
+
+
+def _of_scores(found: Evaluation, record: Record, folder: Path) -> Story:
+    ours, level = found.lines[0], THRESHOLDS[-1]
+    others = [f"{line.model} for {lasts(found, line.model)}" for line in found.lines[1:]]
+    beside = f" Beside it: {', '.join(others)}." if others else ""
+    told = (
+        f"On {found.told}, {ours.model} follows the flow for {lasts(found, ours.model)} units of flow time, until its "
+        f"correlation with the full field is below {level:g}.{beside}"
+    )
+    tiles = [(lasts(found, ours.model), f"flow time to correlation < {level:g} on {found.told}")]
+    if any(line.model == "persistence" for line in found.lines[1:]):
+        tiles.append((lasts(found, "persistence"), "the same for persistence: nothing changes"))
+    if ours.numbers:
+        tiles.append((f"{ours.numbers:,}", f"numbers in a state of {ours.model}"))
+    return Story(
+        title=f"How far models of a flow see: {folder.name}",
+        summary=told if len(told) < _LONGEST else told[:_LONGEST] + _TRUNCATED,
+        ours=ours.model,
+        command=record.command,
+        settings=record.settings,
+        versions=record.versions,
+        tiles=tiles,
+        warnings=_warnings(found, record),
+    )
+
+
+def _warnings(found: Evaluation | None, record: Record) -> list[str]:
+    told = list[str]()
+    if record.stopped:
+        told.append("This evaluation is not finished: models, windows or changed flows may be missing.")
+    if found is not None and found.settings.get("overlap") == "yes":
+        told.append("These data overlap those that the model was fitted to: this page says nothing of unseen data.")
+    return told
+
+
+def places_of(found: Evaluation | None, record: Record | None) -> tuple[Place, ...]:
+    """Where the parts of an evaluation ran: the windows and fields, and the rollout of each model."""
+    made = list[Place]()
+    if record is not None and record.device is not None:
+        one = record.device
+        name = f"{one.name} ({', '.join(word for word in (one.type, one.driver) if word)})"
+        made.append(Place("windows and fields", name, one.requested, one.spec, why=one.fallback))
+    for line in found.lines if found is not None else ():
+        if line.device:
+            made.append(Place(f"rollout of {line.model}", line.device, seconds=line.seconds))
+    return tuple(made)

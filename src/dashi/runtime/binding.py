@@ -1,0 +1,94 @@
+"""A kernel bound to arrays of a device: everything that is settled before anything is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dashi import kernels
+from dashi.errors import FeatureError, InputError
+from dashi.kernels.abi import Call, Kernel, Number, Plan, plan_features
+from dashi.kernels.calls import resolve_call
+from dashi.kernels.validate import check_plan
+from dashi.runtime.array import Array
+from dashi.runtime.operands import kind_of, require_apart, require_fit, require_on, variant_of
+from dashi.types import Cost, DType
+
+if TYPE_CHECKING:
+    from dashi.runtime.device import Device
+
+Room = dict[tuple[str, str, int], Array]
+"""Scratch that steps share, by its name, element type and size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A kernel bound to arrays: an operator ready to be recorded, as often as wanted."""
+
+    kernel: Kernel
+    call: Call
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    lowered: Any
+    tuning: str | None = None
+    """The name of the tuning among `Kernel.tunings` that it was planned with."""
+
+    @property
+    def cost(self) -> Cost:
+        return self.kernel.cost(self.call)
+
+
+def bind(
+    device: Device,
+    room: Room,
+    kernel: str | Kernel,
+    inputs: tuple[Array, ...],
+    *,
+    out: Array | Sequence[Array] | None,
+    tuning: str | None,
+    scalars: Mapping[str, Number],
+) -> Step:
+    """The step of a kernel on arrays of an open device, with its scratch in the room: see `Device.bind_in`."""
+    found = kernels.get(kernel) if isinstance(kernel, str) else kernel
+    for operand, array in zip(found.inputs, inputs, strict=False):
+        require_on(device, f"kernel {found.name!r}", operand.name, array)
+    variant = variant_of(found, inputs)
+    chosen = device.tuning_for(found, variant.name, tuning)
+    numbers = None if chosen is None else found.tunings[chosen]
+    call = resolve_call(found, variant, [a.shape for a in inputs], scalars, device.limits_for(found), numbers)
+    plan = check_plan(found, call, found.plan(call))
+    _require_features(device, found, plan, variant)
+    outputs = _outputs(device, found, call, out)
+    require_apart(found, inputs, outputs)
+    names = [o.name for o in (*found.inputs, *found.outputs)]
+    arrays = dict(zip(names, (*inputs, *outputs), strict=True))
+    return Step(found, call, inputs, outputs, device.lower(found, call, plan, arrays, room), chosen)
+
+
+def _require_features(device: Device, kernel: Kernel, plan: Plan, variant: DType) -> None:
+    missing = plan_features(kernel, plan, variant.name) - device.info.features
+    # `device.features` may have to be tried first: it is asked only where the answer matters.
+    missing = missing and missing - device.features
+    if missing:
+        named = ", ".join(sorted(missing))
+        raise FeatureError(
+            f"kernel {kernel.name!r} ({variant.name}) needs {named}, which {device.info.name!r} lacks.",
+            "use another element type, or another device (`dashi devices list` shows features; cpu has them all).",
+        )
+
+
+def _outputs(device: Device, kernel: Kernel, call: Call, out: Array | Sequence[Array] | None) -> tuple[Array, ...]:
+    """The arrays given, if they fit; else new ones."""
+    if out is None:
+        return tuple(device.empty(call.shapes[o.name], kind_of(o, call.dtype).numpy) for o in kernel.outputs)
+    given = (out,) if isinstance(out, Array) else tuple(out)
+    if len(given) != len(kernel.outputs):
+        raise InputError(
+            f"kernel {kernel.name!r} has {len(kernel.outputs)} outputs, {len(given)} given.",
+            f"pass out=({', '.join(o.name for o in kernel.outputs)}).",
+        )
+    for operand, array in zip(kernel.outputs, given, strict=True):
+        require_on(device, f"kernel {kernel.name!r}", operand.name, array)
+        require_fit(kernel, operand, array, call.shapes[operand.name], kind_of(operand, call.dtype))
+    return given

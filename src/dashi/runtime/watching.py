@@ -1,0 +1,42 @@
+"""Programs that are watched: what stands before a program sees its submissions, and leaves all else to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+
+from dashi.runtime.array import Array
+from dashi.runtime.device import Device, Program, Recording, Waitable
+from dashi.types import Array as HostArray
+
+
+class WatchedProgram(Program):
+    """A program that stands before another. Whoever watches overrides `submit`."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program.device, program.steps, program.label, Recording(fetch=program.fetches))
+        self._inner = program
+        self.dispatches, self.barriers = program.dispatches, program.barriers
+
+    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+        return self._inner.submit(after)
+
+    def device_ns(self) -> int | None:
+        return self._inner.device_ns()
+
+    def fetched(self, array: Array) -> HostArray:
+        return self._inner.fetched(array)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+@contextmanager
+def watched(device: Device, by: Callable[[Program], WatchedProgram]) -> Generator[None]:
+    """While it lasts, every program that is recorded on the device is watched, by whoever watched before as well."""
+    before = device.watcher
+    device.watcher = by if before is None else lambda program: by(before(program))
+    try:
+        yield
+    finally:
+        device.watcher = before
