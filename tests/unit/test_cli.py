@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 import dashi
 from dashi.cli.main import app
 from dashi.kernels import compiler
+from dashi.runtime import hostcost
 from dashi.runtime.instance import Instance
 from dashi.runtime.vulkan_device import VulkanDevice
 
@@ -65,7 +66,8 @@ def test_every_command_takes_json_and_shows_one_example(words: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_example_in_help_works_as_printed(words: tuple[str, ...], here: Path) -> None:
+def test_example_in_help_works_as_printed(words: tuple[str, ...], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostcost, "STEPS", 40)  # that it runs is the claim here, not what it measures
     if words == ("kernels", "build") and not compiler.available():
         pytest.skip("the compiler of dashi[compile] is not installed")
     if words == ("bench", "host") and not any(info.spec.startswith("vulkan:") for info in dashi.devices()):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from dashi.cli import bench, demo, devices, doctor, flow, kernels, report, rollout, sheet, verify
-from dashi.cli.options import remember_line, wants_json
+from dashi.cli.options import remembered, wants_json
 from dashi.cli.output import print_error, remark
 from dashi.errors import DashiError
 
@@ -21,9 +22,10 @@ STOPPED: Final = 130
 class _Root(TyperGroup):
     """Remembers what was typed; turns errors that have a fix, and Ctrl-C, into lines for people and an exit code."""
 
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        remember_line(args)
-        return super().make_context(info_name, args, parent, **extra)
+    def main(self, args: Sequence[str] | None = None, *more: Any, **named: Any) -> Any:
+        words = list(sys.argv[1:] if args is None else args)
+        with remembered(words):
+            return super().main(words, *more, **named)
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextvars import ContextVar
 from typing import Annotated, Final
 
@@ -26,9 +27,14 @@ def wants_json(context: typer.Context) -> bool:
     return bool(context.meta.get(_JSON, False))
 
 
-def remember_line(words: Sequence[str]) -> None:
-    """Keeps what was typed, for whoever wants to repeat it."""
-    _LINE.set(shlex.join(["dashi", *words]))
+@contextlib.contextmanager
+def remembered(words: Sequence[str]) -> Generator[None]:
+    """Keeps what was typed while it runs, for whoever wants to repeat it."""
+    token = _LINE.set(shlex.join(["dashi", *words]))
+    try:
+        yield
+    finally:
+        _LINE.reset(token)
 
 
 def typed() -> str:
