@@ -165,6 +165,8 @@ def test_tau_is_what_the_truncation_misses(tiny: Windows) -> None:
 def test_a_model_comes_back_from_its_file_and_rolls_the_same(
     name: str, tiny: Windows, device: Device, tmp_path: Path
 ) -> None:
+    if name == "dmd":
+        pytest.importorskip("pydmd")
     schema = Schema(32, 4, 6, ((5, 0), (-3, 4)))
     options: dict[str, Any] = {"iterations": 2, "then": 0} if name == "slaved" else {}
     model = model_class(name).fit(schema, tiny, tiny.take([0]), device=device, **options)

@@ -27,6 +27,8 @@ from dashi.report.page import Report, Sheet, render, write_report
 from dashi.report.run import CONTINUATION, EVALUATION, TRACE, read_run
 from dashi.report.story import STORY, Story, read_story, write_story
 
+pytest.importorskip("matplotlib")  # everything here draws
+
 VOID = {"meta", "link", "img", "input", "br", "hr"}
 LINKS = {"src", "href", "xlink:href", "srcset", "action", "data", "poster", "background", "formaction", "ping"}
 

@@ -18,6 +18,8 @@ from dashi.report.films import Fields, film, finer
 from dashi.report.page import Report, render
 from dashi.report.style import VARIABLES, svg
 
+pytest.importorskip("matplotlib")  # everything here draws
+
 
 @pytest.mark.parametrize(
     "draw", [figures.correlation, figures.error, figures.spectra, figures.totals, figures.horizons]
