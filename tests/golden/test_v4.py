@@ -209,6 +209,19 @@ def test_the_rollout_command_leaves_a_certificate_that_can_be_verified(
     assert "hold-out" not in printed
 
 
+@pytest.mark.parametrize("name", ["thesis.txt", ".git"])
+def test_a_folder_of_somebody_else_s_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(flow_v4, "place", pytest.fail)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).write_text("mine")
+    for out, said in ((tmp_path / "run", "run "), (tmp_path / "run" / name / "run", "is no folder")):
+        done = CliRunner().invoke(app, ["flow", "rollout", "--compat", "v4", "--device", "cpu", "--out", str(out)])
+        assert (done.exit_code, said in done.stderr, "\nFix: " in done.stderr) == (3, True, True), done.output
+    assert (tmp_path / "run" / name).read_text() == "mine"
+
+
 @pytest.mark.parametrize("command", ["evaluate", "rollout"])
 def test_another_compatibility_mode_is_refused(command: str) -> None:
     done = CliRunner().invoke(app, ["flow", command, "--compat", "v3"])

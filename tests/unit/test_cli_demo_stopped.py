@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli import demo_files, demo_folder, demo_job, demo_leave, demo_setting
+from dashi.cli import demo_files, demo_folder, demo_job, demo_leave, demo_rollout, demo_setting
 from dashi.cli.demo_folder import beside, require_place
+from dashi.cli.demo_rollout import roll_out
 from dashi.cli.demo_setting import Setting
 from dashi.cli.main import app
 from dashi.core.traces.trace import write_trace
@@ -29,6 +30,25 @@ TINY = Setting(
     k_cut=3, spin_up=0.4, window=0.4, interval=5, certified=20, checked=10, words=("--quick",),
 )  # fmt: skip
 """So small that it takes a second; what comes of it means nothing."""
+WAITING = """
+import sys
+
+from dashi.cli import demo_setting
+from dashi.cli.main import main
+from dashi.flow.proxy.persistence import Persistence
+from test_cli_demo_stopped import TINY
+
+
+def waits(*words, rollout=Persistence.rollout, **options):
+    print("scoring", file=sys.stderr, flush=True)
+    sys.stdin.readline()
+    return rollout(*words, **options)
+
+
+demo_setting.QUICK, Persistence.rollout = TINY, waits
+main()
+"""
+"""A program: `dashi` whose small demo waits for a line of input while it scores."""
 ALL = demo_folder.FILES - {"state.png", "report.html"}
 
 
@@ -73,6 +93,7 @@ def press(then: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def test_ctrl_c_while_the_report_is_drawn_loses_nothing(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
     earlier = tiny / "runs" / "demo"
     earlier.mkdir(parents=True)
     (earlier / "summary.json").write_text("{}")
@@ -172,14 +193,18 @@ def test_runs_that_were_stopped_keep_their_folders_and_a_finished_one_takes_its_
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_demo_that_is_stopped_or_killed_has_a_report_as_far_as_it_came(here: Path, how: signal.Signals) -> None:
-    command = [sys.executable, "-u", "-m", "dashi", "demo", "--quick", "--device", "cpu"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=here) as running:
+    pytest.importorskip("matplotlib")
+    command = [sys.executable, "-c", WAITING, "demo", "--quick", "--device", "cpu"]
+    found = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, **pipes, text=True, cwd=here, env={**os.environ, "PYTHONPATH": found}) as running:
         assert running.stderr is not None
         said = ""
-        while "decode: " not in said and running.poll() is None:
+        while "scoring" not in said and running.poll() is None:
             said += running.stderr.readline()
+        assert "decode: " in said
         running.send_signal(how)
-        _, err = running.communicate(timeout=120)
+        _, err = running.communicate("\n" if how == signal.SIGINT else None, timeout=120)
     left = here / "runs" / "demo-unfinished"
     assert names(left.parent) == {"demo-unfinished"}
     if how == signal.SIGINT:
@@ -284,3 +309,40 @@ def test_an_earlier_demo_comes_back_if_it_cannot_be_replaced(here: Path, monkeyp
     assert (here / "run" / "summary.json").read_text() == "old"
     assert (here / "run-unfinished" / "summary.json").read_text() == "new"
     assert names(here) == {"run", "run-unfinished"}
+
+
+def test_a_second_ctrl_c_between_the_renames_brings_the_earlier_demo_back(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "run").mkdir()
+    (here / "run" / "summary.json").write_text("old")
+    rename = os.rename
+
+    def pressed_twice(source: Path, target: Path) -> None:
+        if Path(source).name == "run-unfinished":
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", pressed_twice)
+    with pytest.raises(KeyboardInterrupt), beside(here / "run", "x") as folder:
+        (folder / "summary.json").write_text("new")
+    assert (here / "run" / "summary.json").read_text() == "old"
+    assert (here / "run-unfinished" / "summary.json").read_text() == "new"
+    assert names(here) == {"run", "run-unfinished"}
+
+
+def test_a_rollout_that_is_killed_before_numpy_repeats_it_does_not_say_that_nothing_was_computed(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*words: Any, keep: bool = False) -> Any:
+        if keep:  # of NumPy, which comes second
+            raise SystemExit(9)
+        return roll_out(*words)
+
+    monkeypatch.setattr(demo_rollout, "roll_out", killed)
+    assert call("demo", "--rollout", "--device", "cpu", "--steps", "100", "--out", "run").exit_code == 9
+    summary = json.loads((here / "run-unfinished" / "summary.json").read_text())
+    assert summary["verified"] == "nothing yet: NumPy has not repeated it"
+    monkeypatch.undo()
+    told = call("demo", "--rollout", "--device", "null", "--steps", "100", "--out", str(here / "null"), "--json")
+    assert json.loads(told.stdout)["verified"] == "nothing: null computes nothing"

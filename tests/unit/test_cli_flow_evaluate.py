@@ -17,9 +17,10 @@ from dashi.cli.main import app
 from dashi.errors import FileError
 from dashi.flow import Flow
 from dashi.flow.evaluation import evaluate, load_evaluation
-from dashi.flow.evaluation.fits import known_models, load_fit
+from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.evaluation.kept import array_text, text_array
 from dashi.flow.evaluation.record import read_record
+from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.simulated import windows_of
 from dashi.flow.windows import Windows
@@ -141,7 +142,7 @@ def test_no_train_holds_literally(fitted: Path, monkeypatch: pytest.MonkeyPatch)
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError
 
-    for kind in known_models().values():
+    for kind in MODELS.values():
         monkeypatch.setattr(kind, "fit", never)
     before = fitted.read_bytes()
     words = "--seeds 1 --eval-steps 40 --perfect --residual --perturb nu=0.01 --json"
@@ -231,6 +232,15 @@ def test_what_cannot_be_evaluated_is_told(fitted: Path, words: str, said: str) -
     assert said in found.stderr
     assert "Fix: " in found.stderr
     assert "seed(s), on" not in found.stderr  # nothing was simulated before
+
+
+@pytest.mark.parametrize("option", ["--start 0", "--seeds 0", "--no-train", "--perturb nu=1", "--out here"])
+def test_the_compatibility_mode_passes_over_nothing_that_was_asked_for(option: str) -> None:
+    found = dashi("flow evaluate --compat v4", option)
+    assert found.exit_code == 3, found.output
+    name = option.split()[0]
+    assert f"--compat v4 has a setting of its own, and {name} changes none of it." in found.stderr
+    assert f"Fix: leave {name} away." in found.stderr
 
 
 def test_windows_and_seeds_of_a_record_are_those_asked_for(

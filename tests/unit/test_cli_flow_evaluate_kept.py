@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -27,6 +28,22 @@ EVALUATE = "--device cpu --fast --eval-seed 9 --no-train"
 
 def dashi(*words: str) -> Any:
     return CliRunner().invoke(app, [word for text in words for word in text.split()])
+
+
+@pytest.fixture(autouse=True)
+def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # many small files; no machine is to fail here
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model so small that it is scored in an instant: what is kept of its scores is what this is about."""
+    out = tmp_path_factory.mktemp("fit") / "model.npz"
+    words = "--train-steps 40 --train-seed 1 --frame-every 5 --spin-up 20 --n 16 --nu 0.005 --dt 0.02 --set peak=2"
+    more = "--k-cut 3 --scheme rk4 --baseline persistence --baseline truncation --device cpu --fast"
+    found = dashi("flow fit", words, more, f"--out {out}")
+    assert found.exit_code == 0, found.output
+    return out
 
 
 def test_a_folder_of_something_else_is_left_alone(fitted: Path, here: Path) -> None:
@@ -160,6 +177,30 @@ def test_what_an_earlier_evaluation_left_goes_when_the_new_one_is_whole(fitted: 
     assert second.exit_code == 0
     names = {path.name for path in (here / "s").glob("evaluation-*.npz")}
     assert names == {"evaluation-train.npz", "evaluation-validation.npz", "evaluation-test.npz"}
+
+
+def test_what_a_stopped_evaluation_left_is_not_shown_as_that_of_the_next(
+    fitted: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "--seeds 1 --eval-steps 40 --perturb nu=0.01 --out s"
+    test, drawn = here / "s" / "evaluation-test.npz", here / "s" / "continuation.npz"
+    real = flow_data.simulated
+    stop_at = "nu="
+
+    def simulated(title: str, *given: Any, **options: Any) -> Any:
+        if stop_at in title:
+            raise KeyboardInterrupt
+        return real(title, *given, **options)
+
+    monkeypatch.setattr(flow_data, "simulated", simulated)
+    assert dashi("flow evaluate", str(fitted), EVALUATE, words).exit_code == 130
+    assert load_evaluation(test).seeds == (9,)
+    assert drawn.exists()
+    stop_at = ""  # at once
+    assert dashi("flow evaluate", str(fitted), EVALUATE, words, "--eval-seed 20").exit_code == 130
+    names = {path.name for path in (here / "s").glob("[!.]*")}
+    kept = {f"evaluation-{split}{suffix}" for split in ("train", "validation") for suffix in (".npz", ".json")}
+    assert names == {*kept, "evaluation.json"}
 
 
 def test_ctrl_c_keeps_the_models_and_flows_that_are_finished(

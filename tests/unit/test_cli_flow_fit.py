@@ -231,21 +231,25 @@ def test_ctrl_c_while_a_baseline_is_fitted_keeps_the_model(here: Path, monkeypat
     found = dashi(FIT, "--out m.npz --seeds 1 --json")
     assert found.exit_code == 130, found.output
     told = json.loads(found.stdout)
-    assert (told["stopped"], told["file"], told["baselines"]) == (True, "m.npz", ["persistence"])
-    fit = load_fit(here / "m.npz")
+    assert (told["stopped"], told["file"], told["baselines"]) == (True, "m.stopped.npz", ["persistence"])
+    assert not (here / "m.npz").exists()
+    fit = load_fit(here / "m.stopped.npz")
     assert fit.model.name == "galerkin"
     assert list(fit.baselines) == ["persistence"]
     # What is there stays: the next one that is stopped lies beside it, and says so.
+    (here / "m.stopped.npz").rename(here / "m.npz")
     before = (here / "m.npz").read_bytes()
     again = dashi(FIT, "--out m.npz --seeds 1")
     assert again.exit_code == 130, again.output
     assert "the model is whole and in m.stopped.npz; m.npz stays as it was" in again.stderr
     assert (here / "m.npz").read_bytes() == before
     assert load_model(here / "m.stopped.npz").name == "galerkin"
-    # A file of somebody else is no place for it.
-    (here / "m.stopped.npz").write_text("mine")
-    assert json.loads(dashi(FIT, "--out m.npz --seeds 1 --json").stdout)["file"] == "m.stopped-2.npz"
-    assert (here / "m.stopped.npz").read_text() == "mine"
+    # So does what lies beside it, be it such a model or a file of somebody else.
+    (here / "m.stopped-2.npz").write_text("mine")
+    before = (here / "m.stopped.npz").read_bytes()
+    assert json.loads(dashi(FIT, "--out m.npz --seeds 1 --json").stdout)["file"] == "m.stopped-3.npz"
+    assert (here / "m.stopped.npz").read_bytes() == before
+    assert (here / "m.stopped-2.npz").read_text() == "mine"
 
 
 def test_ctrl_c_while_data_are_simulated_writes_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,8 +280,8 @@ def test_ctrl_c_while_the_last_model_is_scored_stops_the_fit(here: Path, monkeyp
     assert found.exit_code == 130, found.output
     told = json.loads(found.stdout)
     assert told["stopped"]
-    assert [one["split"] for one in told["evaluations"]] in (["train"], [])
-    assert load_model(here / "m.npz").name == "galerkin"
+    assert [one["split"] for one in told["evaluations"]] == ["train"]
+    assert load_model(here / "m.stopped.npz").name == "galerkin"
 
 
 @pytest.mark.parametrize("command", ["fit", "evaluate"])

@@ -6,6 +6,7 @@ import errno
 import importlib.util
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli import beforehand
 from dashi.cli import flow_options as o
-from dashi.cli.beforehand import nearest_folder, require_memory, require_writable
+from dashi.cli.beforehand import require_memory
 from dashi.cli.main import app
 from dashi.errors import FileError, InputError
 from dashi.flow.evaluation.fits import load_fit
@@ -99,6 +99,8 @@ def test_nothing_is_done_before_it_is_refused(here: Path, no_work: None, words: 
     (here / "dangling").symlink_to("nowhere/m.npz")
     if "m.npz/m.npz" in words:
         (here / "m.npz").write_text("mine")
+    if "dmd" in words:
+        pytest.importorskip("pydmd")  # without it, that is what is told
     assert said in refused(FIT, words)
     assert {path.name for path in here.iterdir()} <= {"m.npz", "loop", "dangling"}
 
@@ -115,27 +117,12 @@ def test_a_read_only_place_is_refused_first(here: Path, no_work: None, monkeypat
     def denied(*_: Any, **__: Any) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(beforehand.tempfile, "NamedTemporaryFile", denied)  # root may write everywhere
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", denied)  # root may write everywhere
     told = refused(FIT)
     assert (
         told
         == "m.npz cannot be written: Permission denied. Fix: get permission to write there, or choose another place."
     )
-
-
-def test_a_place_that_no_attempt_can_write_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
-    require_writable(tmp_path / "new" / "folder" / "m.npz")
-    assert nearest_folder(tmp_path / "new" / "folder" / "m.npz") == tmp_path
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(FileError, match=r"file is no folder. Fix: "):
-        require_writable(tmp_path / "file" / "m.npz")
-    with pytest.raises(FileError, match="it is a folder"):
-        require_writable(tmp_path)
-    require_writable(tmp_path, folder=True)
-    if Path("/proc/self").exists():
-        with pytest.raises(FileError, match=r"cannot be written: .*Fix: "):
-            require_writable(Path("/proc/m.npz"))
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_memory_is_asked_for_only_where_there_is_so_much() -> None:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from dashi.cli.main import app
 from dashi.flow.decode import Decoder, load_statistics, save_statistics
+from dashi.flow.decode.album import Album
 from dashi.flow.decode.statistics import fit_statistics
 from dashi.flow.fields import read_frame
 from dashi.flow.proxy.catalogue import load_model, model_class, save_model
@@ -279,14 +280,15 @@ def test_a_map_that_blows_up_is_an_error_that_keeps_what_was_done(inputs: tuple[
     np.savez(here / "A.npz", A=np.diag(np.full(d, 1e20)))
     told = bad(*inputs, "--steps", "20", "--decode-every", "1", "--out", "out")
     assert "not finite after step 2" in told
+    assert "Fix: look at the map's spectral radius" in told
+    assert "--keep-going" not in told  # an option of another command
     kept = read_metrics(here / "out" / "metrics.json")
     assert kept.stopped
     assert kept.decode_snapshots
 
 
-def test_ctrl_c_keeps_what_was_finished(inputs: tuple[str, ...], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dashi.flow.decode.album import Album
-
+def stopped(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    """A rollout that Ctrl-C stops after the decode of step 4."""
     usual = Album.add
 
     def add(self: Album, step: int, decoded: Any) -> None:
@@ -294,11 +296,25 @@ def test_ctrl_c_keeps_what_was_finished(inputs: tuple[str, ...], here: Path, mon
         if step == 4:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Album, "add", add)
-    done = dashi(
-        "flow", "rollout", *inputs, "--steps", "4000", "--decode-every", "2", "--device", "cpu", "--out", "out"
-    )  # fmt: skip
+    with monkeypatch.context() as patched:
+        patched.setattr(Album, "add", add)
+        done = dashi("flow", "rollout", *words, "--steps", "4000", "--decode-every", "2", "--device", "cpu")
     assert done.exit_code == 130, done.output
+
+
+def test_a_map_that_blows_up_leaves_no_z_of_an_earlier_run(
+    inputs: tuple[str, ...], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = load_z(here / "z0.npz")[1]
+    stopped(monkeypatch, *inputs, "--out", "out")
+    assert not np.allclose(load_z(here / "out" / "z.npz")[1].ravel(), start.ravel())
+    np.savez(here / "A.npz", A=np.diag(np.full(start.shape[-1], 1e20)))
+    assert "not finite after step 2" in bad(*inputs, "--steps", "20", "--decode-every", "1", "--out", "out")
+    assert np.array_equal(load_z(here / "out" / "z.npz")[1].ravel(), start.ravel().astype(np.float32))
+
+
+def test_ctrl_c_keeps_what_was_finished(inputs: tuple[str, ...], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped(monkeypatch, *inputs, "--out", "out")
     kept = read_metrics(here / "out" / "metrics.json")
     assert kept.stopped
     assert 4 <= kept.steps < 4000

@@ -128,7 +128,7 @@ def test_a_second_ctrl_c_stops_at_once_and_keeps_what_was_decoded(
     assert done.exit_code == 130, done.output
     told = json.loads(done.stdout)
     assert told["stopped"]
-    assert told["steps"] in (10, 20)
+    assert told["steps"] == 10
     assert told["go_on"].startswith("dashi flow rollout --z0 out/z.npz --steps 1")
     with np.load(here / "out" / "decoded.npz") as measured:
         assert measured["step"].tolist()[:2] == [0, 10]

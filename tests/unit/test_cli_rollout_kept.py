@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from dashi.cli import rollout_job
 from dashi.cli.main import app
 from dashi.io.run_folder import open_run, typed_for
 from dashi.report.run import read_run
 
 FullDisk = Callable[[int], AbstractContextManager[list[Path]]]
-ROLLOUT = "rollout --z0 z0.npz --A A.npz --steps 8 --hash-every 2 --checkpoint-every 4 --sheet-every 2 --device cpu"
+PLAIN = "rollout --z0 z0.npz --A A.npz --steps 8 --hash-every 2 --sheet-every 2 --device cpu"
+ROLLOUT = f"{PLAIN} --checkpoint-every 4"
 FLOW = "flow rollout --fit-from flow --k-cut 4 --steps 4 --decode-every 2 --observer snapshots --device cpu"
 
 
@@ -88,7 +90,80 @@ def test_the_page_of_a_run_has_the_lines_that_were_typed_for_it(write_inputs: Ca
     assert dashi(ROLLOUT, "--out run").exit_code == 0
     assert read_run(Path("run")).command == f"dashi {ROLLOUT} --out run"
     # A run that was stopped and went on was typed in two lines.
-    open_run(Path("other"), resume=False, command="rollout", line="dashi rollout 'a b'")
-    Path("other/checkpoint.npz").touch()
-    open_run(Path("other"), resume=True, command="rollout", line="dashi rollout --resume")
+    with open_run(Path("other"), resume=False, command="rollout", line="dashi rollout 'a b'"):
+        Path("other/checkpoint.npz").touch()
+    with open_run(Path("other"), resume=True, command="rollout", line="dashi rollout --resume"):
+        pass
     assert typed_for(Path("other")) == ("dashi rollout 'a b'", "dashi rollout --resume")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--metrics taken", "taken cannot be written: it is a folder"),
+        ("--certificate taken", "taken cannot be written: it is a folder"),
+        ("--certificate A.npz/c.json", "A.npz is no folder"),
+        ("--out taken", "taken is there already and is not the folder of a run"),
+        ("--out A.npz/run", "A.npz is no folder"),
+    ],
+)
+def test_a_place_that_a_rollout_cannot_have_is_refused_before_the_work(
+    here: Path, write_inputs: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, words: str, said: str
+) -> None:
+    write_inputs(6)
+    (here / "taken").mkdir()
+    (here / "taken" / "thesis.txt").touch()
+    before = {path.name for path in here.iterdir()}
+    monkeypatch.setattr("dashi.cli.rollout_job.place", pytest.fail)
+    found = dashi(ROLLOUT, "--out run" if "--out" not in words else "", words)
+    assert (found.exit_code, said in found.stderr, "\nFix: " in found.stderr) == (3, True, True), found.output
+    assert {path.name for path in here.iterdir()} == before
+
+
+@pytest.mark.parametrize("option", ["--metrics", "--certificate"])
+@pytest.mark.parametrize("out", ["", "--out run"])
+def test_a_file_that_can_no_longer_be_written_takes_nothing_else_with_it(
+    here: Path, write_inputs: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, option: str, out: str
+) -> None:
+    """Somebody put a folder there while the steps were made."""
+    write_inputs(6)
+    whole = dashi(PLAIN, "--json")
+    rollout = rollout_job.rollout
+
+    def meanwhile(*words: Any, **named: Any) -> Any:
+        (here / "taken").mkdir()
+        return rollout(*words, **named)
+
+    monkeypatch.setattr(rollout_job, "rollout", meanwhile)
+    found = dashi(PLAIN, out, option, "taken --json")
+    assert found.exit_code == 3, found.output
+    assert "error: taken cannot be written: Is a directory.\nFix: " in found.stderr
+    told = json.loads(found.stdout)
+    assert told["hashes"] == json.loads(whole.stdout)["hashes"]
+    assert told["error"]["what"] == "taken cannot be written: Is a directory."
+    if out:
+        assert {path.name for path in (here / "run").iterdir()} == {
+            ".dashi-run", "inputs.npz", "certificate.json", "state.npz", "sheet_energy.npy", "metrics.json",
+        }  # fmt: skip
+        assert json.loads((here / "run" / ".dashi-run").read_text())["finished"] is True
+
+
+def test_a_second_rollout_into_the_same_folder_waits_its_turn(
+    here: Path, write_inputs: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_inputs(6)
+    rollout, second = rollout_job.rollout, list[Any]()
+
+    def meanwhile(*words: Any, **named: Any) -> Any:
+        if not second:
+            second.append(None)
+            second[0] = dashi(ROLLOUT, "--out run")
+        return rollout(*words, **named)
+
+    monkeypatch.setattr(rollout_job, "rollout", meanwhile)
+    first = dashi(ROLLOUT, "--out run")
+    assert first.exit_code == 0, first.output
+    assert second[0].exit_code == 3
+    said = "error: another run is at work in run.\nFix: wait for it, or choose another with --out.\n"
+    assert second[0].stderr == said
+    assert (here / "run" / "metrics.json").is_file()

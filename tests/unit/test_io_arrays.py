@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import struct
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from dashi.errors import DTypeError, FileError
 from dashi.io import arrays
 from dashi.io.arrays import read_array, write_array, write_arrays
-from dashi.io.files import require_place, write_text
+from dashi.io.files import nearest_folder, require_writable, write_text
 from dashi.io.operators import StoredOperator, read_operator, write_operator
 
 SAMPLES: list[Any] = [
@@ -292,12 +293,37 @@ def test_operators_that_could_not_be_read_back_are_not_written(stored: StoredOpe
     assert not list(tmp_path.iterdir())
 
 
-def test_a_place_where_nothing_can_be_written_is_refused_beforehand(tmp_path: Path) -> None:
-    require_place(tmp_path / "new" / "file.json")
-    assert [path.name for path in tmp_path.rglob("*")] == ["new"]
-    (tmp_path / "file").write_text("")
-    require_place(tmp_path / "file")
-    require_place(Path("/dev/full"))
-    for bad, why in ((tmp_path, "Is a directory"), (tmp_path / "file" / "in", "."), (Path("/proc/none/file"), ".")):
-        with pytest.raises(FileError, match=rf"cannot be written: .*{why}.* Fix: "):
-            require_place(bad)
+def test_a_place_that_cannot_be_written_is_refused_beforehand_and_nothing_is_left(tmp_path: Path) -> None:
+    require_writable(tmp_path / "new" / "folder" / "m.npz")
+    assert nearest_folder(tmp_path / "new" / "folder" / "m.npz") == tmp_path
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "link").symlink_to("file")
+    require_writable(tmp_path / "file")
+    require_writable(tmp_path / "link")
+    require_writable(tmp_path, folder=True)
+    for bad, why in ((tmp_path / "file" / "in", "file is no folder"), (tmp_path, "it is a folder")):
+        with pytest.raises(FileError, match=rf"cannot be written: .*{why}. Fix: "):
+            require_writable(bad)
+    if Path("/proc/self").exists():
+        with pytest.raises(FileError, match=r"cannot be written: .* Fix: "):
+            require_writable(Path("/proc/none/file"))
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "link"}
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_devices_and_pipes_are_written_to_where_they_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their folder is not theirs to write in: only root may make files in /dev, and nobody where a pipe is."""
+    reading, writing = os.pipe()
+    try:
+        (tmp_path / "stdout").symlink_to(f"/dev/fd/{writing}")  # as /dev/stdout is
+        (tmp_path / "null").symlink_to("/dev/null")
+        with monkeypatch.context() as patch:
+            patch.setattr(tempfile, "NamedTemporaryFile", pytest.fail)
+            for place in (Path("/dev/null"), tmp_path / "null", tmp_path / "stdout"):
+                require_writable(place)
+            patch.setattr(os, "access", lambda *_: False)
+            with pytest.raises(FileError, match=r"/dev/null cannot be written: Permission denied. Fix: get permission"):
+                require_writable(Path("/dev/null"))
+    finally:
+        os.close(reading)
+        os.close(writing)

@@ -1,9 +1,13 @@
-"""Run folders: replaced as a whole or resumed, and nothing of anyone else's is ever written over."""
+"""Run folders: one run at a time, begun or resumed, and nothing of anyone else's is ever written over."""
 
 from __future__ import annotations
 
+import errno
 import json
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,7 +25,7 @@ from dashi.io.run_folder import (
     UNFINISHED,
     close_run,
     open_run,
-    whole_folder,
+    settle,
 )
 from dashi.io.run_mark import MARK, Mark, write_mark
 
@@ -31,7 +35,9 @@ def names(folder: Path) -> list[str]:
 
 
 def begin(out: Path, resume: bool = False, command: str = "rollout") -> Path:
-    return open_run(out, resume, command)
+    with open_run(out, resume, command) as folder:
+        assert folder is not None
+        return folder  # as a run that was killed leaves it: it is begun, and not closed
 
 
 def finished(out: Path, *files: str) -> Path:
@@ -42,27 +48,6 @@ def finished(out: Path, *files: str) -> Path:
     return close_run(folder, files, finished=True)
 
 
-def fill_in_vain(out: Path) -> None:
-    with whole_folder(out, "demo") as folder:
-        (folder / "other.json").write_text("{}")
-        raise ZeroDivisionError
-
-
-def test_a_whole_folder_appears_when_it_is_full_and_not_before(tmp_path: Path) -> None:
-    out = tmp_path / "runs" / "one"
-    with whole_folder(out, "demo") as folder:
-        (folder / "summary.json").write_text("{}")
-        assert not out.exists()
-    assert names(out) == ["summary.json"]
-    with pytest.raises(ZeroDivisionError):
-        fill_in_vain(out)
-    assert names(out) == ["summary.json"]
-    with whole_folder(out, "demo") as folder:
-        (folder / METRICS).write_text("{}")
-    assert names(out) == [METRICS]
-    assert names(tmp_path / "runs") == ["one"]
-
-
 def test_what_is_not_a_run_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")
@@ -71,8 +56,6 @@ def test_what_is_not_a_run_is_left_alone(tmp_path: Path) -> None:
     for out in (tmp_path / "mine", tmp_path / "file"):
         with pytest.raises(FileError, match=said):
             begin(out)
-        with pytest.raises(FileError, match=said), whole_folder(out, "demo"):
-            pass
     assert names(tmp_path / "mine") == ["thesis.txt"]
 
 
@@ -80,6 +63,7 @@ def test_an_interrupted_run_is_resumed_and_never_written_over_unasked(tmp_path: 
     out = tmp_path / "run"
     with pytest.raises(FileError, match=r"holds no checkpoint to go on from. Fix: leave --resume away"):
         begin(out, resume=True)
+    assert not out.exists()
     begin(out)
     (out / CHECKPOINT).write_text("")
     with pytest.raises(FileError, match=r"holds a run that was interrupted. Fix: go on with --resume"):
@@ -133,7 +117,9 @@ def test_folders_without_a_mark_are_known_by_their_files(tmp_path: Path, file: s
     if whose:
         with pytest.raises(FileError, match=f"holds a run of `dashi {whose}`"):
             begin(out)
-    assert begin(out, resume=file == CHECKPOINT, command=whose or "rollout").parent in (out, tmp_path)
+    goes_on = file == CHECKPOINT
+    begun = begin(out, resume=goes_on, command=whose or "rollout")
+    assert begun == (out if goes_on else out / UNFINISHED)  # one with a checkpoint was not finished
 
 
 def test_a_run_takes_the_place_of_a_finished_one_only_when_it_is_finished(tmp_path: Path) -> None:
@@ -186,20 +172,44 @@ def test_a_run_that_is_killed_while_it_takes_its_place_has_it_the_next_time(
         patch.setattr(run_folder.os, "replace", counted)
         with pytest.raises(Killed):
             close_run(folder, {METRICS, STATE}, finished=True)
-    begin(out)
+    settle(out)  # what reads a folder does so first
     if after > 0:  # the first is the mark that says it is finished
-        assert names(out) == ["fields.zarr", METRICS, STATE, UNFINISHED]
+        assert names(out) == ["fields.zarr", METRICS, STATE]
         assert (out / METRICS).read_text() == (out / STATE).read_text() == "second"
     else:
         assert (out / METRICS).read_text() == "first"
+    assert begin(out) == out / UNFINISHED
 
 
-def test_a_folder_that_happens_to_be_called_unfinished_is_a_run_like_others(tmp_path: Path) -> None:
-    outer = finished(tmp_path / "run", METRICS)
-    (outer / UNFINISHED).mkdir()
-    inner = finished(outer / UNFINISHED, STATE)
-    assert names(inner) == [STATE]
-    assert names(outer) == [METRICS, UNFINISHED]
+def test_the_place_where_runs_of_a_folder_work_is_no_place_of_its_own(tmp_path: Path) -> None:
+    out = finished(tmp_path / "run", METRICS)
+    inner = begin(out)
+    for resume in (False, True):
+        with pytest.raises(FileError, match=r"unfinished is where runs of .*run work. Fix: give --out .*run, or "):
+            begin(inner, resume)
+    alone = finished(tmp_path / UNFINISHED, STATE)  # a name like others where there is no run around it
+    assert names(alone) == [STATE]
+
+
+def test_a_finished_run_that_lies_where_another_would_work_is_left_alone(tmp_path: Path) -> None:
+    out = finished(tmp_path / "run", METRICS)
+    finished(tmp_path / "other", STATE).rename(out / UNFINISHED)
+    with pytest.raises(FileError, match=r"unfinished holds a finished run. Fix: move it elsewhere, or "):
+        begin(out)
+    assert names(out / UNFINISHED) == [STATE]
+
+
+@pytest.mark.parametrize("aside", [False, True])
+def test_a_run_never_mixes_with_what_a_stopped_one_left(tmp_path: Path, aside: bool) -> None:
+    out = finished(tmp_path / "run", METRICS) if aside else tmp_path / "run"
+    folder = begin(out)
+    for name in ("z.npz", METRICS, "evaluation-test.npz"):
+        (folder / name).write_text("of the run that was stopped")
+    close_run(folder, {METRICS}, finished=False)
+    (out / "notes.txt").write_text("mine")
+    assert begin(out) == folder
+    assert names(folder) == ([] if aside else ["notes.txt"])
+    assert (out / "notes.txt").read_text() == "mine"
 
 
 def test_what_is_called_unfinished_and_is_no_run_is_left_alone(tmp_path: Path) -> None:
@@ -210,21 +220,96 @@ def test_what_is_called_unfinished_and_is_no_run_is_left_alone(tmp_path: Path) -
         begin(out)
 
 
-def test_a_mark_never_leads_out_of_the_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["../../precious", "/etc/passwd", "", ".", "..", "./", UNFINISHED, MARK, ".git"])
+def test_a_mark_never_leads_out_of_the_folder_nor_to_all_of_it(tmp_path: Path, name: str) -> None:
     out = finished(tmp_path / "run", METRICS)
+    for mine in (tmp_path / "precious", out / "notes.txt", out / ".git"):
+        mine.write_text("mine")
     folder = begin(out)
-    (tmp_path / "precious").write_text("mine")
-    write_mark(folder, Mark("rollout", finished=True, aside=True, files=("../../precious", "/etc/passwd", METRICS)))
+    (folder / ".git").write_text("theirs")
+    (folder / UNFINISHED).mkdir()
+    write_mark(folder, Mark("rollout", finished=True, aside=True, files=(name, METRICS)))
     (folder / METRICS).write_text("second")
     begin(out)
-    assert (tmp_path / "precious").read_text() == "mine"
+    for mine in (tmp_path / "precious", out / "notes.txt", out / ".git"):
+        assert mine.read_text() == "mine"
     assert (out / METRICS).read_text() == "second"
-    assert json.loads((out / MARK).read_text())["files"] == [METRICS]
+    assert name == UNFINISHED or json.loads((out / MARK).read_text())["files"] == [METRICS]
+
+
+def test_all_that_a_run_wrote_aside_takes_its_place_whatever_it_is_called(tmp_path: Path) -> None:
+    out = finished(tmp_path / "run", METRICS)
+    (out / "notes.txt").write_text("mine")
+    folder = begin(out)
+    for name in (METRICS, "of-another-version.npz", CHECKPOINT, ".hidden"):
+        (folder / name).write_text("second")
+    (folder / "folder").mkdir()
+    close_run(folder, {METRICS}, finished=True)
+    assert names(out) == ["folder", METRICS, "notes.txt", "of-another-version.npz"]
+    assert (out / "of-another-version.npz").read_text() == "second"
+
+
+def test_a_folder_belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
+    out = finished(tmp_path / "run", METRICS)
+    said = rf"another run is at work in {out}. Fix: wait for it, or choose another with --out."
+    with open_run(out, False, "rollout") as folder:
+        assert folder is not None
+        assert folder == out / UNFINISHED
+        (folder / METRICS).write_text("second")
+        for resume in (False, True):
+            with pytest.raises(FileError, match=said):
+                begin(out, resume)
+        assert (folder / METRICS).read_text() == "second"
+        close_run(folder, {METRICS}, finished=True)
+    assert begin(out) == out / UNFINISHED
+    assert (out / METRICS).read_text() == "second"
+
+
+def test_a_run_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    code = f"""
+import sys
+from pathlib import Path
+from dashi.io.run_folder import open_run
+with open_run(Path({str(out)!r}), False, "rollout"):
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "begun\n"
+        with pytest.raises(FileError, match=r"another run is at work in .*run. Fix: wait for it, or choose another"):
+            begin(out)
+        running.kill()
+    assert begin(out) == out
+    assert {path.name for path in out.iterdir()} == {MARK}  # the lock is no file
+
+
+@pytest.mark.parametrize("why", ["no module", "no locks on this disk"])
+def test_where_nothing_can_be_locked_runs_go_on_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    system = None if why == "no module" else SimpleNamespace(flock=refuse, LOCK_EX=2, LOCK_NB=4)
+    monkeypatch.setitem(sys.modules, "fcntl", system)
+    with open_run(tmp_path / "run", False, "rollout") as folder:
+        assert folder == tmp_path / "run"
+        assert begin(tmp_path / "run") == folder
 
 
 def test_a_place_that_cannot_be_written_is_told_with_a_fix(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match=r"cannot be written: Not a directory. Fix: "):
         begin(tmp_path / "file" / "run")
-    with pytest.raises(FileError, match=r"cannot be written: .* Fix: "), whole_folder(Path("/proc/none/run"), "demo"):
-        pass
+    with open_run(None, False, "rollout") as folder:
+        assert folder is None  # and one that was not asked for is none
+
+
+def test_the_file_of_the_canonical_figure_has_its_name_from_one_place() -> None:
+    """Two that write it, one that draws it, and what later runs replace must agree."""
+    sources = Path(run_folder.__file__).parents[1].rglob("*.py")
+    named = [path for path in sources if f'"{run_folder.CONTINUATION}"' in path.read_text(encoding="utf-8")]
+    assert named == [Path(run_folder.__file__)]

@@ -130,8 +130,9 @@ def test_a_state_that_is_not_finite_stops_the_run_at_its_step_and_index(device: 
     matrix = np.eye(8, dtype=np.float32)
     matrix[5, 5] = 16.0  # 2^4 a step: 3 * 2^128 is past the largest float at step 32
     z0 = np.full(8, 3.0, np.float32)
-    with pytest.raises(NonFiniteError, match=r"not finite after step 32, the first at index 5.* Fix: "):
+    with pytest.raises(NonFiniteError, match=r"not finite after step 32, the first at index 5.* Fix: ") as error:
         rollout(Linear(matrix), z0, 100, device=device, way=way, observe_every=10)
+    assert error.value.fix.endswith("let it go on: stop_on_nonfinite=False.")  # commands have options of their own
     gone_on = rollout(Linear(matrix), z0, 100, device=device, way=way, observe_every=50, stop_on_nonfinite=False)
     # An infinity times a zero of the matrix is NaN: all values are lost a step later.
     assert gone_on.observations[-1].nonfinite == 8

@@ -1,46 +1,14 @@
-"""What is refused before the work begins: places that cannot be written, and more than there is room for."""
+"""What is refused before the work begins: more than there is room for."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from dashi.cli.output import size
-from dashi.errors import FileError, InputError
-from dashi.io.files import unwritable
-
-
-def require_writable(path: Path, *, folder: bool = False) -> None:
-    """Refuses a file or folder to be that cannot be written where it is to lie. Nothing is left behind."""
-    try:
-        if path.is_symlink():
-            # What a link leads to is replaced, not the link; its folder is not made.
-            path = path.resolve(strict=False)
-            if not path.parent.is_dir():
-                raise FileError(f"the link to {path} leads nowhere.", "choose another place.")
-        there = path if folder and path.is_dir() else nearest_folder(path)
-        if not there.is_dir():
-            raise FileError(f"{path} cannot be written: {there} is no folder.", "choose another place.")
-        if not folder and path.is_dir():
-            raise FileError(f"{path} cannot be written: it is a folder.", "name a file.")
-        # Only an attempt knows of all that stands in the way: permissions, read-only disks, quotas, long names.
-        with tempfile.NamedTemporaryFile(dir=there, prefix=f".{path.name}-", suffix=".part"):
-            pass
-    except (OSError, ValueError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
-        if isinstance(error, FileError):
-            raise
-        told = error if isinstance(error, OSError) else OSError(str(error))
-        raise unwritable(path, told) from error
-
-
-def nearest_folder(path: Path) -> Path:
-    """Of the folders above a path, the nearest that is there; it may turn out to be a file."""
-    above = path.absolute().parent
-    while not os.path.lexists(above):
-        above = above.parent
-    return above
+from dashi.errors import InputError
+from dashi.io.files import nearest_folder
 
 
 def require_memory(needed: int, what: str, fix: str) -> None:

@@ -17,7 +17,7 @@ from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
 from dashi.errors import DeviceNotFoundError, DTypeError
-from dashi.io.files import require_place
+from dashi.io.files import require_writable
 
 if TYPE_CHECKING:
     from dashi.kernels.abi import Kernel
@@ -121,7 +121,7 @@ def kernels(
 
     found = chosen(names, folder)
     if save is not None:
-        require_place(save / "kernels.json")
+        require_writable(save / "kernels.json")
     with bench_device(device) as (opened, document):
         work = list(_work(opened, found, dtype, size.value, case, tuning, named=bool(names or folder)))
         beside = peers.load(peer) if peer is not None else None

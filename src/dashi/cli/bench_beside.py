@@ -17,7 +17,7 @@ from dashi.cli import bench_report
 from dashi.cli.output import add_row, new_table, print_json, print_table
 from dashi.cli.progress import progress
 from dashi.errors import InputError, NoResultError
-from dashi.io.files import require_place
+from dashi.io.files import require_writable
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
@@ -70,10 +70,10 @@ class Bench:
     page: Callable[[Document], str]
     save: Path | None
 
-    def require_place(self) -> None:
+    def require_writable(self) -> None:
         """Refuses a folder that cannot be written before anything is measured."""
         if self.save is not None:
-            require_place(self.save / f"{self.name}.json")
+            require_writable(self.save / f"{self.name}.json")
 
     def measure(
         self,

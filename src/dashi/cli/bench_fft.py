@@ -38,7 +38,7 @@ def fft(
     from dashi.fft import bench, peers
 
     job = Bench("fft", _cells, _page, save)
-    job.require_place()
+    job.require_writable()
     beside = [peers.load(name) for name in peer or ()]
     with bench_device(device) as (opened, document):
         usual = [c for c in bench.CASES if opened.info.is_hardware or c.n == 128]

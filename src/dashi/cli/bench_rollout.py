@@ -34,7 +34,7 @@ def rollout(
     from dashi.core.rollouts import bench, peers
 
     job = Bench("rollout", _cells, _page, save)
-    job.require_place()
+    job.require_writable()
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take the memory of the whole GPU
     beside = [peers.load(name) for name in peer or ()]
     with bench_device(device) as (opened, document):

@@ -102,7 +102,7 @@ def keep_rollout(job: Job, placed: Placement, folder: Path) -> None:
 
 def keep_scores(job: Job, placed: Placement, folder: Path) -> None:
     """All scores, as far as they are there, and the canonical figure's data."""
-    from dashi.report.run import CONTINUATION, EVALUATION, TRAINING
+    from dashi.report.run import EVALUATION, TRAINING
 
     r = job.results
     if r.test is not None:
@@ -123,7 +123,7 @@ def keep_scores(job: Job, placed: Placement, folder: Path) -> None:
         "proxy": np.concatenate([r.proxy, empty]),
         "alone": np.concatenate([np.full(length, np.nan), r.alone]),
     }
-    write_arrays(folder / CONTINUATION, arrays)
+    write_arrays(folder / run_folder.CONTINUATION, arrays)
 
 
 KEEPERS: Final[Mapping[str, Callable[[Job, Placement, Path], None]]] = {

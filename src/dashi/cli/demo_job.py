@@ -88,11 +88,11 @@ class Job:
                 try:
                     with watch(placed.device, self.trace):
                         self._stages(placed.device)
+                    self.keep(STAGES[-1])  # again: now the trace has all that the queue did
+                    draw(self, folder, place_of_run)
                 except KeyboardInterrupt:
                     self._stop(folder)
                     raise
-                self.keep(STAGES[-1])  # again: now the trace has all that the queue did
-                draw(self, folder, place_of_run)
             show(self, place_of_run)
 
     def _stages(self, device: Device) -> None:
@@ -103,11 +103,14 @@ class Job:
             self.keep(name)
 
     def _stop(self, folder: Path) -> None:
-        """Keeps what the stage that was stopped has finished, and draws what there is."""
+        """Keeps what the stage that was stopped has finished, draws what there is, unless that was stopped itself, and
+        tells it."""
         if not self.results.windows:
             return
-        self.keep(self.missing[0] if self.missing else STAGES[-1])
-        draw(self, folder, folder)
+        if self.missing:
+            self.keep(self.missing[0])
+            draw(self, folder, folder)
+        self.summary["stopped"] = True
         show(self, folder)
 
     @property
@@ -180,8 +183,7 @@ class Job:
             )  # fmt: skip
             if not slow:
                 r.z = followed(s.schema, z0, np.stack(kept, axis=1))[0]
-            if r.run.stopped:
-                raise KeyboardInterrupt
+            r.run.whole()
             if slow:
                 r.z = model.rollout(z0, frames, device=device)[0]
 
@@ -231,7 +233,7 @@ class Job:
                 raise KeyboardInterrupt
             ours = {s.ours: r.models[s.ours]}
             r.train = evaluate(ours, train, device=device, split="train", train_energy=largest, progress=advance)
-            if "interrupted" in r.train.settings:
+            if {"stopped", "interrupted"} & r.train.settings.keys():
                 raise KeyboardInterrupt
 
     def check(self, device: Device) -> None:
@@ -246,9 +248,7 @@ class Job:
         steps = min(s.checked // every * every, r.run.steps)
         with CpuDevice() as numpy_device, self.stage("check", steps, "steps") as advance:
             again = rollout(r.operator, r.z0, steps, device=numpy_device, hash_every=every, progress=advance)
-        if again.stopped:
-            raise KeyboardInterrupt
-        pairs = zip(r.run.hashes, again.hashes, strict=False)
+        pairs = zip(r.run.hashes, again.whole().hashes, strict=False)
         r.differs = next((ours.step for ours, theirs in pairs if ours.digest != theirs.digest), None)
         name = device.info.name
         if r.differs is not None:

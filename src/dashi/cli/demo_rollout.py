@@ -33,6 +33,11 @@ class Track:
     def us_per_step(self) -> float:
         return self.run.seconds / max(1, self.run.steps) * 1e6
 
+    @property
+    def stopped(self) -> bool:
+        """Whether Ctrl-C came, though perhaps too late to leave a step out: nothing more is to be done then."""
+        return self.run.stopped or self.run.interrupted
+
 
 def operator(n: int) -> HostArray:
     """An orthogonal matrix, rounded to fp32: a wave in a ring of n sites.
@@ -64,8 +69,9 @@ def roll_out(device: Device, n: int, steps: int, advance: Callable[[int], None],
     if keep:
         # The picture shows single steps; they are computed apart, outside the measured run.
         count = min(steps, TRACE)
-        rollout(wave, z0, count, device=device, keep_every=1, keep=lambda run: states.append(run.state[0]))
-    rollout(wave, z0, min(steps, CHUNK), device=device, hash_every=CHUNK)  # makes the pipelines, which is not measured
+        rollout(wave, z0, count, device=device, keep_every=1, keep=lambda run: states.append(run.state[0])).whole()
+    # Makes the pipelines, which is not measured.
+    rollout(wave, z0, min(steps, CHUNK), device=device, hash_every=CHUNK).whole()
     run = rollout(
         wave,
         z0,

@@ -98,6 +98,7 @@ def summary_of(job: Job, placed: Placement, metrics: Metrics | None) -> dict[str
     lines = () if r.test is None else r.test.lines
     return {
         "schema": 2,
+        "stopped": bool(job.missing),
         "device": {"spec": info.spec, "name": info.name, "type": info.type, "driver": info.driver_info or info.driver},
         "seconds": job.seconds,
         "horizons": {line.model: round(float(line.horizons[0.5].mean()), 4) for line in lines},

@@ -42,12 +42,12 @@ def roll_wave(device: str, out: Path, steps: int, json: bool) -> None:
             with progress("device", steps, "steps") as advance:
                 track = roll_out(opened, DIMENSION, steps, advance)
             summary = _keep(folder, info, track, None)
-            if info.type != "null" and not track.run.stopped:
+            if info.type != "null" and not track.stopped:
                 remark("computing the same on NumPy")
                 with dashi.open("cpu") as numpy_device, progress("NumPy", steps, "steps") as advance:
                     reference = roll_out(numpy_device, DIMENSION, steps, advance, keep=True)
                 summary = _keep(folder, info, track, reference)
-                if not reference.run.stopped:
+                if not reference.stopped:
                     _draw(folder, reference, summary)
                     summary = _keep(folder, info, track, reference)
             if summary["stopped"]:
@@ -79,10 +79,10 @@ def _first_difference(track: Track, reference: Track) -> int | None:
 
 
 def _verdict(info: DeviceInfo, track: Track, reference: Track | None, differs: int | None) -> str:
+    if reference is None and track.run.stopped:
+        return f"nothing: stopped after {track.run.steps} steps"
     if reference is None:
-        return (
-            f"nothing: stopped after {track.run.steps} steps" if track.run.stopped else "nothing: null computes nothing"
-        )
+        return "nothing: null computes nothing" if info.type == "null" else "nothing yet: NumPy has not repeated it"
     if differs is not None:
         return f"FAILED: other bits on {info.name} than on NumPy after {differs} steps"
     if info.type == "reference":
@@ -105,7 +105,7 @@ def _summary(info: DeviceInfo, track: Track, reference: Track | None) -> dict[st
         "hashes": [{"step": h.step, "hash": h.digest} for h in hashes],
         "verified": _verdict(info, track, reference, differs),
         "first_difference": differs,
-        "stopped": track.run.stopped or (reference is not None and reference.run.stopped),
+        "stopped": track.stopped or (reference is not None and reference.stopped),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 

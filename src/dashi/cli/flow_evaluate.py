@@ -12,6 +12,7 @@ from dashi.cli import flow_options as o
 from dashi.cli.options import Json, OneDevice, example
 from dashi.errors import InputError
 
+_OF_V4 = {"compat", "n", "eval_steps", "eval_seed", "device", "json", "allow_fallback", "require_gpu"}
 ModelFile = Annotated[Path | None, typer.Argument(metavar="MODEL", help="A file of `dashi flow fit`.")]
 EvalSteps = Annotated[
     int | None,
@@ -86,6 +87,7 @@ class EvaluateRequest:
 
 
 def evaluate(
+    context: typer.Context,
     model: ModelFile = None,
     eval_steps: EvalSteps = None,
     eval_seed: EvalSeed = None,
@@ -116,12 +118,7 @@ def evaluate(
     if compat is not None:
         from dashi.cli.flow_v4 import run_v4
 
-        others = {
-            "MODEL": model, "--no-train": no_train, "--seeds": seeds, "--windows": windows, "--start": start,
-            "--from": source, "--perturb": perturb, "--perfect": perfect, "--residual": residual,
-            "--allow-overlap": allow_overlap, "--fast": fast, "--out": out,
-        }  # fmt: skip
-        given = [name for name, value in others.items() if value not in (None, False, [])]
+        given = [option for name, option in o.given_options(context).items() if name not in _OF_V4]
         if given:
             raise InputError(
                 f"--compat v4 has a setting of its own, and {given[0]} changes none of it.",

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 import typer
 
 from dashi.cli.flow_evaluate import EvaluateRequest
-from dashi.cli.flow_evaluate_keep import Keeper, record_of, summary_of
+from dashi.cli.flow_evaluate_keep import COMMAND, Keeper, record_of, summary_of
 from dashi.cli.flow_evaluate_plan import check, chosen, plans_of
 from dashi.cli.flow_scores import print_scores
 from dashi.cli.output import print_error, print_json, remark
 from dashi.cli.progress import progress
 from dashi.core.accounts.placement import place
-from dashi.errors import DashiError, FileError, InputError
+from dashi.errors import DashiError, FileError, InputError, NoResultError
 from dashi.flow.equations import Flow
 from dashi.flow.evaluation import Evaluation, evaluate, require_disjoint
 from dashi.flow.evaluation.continuation import continuation
@@ -27,6 +28,7 @@ from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
+from dashi.io import run_folder
 from dashi.runtime.device import Device
 from dashi.types import Array
 
@@ -42,6 +44,10 @@ class EvaluateJob:
             raise FileError(
                 f"{request.model} does not say what its model was trained on.", "fit it with `dashi flow fit`."
             )
+        if not self.fit.finished:
+            remark(
+                f"{request.model} is of a fit that was stopped: baselines, or scores on its own data, may be missing"
+            )
         self.training: Training = self.fit.training
         self.plans = plans_of(request, self.fit, self.training)
         self.done: list[Evaluation] = [*self.fit.evaluations]
@@ -51,13 +57,19 @@ class EvaluateJob:
     def do(self) -> None:
         """Everything, from the windows to what is printed."""
         request, training = self.request, self.training
-        with place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed:
+        with ExitStack() as stack:
+            placed = stack.enter_context(
+                place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu)
+            )
+            if placed.device.info.type == "null":
+                raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:0.")
+            folder = stack.enter_context(run_folder.open_run(request.out, False, COMMAND))
             self.record = record_of(request, chosen(request, training), self.fit, training, placed)
-            keeper = Keeper(request.out)
+            keeper = Keeper(request.out, folder)
             stopped = self._score(placed.device, keeper)
-        whole = not stopped and self.failure is None
-        keeper.write(self._summary(stopped=not whole, along=False))
-        keeper.close(finished=whole)
+            whole = not stopped and self.failure is None
+            keeper.write(self._summary(stopped=not whole, along=False))
+            keeper.close(finished=whole)
         self._print(keeper, stopped=not whole)
         if stopped:
             raise KeyboardInterrupt

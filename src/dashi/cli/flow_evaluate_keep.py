@@ -22,11 +22,9 @@ from dashi.flow.evaluation.record import Place, Record, versions_here
 from dashi.flow.evaluation.training import Training
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
-from dashi.io.files import unwritable, write_text
+from dashi.io.files import write_text
 from dashi.types import Array
 
-CONTINUATION: Final = "continuation.npz"
-"""The energies of the canonical figure, of the first window."""
 COMMAND: Final = "flow evaluate"
 
 
@@ -34,9 +32,8 @@ class Keeper:
     """Writes what is done so far. What cannot be written is tried again the next time, and told at the end: it does not
     end the evaluation."""
 
-    def __init__(self, out: Path | None) -> None:
-        self.out = out
-        self.folder = run_folder.open_run(out, resume=False, command=COMMAND) if out is not None else None
+    def __init__(self, out: Path | None, folder: Path | None) -> None:
+        self.out, self.folder = out, folder
         self.failure: FileError | None = None
         self._written: list[str] = []
         self._waiting: dict[str, Callable[[Path], None]] = {}
@@ -47,7 +44,7 @@ class Keeper:
         self._waiting[f"{name}.npz"] = lambda file: write_arrays(file, pack(evaluation))
         self._waiting[f"{name}.json"] = lambda file: write_text(file, as_text(evaluation))
         if continuation is not None:
-            self._waiting[CONTINUATION] = lambda file: write_arrays(file, continuation)
+            self._waiting[run_folder.CONTINUATION] = lambda file: write_arrays(file, continuation)
 
     def write(self, summary: Mapping[str, Any]) -> None:
         """Writes all that waits, and `evaluation.json`."""
@@ -70,21 +67,9 @@ class Keeper:
         if self.folder is None or self.failure is not None:
             return
         try:
-            if finished:
-                self._remove_others(self.folder)
             self.folder = run_folder.close_run(self.folder, (), finished=finished)
         except FileError as error:
             self.failure = error
-
-    def _remove_others(self, folder: Path) -> None:
-        """What an earlier evaluation that was stopped left here and this one did not write."""
-        ours = {name.rpartition(".")[0] for name in self._written}
-        try:
-            for old in folder.glob("evaluation-*"):
-                if old.name.rpartition(".")[0] not in ours:
-                    old.unlink()
-        except OSError as error:
-            raise unwritable(folder, error) from error
 
     @property
     def told(self) -> FileError | None:
@@ -96,7 +81,7 @@ class Keeper:
         return FileError(
             f"{self.failure.what} Of the scores, which are printed all the same, {written} was written to "
             f"{self.folder}; not written is {missing}.",
-            f"{self.failure.fix.rstrip('.')}; then run the same command again: what is there is taken over.",
+            f"{self.failure.fix.rstrip('.')}; then run the same command again: it does all of it anew.",
         )
 
 
@@ -126,6 +111,7 @@ def record_of(request: EvaluateRequest, what: Chosen, fit: Fit, training: Traini
     parameters = ", ".join(f"{name} {value}" for name, value in flow.parameters.items())
     return Record(
         command=command_of(request, what, info.spec),
+        fit_finished=fit.finished,
         device=Place.of(info, placed.requested, "; ".join(flag.reason for flag in placed.flags)),
         versions=versions_here(info),
         settings={

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from dashi.cli import flow_data
 from dashi.cli.flow_fit import FitRequest
+from dashi.cli.flow_fit_keep import FitKeeper
 from dashi.cli.flow_fit_setup import (
     check_models,
     check_recorded,
     check_request,
     first_seed,
     is_file,
-    is_fit,
     model_options,
 )
 from dashi.cli.flow_scores import print_scores
 from dashi.cli.flow_setup import flow_of, named_numbers, states_from
-from dashi.cli.output import print_json, remark
+from dashi.cli.output import print_error, print_json, remark
 from dashi.cli.progress import progress
 from dashi.core.accounts.placement import place
 from dashi.errors import InputError
 from dashi.flow.evaluation import Evaluation, Seen, evaluate, largest_energy
-from dashi.flow.evaluation.fits import Fit, fit_model, save_fit, wanted_baselines
+from dashi.flow.evaluation.fits import Fit, fit_model, wanted_baselines
 from dashi.flow.evaluation.kept import document
 from dashi.flow.evaluation.training import Training
 from dashi.flow.proxy.encode import choose_anchors
@@ -50,6 +51,7 @@ class FitJob:
             remark(told)
         self.options = model_options(request.model_options)
         self.initial = named_numbers("--set", request.options)
+        self.keeper = FitKeeper(request.out)
 
     def do(self) -> None:
         """Everything, from the data to what is printed."""
@@ -63,12 +65,16 @@ class FitJob:
                 model = self._fitted(request.model, schema, train, validation, placed.device, self.options)
                 fit, stopped = self._whole(model, schema, train, validation, training, placed.device)
         except KeyboardInterrupt:
-            remark("nothing was written: the model was not fitted yet")
+            file = self.keeper.file
+            if file is None:
+                remark("nothing was written: the model was not fitted yet")
+            self._tell_stopped()
             if request.json:
-                print_json({"file": None, "model": request.model, "stopped": True})
+                print_json({"file": str(file) if file else None, "model": request.model, "stopped": True})
             raise
-        file = self._kept(fit, stopped=stopped)
-        self._print(fit, file, stopped=stopped)
+        if stopped:
+            self._tell_stopped()
+        self._print(fit, stopped=stopped)
         if stopped:
             raise KeyboardInterrupt
 
@@ -151,22 +157,29 @@ class FitJob:
         self, model: Model, schema: Schema, train: Windows, validation: Windows | None, training: Training,
         device: Device,
     ) -> tuple[Fit, bool]:  # fmt: skip
-        """The fit with its baselines and scores; as far as it came, if Ctrl-C was pressed."""
-        fitted: dict[str, Model] = {}
-        scores: list[Evaluation] = []
+        """The fit with its baselines and scores, on disk as they come; as far as it came, if Ctrl-C was pressed."""
+        fit = Fit(model, {}, training)
         stopped = False
         try:
+            self.keeper.grow(fit)
             for name in self.baselines:
                 if name != model.name:
-                    fitted[name] = self._fitted(name, schema, train, validation, device, {})
-            every = {model.name: model, **fitted}
+                    made = self._fitted(name, schema, train, validation, device, {})
+                    fit = replace(fit, baselines={**fit.baselines, name: made})
+                    self.keeper.grow(fit)
             for split, windows in (("train", train), ("validation", validation)):
                 if windows is not None and not stopped:
-                    scores.append(self._scored(every, windows, split, training, device))
-                    stopped = any(word in scores[-1].settings for word in _ENDED)
+                    scores = self._scored(fit.models, windows, split, training, device)
+                    fit = replace(fit, evaluations=(*fit.evaluations, scores))
+                    self.keeper.grow(fit)
+                    stopped = any(word in scores.settings for word in _ENDED)
         except KeyboardInterrupt:
             stopped = True
-        return Fit(model, fitted, training, tuple(scores)), stopped
+        if stopped:
+            self.keeper.grow(fit)
+        else:
+            self.keeper.finish(fit)
+        return fit, stopped
 
     def _scored(
         self, models: Mapping[str, Model], windows: Windows, split: str, training: Training, device: Device
@@ -179,45 +192,41 @@ class FitJob:
                 settings=settings,
             )  # fmt: skip
 
-    def _kept(self, fit: Fit, *, stopped: bool) -> Path:
-        """Writes the file. One that was stopped never takes the place of another."""
-        out = self.request.out
-        file = next(path for path in _beside(out) if not path.exists() or is_fit(path)) if stopped else out
-        save_fit(file, fit)
-        if stopped:
-            stays = f"; {out} stays as it was" if file != out else ""
+    def _tell_stopped(self) -> None:
+        out, file = self.request.out, self.keeper.file
+        if file is not None:
+            stays = f"; {out} stays as it was" if out.exists() else ""
             remark(f"the model is whole and in {file}{stays}; for all baselines and scores, fit it again")
-        return file
 
-    def _print(self, fit: Fit, file: Path, *, stopped: bool) -> None:
-        if self.request.json:
-            print_json(
-                {
-                    "file": str(file),
-                    "model": fit.model.name,
-                    "story": fit.model.story,
-                    "numbers": fit.model.numbers,
-                    "stopped": stopped,
-                    "baselines": list(fit.baselines),
-                    "seeds": list(fit.training.seeds) if fit.training else [],
-                    "validation_seeds": list(fit.training.validation_seeds) if fit.training else [],
-                    "evaluations": [document(one) for one in fit.evaluations],
-                }
-            )
+    def _print(self, fit: Fit, *, stopped: bool) -> None:
+        """The scores, then what could not be written: with --json in the same document, since there is only one."""
+        file, failure = self.keeper.file, self.keeper.told
+        if not self.request.json:
+            print_scores(fit.evaluations)
+            if failure is not None:
+                raise failure
+            if not stopped:
+                remark(f"wrote {file}")
             return
-        print_scores(fit.evaluations)
-        if not stopped:
-            remark(f"wrote {file}")
+        told: dict[str, Any] = {
+            "file": str(file) if file else None,
+            "model": fit.model.name,
+            "story": fit.model.story,
+            "numbers": fit.model.numbers,
+            "stopped": stopped,
+            "baselines": list(fit.baselines),
+            "seeds": list(fit.training.seeds) if fit.training else [],
+            "validation_seeds": list(fit.training.validation_seeds) if fit.training else [],
+            "evaluations": [document(one) for one in fit.evaluations],
+        }
+        if failure is not None:
+            told["error"] = {"type": type(failure).__name__, "what": failure.what, "fix": failure.fix}
+        print_json(told)
+        if failure is not None:
+            print_error(failure, as_json=False)
+            raise typer.Exit(3)
 
 
 def _unknown(windows: Windows) -> Windows:
     """Windows that no seed made: their start was a file."""
     return replace(windows, seeds=(UNKNOWN,) * len(windows))
-
-
-def _beside(out: Path) -> Iterator[Path]:
-    """Where a fit that was stopped may go: to its own place if nothing is there, else beside it."""
-    if not out.exists():
-        yield out
-    for number in count(1):
-        yield out.with_name(f"{out.stem}.stopped{'' if number == 1 else f'-{number}'}{out.suffix}")

@@ -7,16 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dashi.cli.beforehand import require_memory, require_writable
+from dashi.cli.beforehand import require_memory
 from dashi.cli.flow_fit import FitRequest
 from dashi.cli.flow_setup import FIELD_FILES, flow_of, named_numbers
 from dashi.errors import FileError, InputError
 from dashi.flow.equations import Flow
-from dashi.flow.evaluation.fits import known_models, require_model
+from dashi.flow.evaluation.fits import require_model
+from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.encode import require_anchors
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import UNKNOWN, Windows, frames_in
 from dashi.io.arrays import read_arrays
+from dashi.io.files import require_writable
 from dashi.runtime.device import Device
 
 _NO_SIMULATION = ("initial", "options", "fast")
@@ -78,10 +80,10 @@ def check_models(
     # Which modes the anchors are, the data will say; how many numbers z has is known already.
     some = tuple((int(ky), int(kx)) for ky, kx in schema.mid[: request.anchors])
     like = replace(schema, anchors=some)
-    known_models()[request.model].check(like, flow, frames, options, device=device)
+    MODELS[request.model].check(like, flow, frames, options, device=device)
     for name in baselines:
         if name != request.model:
-            known_models()[name].check(like, flow, frames, {}, device=device)
+            MODELS[name].check(like, flow, frames, {}, device=device)
     return schema
 
 

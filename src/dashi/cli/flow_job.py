@@ -14,6 +14,7 @@ from dashi.cli.flow_setup import flow_of, require_fields, resumed_strides, state
 from dashi.cli.options import typed
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
+from dashi.cli.stopping import stopped_text
 from dashi.cli.tracing import traced
 from dashi.core.accounts.account import Stages, account
 from dashi.core.accounts.placement import Placement, place
@@ -49,8 +50,8 @@ class Job:
         with (
             place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed,
             traced(request.trace, placed.device, self.stages),
+            run_folder.open_run(request.out, request.resume, "flow simulate", typed()) as folder,
         ):
-            folder = run_folder.open_run(request.out, request.resume, "flow simulate", typed()) if request.out else None
             if folder and request.resume:
                 self.every = resumed_strides(request, self.every, kept_strides(folder / run_folder.CHECKPOINT))
             belongs = identity(
@@ -65,6 +66,7 @@ class Job:
                 left = self._leave(folder, run, metrics, digest)
             print_report(request, run, metrics, left)
         if run.stopped:
+            remark(stopped_text(request.out, left))
             raise KeyboardInterrupt
 
     def _resumed(self, folder: Path | None, belongs: str, states: Floats) -> Simulation | None:

@@ -124,9 +124,9 @@ def _parameters(defaults: dict[str, Any]) -> list[inspect.Parameter]:
 
 
 def given_options(context: typer.Context) -> dict[str, str]:
-    """The options that stand on the command line: parameters by name, and how each is written (`--n`)."""
+    """What stands on the command line: parameters by name, and how each is written (`--n`, `MODEL`)."""
     return {
-        one.name: one.opts[-1]
+        one.name: one.opts[-1] if one.opts[-1].startswith("-") else one.name.upper()
         for one in context.command.params
         if one.name and getattr(context.get_parameter_source(one.name), "name", "") == "COMMANDLINE"
     }

@@ -37,6 +37,7 @@ from dashi.runtime.cpu_device import cpu_info
 
 _PAUSE: Final = 5.0
 """Seconds between two z of a model on disk."""
+_GROWS: Final = "look at the map's spectral radius: above 1, what it advances grows. What was decoded is kept."
 
 
 class Job:
@@ -65,7 +66,7 @@ class Job:
             decoder = stack.enter_context(
                 Decoder(setup.schema, placed.device, settings=settings, members=members, statistics=setup.statistics)
             )
-            folder = run_folder.open_run(request.out, False, COMMAND, typed()) if request.out else None
+            folder = stack.enter_context(run_folder.open_run(request.out, False, COMMAND, typed()))
             album = Album(folder, setup.schema, members, settings, setup.interval) if folder else None
             run = self._run(setup, placed, decoder, album)
             digest = self._certify(setup, placed, folder, run.rollout)
@@ -112,7 +113,7 @@ class Job:
             self.cost = residual_cost(decoder, setup.z0, setup.truth)
         elif decoder.settings.draws:
             remark("a residual raises the error of fields: `dashi flow parity` shows by how much")
-        kept = _Kept(album.folder, setup.schema) if album else None
+        kept = _Kept(album.folder, setup.schema, setup.z0) if album else None
         hashes = request.hash_every or max(1, request.steps // 10)
         with self.stages.time("rollout"), progress("rollout", request.steps, "steps") as advance:
             asked: dict[str, Any] = {
@@ -131,6 +132,8 @@ class Job:
             except NonFiniteError as error:
                 # What came before is kept, and told, before the error is.
                 self.failure = error
+                if not isinstance(setup.advances, Model):
+                    error.fix = _GROWS
                 return error.rollout
 
     def _certify(self, setup: Setup, placed: Placement, folder: Path | None, run: Rollout) -> str | None:
@@ -188,10 +191,12 @@ class Job:
 
 
 class _Kept:
-    """The last z on disk, every few seconds: a model under way that is killed leaves it."""
+    """The last z on disk, every few seconds: a model under way that is killed leaves it. The start is the first, so
+    that no z of an earlier run lies there; it is not just removed, since a run may start from it."""
 
-    def __init__(self, folder: Path, schema: Schema) -> None:
+    def __init__(self, folder: Path, schema: Schema, z0: Any) -> None:
         self._folder, self._schema = folder, schema
+        save_z(folder / Z, schema, z0)
         self._last = time.monotonic()
 
     def keep(self, step: int, z: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.cli.beforehand import require_disk, require_memory, require_writable
+from dashi.cli.beforehand import require_disk, require_memory
 from dashi.cli.flow_rollout import Request
 from dashi.core.certificates.inputs import as_floats, load_operator, read_source
 from dashi.core.learning.ridge import fit_pairs
@@ -24,6 +24,7 @@ from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.recorded import windows_from_run
 from dashi.io import run_folder
+from dashi.io.files import require_writable
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
 from dashi.types import Array, Shape

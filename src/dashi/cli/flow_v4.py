@@ -22,8 +22,13 @@ from dashi.flow.v4.measure import HASH_EVERY, Report, measure
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import write_metrics
+from dashi.io.whole_folder import Owner, require_replaceable, whole_folder
 
 MODES: Final = ("v4",)
+_OWNER: Final = Owner(
+    "flow rollout --compat v4",
+    frozenset({run_folder.CERTIFICATE, run_folder.INPUTS, run_folder.METRICS, run_folder.REPORT, run_folder.STATE}),
+)
 
 
 def run_v4(
@@ -35,13 +40,16 @@ def run_v4(
     leaves a run folder with a certificate in `out`. Exit code 1 where a golden digit is missing."""
     if compat not in MODES:
         raise InputError(f"there is no compatibility mode {compat!r}.", "use --compat v4.")
+    leaves = out if what == "rollout" else None
+    if leaves:
+        require_replaceable(leaves, _OWNER)
     setting = [given if value is None else value for value, given in zip((n, steps, seed), SETTING, strict=True)]
     stages = Stages()
     with place(device, allow_fallback=allow_fallback, require_gpu=require_gpu) as placed:
         remark(f"v4: {setting[1]} steps of {setting[0]} x {setting[0]} in NumPy, the map on {placed.device.info.name}")
         with progress("v4", setting[1], "steps") as advance:
             report = measure(*setting, device=placed.device, progress=advance)
-        digest = _leave(report, placed, stages, out) if what == "rollout" and out else None
+        digest = _leave(report, placed, stages, leaves) if leaves else None
     rows = [row for row in report.rows if what == "evaluate" or row.device is not None]
     if json:
         print_json(document(report, rows, digest, out))
@@ -107,11 +115,11 @@ def _leave(report: Report, placed: Placement, stages: Stages, out: Path) -> str:
     assert run is not None
     every = min(HASH_EVERY, run.steps)
     done = Execution(placed.device.info, fingerprints(run.used), run.way, run.steps, every, run.hashes)
-    with run_folder.whole_folder(out, "flow rollout --compat v4") as folder:
+    with whole_folder(out, _OWNER) as folder:
         sources = save_inputs(folder / run_folder.INPUTS, operator, report.record.z[:1])
         file = folder / run_folder.CERTIFICATE
         digest = write_certificate(file, certify(file, operator, sources, done))
         write_arrays(folder / run_folder.STATE, {"z": run.state[0], "step": np.array(run.steps, np.int64)})
-        metrics = account("flow rollout --compat v4", operator, run, placed, stages, certificate=digest)
+        metrics = account(_OWNER.command, operator, run, placed, stages, certificate=digest)
         write_metrics(folder / run_folder.METRICS, metrics)
     return digest

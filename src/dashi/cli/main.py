@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from dashi.cli import bench, demo, devices, doctor, flow, kernels, report, rollout, sheet, verify
 from dashi.cli.options import remembered, wants_json
-from dashi.cli.output import print_error, remark
+from dashi.cli.output import begin, has_printed, print_error, print_json, remark
 from dashi.errors import DashiError
 
 ERROR: Final = 3
@@ -28,6 +28,7 @@ class _Root(TyperGroup):
             return super().main(words, *more, **named)
 
     def invoke(self, ctx: Any) -> Any:
+        begin()
         try:
             return super().invoke(ctx)
         except DashiError as error:
@@ -35,6 +36,8 @@ class _Root(TyperGroup):
             raise typer.Exit(ERROR) from error
         except KeyboardInterrupt as stop:
             remark("stopped")
+            if wants_json(ctx) and not has_printed():
+                print_json({"stopped": True})
             raise typer.Exit(STOPPED) from stop
 
 

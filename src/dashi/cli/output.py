@@ -7,7 +7,8 @@ import json
 import os
 import sys
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
 
 from dashi.errors import DashiError
 from dashi.io.files import unwritable
@@ -17,8 +18,22 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+_PRINTED: Final[ContextVar[bool]] = ContextVar("dashi_printed", default=False)
+
+
+def begin() -> None:
+    """A command begins: it has printed nothing yet."""
+    _PRINTED.set(False)
+
+
+def has_printed() -> bool:
+    """Whether the command that runs has printed its document: there is only one."""
+    return _PRINTED.get()
+
+
 def print_json(document: Any) -> None:
     """One JSON document on stdout."""
+    _PRINTED.set(True)
     with _on_stdout():
         sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
         sys.stdout.flush()

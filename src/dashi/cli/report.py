@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from dashi.cli.beforehand import require_writable
 from dashi.cli.options import Json, example
 from dashi.cli.output import print_json, remark
 from dashi.errors import FileError, InputError
-from dashi.io.files import unwritable
+from dashi.io.files import require_writable, unwritable
 from dashi.io.run_folder import REPORT
 
 
@@ -44,6 +43,8 @@ def report(
         require_report(file)
         made = example_report()
     else:
+        if not run.is_dir():
+            raise FileError(f"{run} is not the folder of a run.", "name one, for instance runs/demo.")
         file = out or run / REPORT
         require_report(file)
         made = read_run(run)

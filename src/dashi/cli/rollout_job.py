@@ -6,12 +6,15 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import typer
+
 from dashi.cli.options import typed
-from dashi.cli.output import remark
+from dashi.cli.output import print_error, remark
 from dashi.cli.progress import progress
 from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
-from dashi.cli.rollout_setup import Setup, check_request, read_setup
+from dashi.cli.rollout_setup import COMMAND, Setup, check_request, read_setup
+from dashi.cli.stopping import stopped_text
 from dashi.core.accounts.account import Stages, account
 from dashi.core.accounts.placement import Placement, place
 from dashi.core.certificates.certificate import Certificate, Execution, Source, certify, write_certificate
@@ -21,7 +24,7 @@ from dashi.core.observations.verdict import Verdict, verdict
 from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.core.rollouts.rollout import Rollout, rollout
 from dashi.core.rollouts.ways import choose_way
-from dashi.errors import DeviceNotFoundError, FeatureError, NonFiniteError
+from dashi.errors import DeviceNotFoundError, FeatureError, FileError, NonFiniteError
 from dashi.io import run_folder
 from dashi.io.arrays import write_array, write_arrays
 from dashi.io.metrics import Metrics, PerfFlag, write_metrics
@@ -35,6 +38,8 @@ class Job:
         self.stages = Stages()
         self.flags: list[PerfFlag] = []
         self.failure: NonFiniteError | None = None
+        self.unwritten: FileError | None = None
+        """Why a file outside the run folder is missing: told when everything else is there."""
 
     def do(self) -> None:
         """Everything, from the inputs to what is printed."""
@@ -42,8 +47,10 @@ class Job:
         check_request(request)
         with self.stages.time("encode"):
             setup = read_setup(request)
-        with place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed:
-            folder = run_folder.open_run(request.out, request.resume, "rollout", typed()) if request.out else None
+        with (
+            place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed,
+            run_folder.open_run(request.out, request.resume, COMMAND, typed()) as folder,
+        ):
             resumed: Rollout | None = None
             if folder and request.resume:
                 setup, resumed = read_resume(folder, setup, request)
@@ -52,17 +59,21 @@ class Job:
             first = resumed.steps if resumed else 0
             certificates = self._certify(setup, placed, run, folder)
             metrics = account(
-                "rollout", setup.operator, run, placed, self.stages, verdict=judged, flags=self.flags,
+                COMMAND, setup.operator, run, placed, self.stages, verdict=judged, flags=self.flags,
                 first_step=first, certificate=next(iter(certificates.values()), None),
             )  # fmt: skip
-        left = self._leave(setup, run, metrics, folder)
+            left = self._leave(setup, run, metrics, folder)
         if self.failure:
             raise self.failure
         if request.require_gpu and not metrics.gpu_hotloop_active:
             raise DeviceNotFoundError("no step was executed on a GPU.", "look at `metrics`: it says what ran where.")
         shown = {left / one.name if left and one.parent == folder else one: told for one, told in certificates.items()}
-        print_report(request, run, metrics, shown, left)
+        print_report(request, run, metrics, shown, left, self.unwritten)
+        if self.unwritten:
+            print_error(self.unwritten, as_json=False)  # with --json it is in the document: there is only one
+            raise typer.Exit(3)
         if run.stopped:
+            remark(stopped_text(request.out, left))
             raise KeyboardInterrupt
 
     def _run(self, setup: Setup, placed: Placement, folder: Path | None, resumed: Rollout | None) -> Rollout:
@@ -91,6 +102,7 @@ class Job:
             except NonFiniteError as error:
                 # What came before is kept, and told, before the error is.
                 self.failure, run = error, until_failure(error)
+                error.fix = "look at the operator's spectral radius, or let it go on with --keep-going."
         if run.reruns:
             reason = f"a poll of the tagged kernel ran out in {run.reruns} blocks"
             self.flags.append(PerfFlag(name="tagged_rerun", requested="tagged", used="stepwise", reason=reason))
@@ -125,16 +137,28 @@ class Job:
         digests: dict[Path, str] = {}
         for file, sources in wanted:
             made = certificate_of(file, setup, sources, placed, run)
-            digests[file] = write_certificate(file, made)
-            warn_if_outside(file, made)
+            try:
+                digests[file] = write_certificate(file, made)
+            except FileError as error:
+                if file != self.request.certificate:
+                    raise
+                self.unwritten = error
+            else:
+                warn_if_outside(file, made)
         return digests
 
     def _leave(self, setup: Setup, run: Rollout, metrics: Metrics, folder: Path | None) -> Path | None:
-        """Writes state, sheet and metrics; the folder is then whole. Gives where the run lies."""
+        """Writes state, sheet and metrics; the folder is then whole, and what was asked for elsewhere follows. Gives
+        where the run lies."""
+        left = self._close(setup, run, metrics, folder) if folder else None
         if self.request.metrics:
-            write_metrics(self.request.metrics, metrics)
-        if not folder:
-            return None
+            try:
+                write_metrics(self.request.metrics, metrics)
+            except FileError as error:
+                self.unwritten = error
+        return left
+
+    def _close(self, setup: Setup, run: Rollout, metrics: Metrics, folder: Path) -> Path:
         written = {run_folder.METRICS, run_folder.STATE}
         single = setup.z0.shape[0] == 1
         write_arrays(folder / run_folder.STATE, {"z": run.state[0] if single else run.state, "step": run.steps})

@@ -8,15 +8,20 @@ from typing import Any
 from dashi.cli.output import add_row, new_table, print_json, print_table
 from dashi.cli.rollout import Request
 from dashi.core.rollouts.rollout import Rollout
+from dashi.errors import FileError
 from dashi.io.metrics import Metrics
 
 
 def print_report(
-    request: Request, run: Rollout, metrics: Metrics, certificates: dict[Path, str], folder: Path | None
-) -> None:
-    """A table for people; with --json the metrics document and the names of the files."""
+    request: Request, run: Rollout, metrics: Metrics, certificates: dict[Path, str], folder: Path | None,
+    unwritten: FileError | None = None,
+) -> None:  # fmt: skip
+    """A table for people; with --json the metrics document, the names of the files, and why one is missing."""
     if request.json:
-        print_json(_document(request, metrics, certificates, folder))
+        document = _document(request, metrics, certificates, folder)
+        if unwritten:
+            document["error"] = {"type": "FileError", "what": unwritten.what, "fix": unwritten.fix}
+        print_json(document)
         return
     table = new_table("", "")
     verdict = metrics.verdict

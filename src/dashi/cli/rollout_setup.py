@@ -14,8 +14,11 @@ from dashi.core.certificates.inputs import as_floats, make_operator, operator_so
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
 from dashi.errors import InputError, ShapeError
+from dashi.io.files import require_writable
+from dashi.io.run_folder import require_ours
 from dashi.types import Array
 
+COMMAND: Final = "rollout"
 _HASHES, _OBSERVED, _BANDS = 1000, 200, 16
 _NO_STRIDE: Final = "give a stride of 1 or more, or leave the option away."
 
@@ -78,6 +81,12 @@ def check_request(request: Request) -> None:
             "a fast run is not portable, so nobody could verify its certificate elsewhere.",
             "leave --fast or --certificate away.",
         )
+    for file in (request.certificate, request.metrics):
+        if file is not None:
+            require_writable(file)
+    if request.out is not None:
+        require_writable(request.out, folder=True)
+        require_ours(request.out, COMMAND)
 
 
 def read_setup(request: Request) -> Setup:

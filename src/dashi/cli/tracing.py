@@ -25,9 +25,9 @@ def traced(file: Path | None, device: Device, stages: Stages) -> Generator[None]
     if file is None:
         yield
         return
-    from dashi.cli.beforehand import require_writable
     from dashi.core.traces.queue import watch
     from dashi.core.traces.trace import Trace, write_trace
+    from dashi.io.files import require_writable
 
     require_writable(file)
     stages.trace = trace = Trace()

@@ -48,7 +48,9 @@ def verify(
     import dashi
     from dashi.core.certificates.certificate import read_certificate
     from dashi.core.certificates.inputs import certified_inputs
+    from dashi.io.run_folder import settle
 
+    settle(certificate.parent)
     claimed = read_certificate(certificate)
     operator, z0 = certified_inputs(claimed, certificate.parent, inputs)
     if not claimed.portable:

@@ -58,6 +58,8 @@ class Simulation:
     dispatches: int = 0
     stopped: bool = False
     """By Ctrl-C, before all steps were done."""
+    interrupted: bool = False
+    """Ctrl-C came, though perhaps too late to leave a step out: whoever has more to do than this must end."""
     portable: bool = True
     used: tuple[Used, ...] = ()
 
@@ -65,6 +67,12 @@ class Simulation:
     def time(self) -> float:
         """Flow time since the start."""
         return self.steps * self.flow.dt
+
+    def whole(self) -> Simulation:
+        """Itself, for whoever goes on from it; KeyboardInterrupt where Ctrl-C came while it ran."""
+        if self.stopped or self.interrupted:
+            raise KeyboardInterrupt
+        return self
 
 
 Frame = Callable[[Simulation, Mapping[str, Floats]], None]
@@ -90,7 +98,8 @@ def simulate(
     On the stride `every.look` spectra, totals and the Courant number are measured on the device; a time step that is
     too long is an InputError, values that are not finite are a NonFiniteError. On `every.frame` (and at the start)
     `frame` is given the fields. `fast` uses NumPy's own transforms on the NumPy device: several times faster, with bits
-    that hold on one machine alone. `resume` goes on from an earlier part. Ctrl-C returns what was finished, `stopped`.
+    that hold on one machine alone. `resume` goes on from an earlier part. Ctrl-C returns what was finished,
+    `stopped`; `interrupted` is said of a run that was finished all the same.
     """
     start = _start(flow, states, steps)
     if fast and device.info.type != "reference":
@@ -169,7 +178,7 @@ class _Run:
                     self._frame(frame)
             while self._pending:
                 self._take(self._pending.popleft())
-        return replace(self._result(), stopped=self._done < self.end)
+        return replace(self._result(), stopped=self._done < self.end, interrupted=interrupt.asked)
 
     def _first(self, frame: Frame | None) -> None:
         """Looks at the initial states: a time step that is too long is known before anything is computed."""

@@ -103,7 +103,7 @@ def _simulated(
     if spin_up:
         look = Every(look=min(_LOOK, spin_up))
         spun = simulate(solved, states, spin_up, device=device, every=look, fast=fast, progress=progress)
-        states = _whole(spun).states
+        states = spun.whole().states
     record = np.empty((len(seeds), windows * frames, flow.n, flow.n), flow.kind)
 
     def keep(run: Simulation, fields: Mapping[str, Floats]) -> None:
@@ -111,15 +111,9 @@ def _simulated(
 
     length = (windows * frames - 1) * interval
     every = Every(frame=interval, look=min(_LOOK, length))
-    _whole(simulate(solved, states, length, device=device, every=every, frame=keep, fast=fast, progress=progress))
+    simulate(solved, states, length, device=device, every=every, frame=keep, fast=fast, progress=progress).whole()
     return cut(flow, interval, record, tuple(seeds), spin_up, frames)
 
 
 def _silent(_: int) -> None:
     """Nobody wants to know."""
-
-
-def _whole(run: Simulation) -> Simulation:
-    if run.stopped:
-        raise KeyboardInterrupt
-    return run

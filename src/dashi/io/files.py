@@ -84,17 +84,41 @@ def unwritable(path: Path | str, error: OSError) -> FileError:
     return FileError(f"{path} cannot be written: {why}.", _FIXES.get(error.errno or 0, "choose another place."))
 
 
-def require_place(path: Path) -> None:
-    """Refuses a place where no file can be written, before the work that would fill it."""
+def require_writable(path: Path, *, folder: bool = False) -> None:
+    """Refuses, before the work that would fill it, a file or folder that cannot be written where it is to lie. Nothing
+    is left behind."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        # A file is replaced, for which its folder must be open; a device or a pipe is written to.
-        if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
-        raise unwritable(path, error) from error
+        if not folder and path.exists() and not path.is_file() and not path.is_dir():
+            # A device or a pipe is written to, not replaced. To open one could wait for ever, or wake its reader.
+            if not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return
+        if path.is_symlink():
+            # What a link leads to is replaced, not the link; its folder is not made.
+            path = path.resolve(strict=False)
+            if not path.parent.is_dir():
+                raise FileError(f"the link to {path} leads nowhere.", "choose another place.")
+        there = path if folder and path.is_dir() else nearest_folder(path)
+        if not there.is_dir():
+            raise FileError(f"{path} cannot be written: {there} is no folder.", "choose another place.")
+        if not folder and path.is_dir():
+            raise FileError(f"{path} cannot be written: it is a folder.", "name a file.")
+        # Only an attempt knows of all that stands in the way: permissions, read-only disks, quotas, long names.
+        with tempfile.NamedTemporaryFile(dir=there, prefix=f".{path.name}-", suffix=".part"):
+            pass
+    except (OSError, ValueError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
+        if isinstance(error, FileError):
+            raise
+        told = error if isinstance(error, OSError) else OSError(str(error))
+        raise unwritable(path, told) from error
+
+
+def nearest_folder(path: Path) -> Path:
+    """Of the folders above a path, the nearest that is there; it may turn out to be a file."""
+    above = path.absolute().parent
+    while not os.path.lexists(above):
+        above = above.parent
+    return above
 
 
 @contextlib.contextmanager

@@ -1,10 +1,10 @@
 """Run folders: what a run leaves behind, under names that stay the same.
 
-Two kinds. `whole_folder` is filled aside and put in its place when all is in it. `open_run` is a folder that lives
-while the run does, so that a run that was killed can be resumed: every file in it is written all or nothing, the mark
-first, and the checkpoint goes away last, when everything else is there. A run that finds a finished one in its place
-works in the folder `unfinished` beside those files, and takes their place when it is finished itself: until then they
-stay as they are.
+The folder lives while the run does, so that a run that was killed can be resumed: every file in it is written all or
+nothing, the mark first, and the checkpoint goes away last, when everything else is there. A run that finds a finished
+one in its place works in the folder `unfinished` beside those files, and takes their place when it is finished itself:
+until then they stay as they are. What a stopped run left stays until the next run begins in the same folder. Folders
+that are replaced as a whole are in `whole_folder`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from dashi.errors import FileError
-from dashi.io.files import sync_folder, umask, unwritable
+from dashi.io.files import sync_folder, unwritable
+from dashi.io.folder_lock import locked
 from dashi.io.run_mark import Mark, read_mark, write_mark
 
 METRICS: Final = "metrics.json"
@@ -30,56 +31,51 @@ INPUTS: Final = "inputs.npz"
 CHECKPOINT: Final = "checkpoint.npz"
 SUMMARY: Final = "summary.json"
 SCORES: Final = "evaluation.json"
+CONTINUATION: Final = "continuation.npz"
+"""The energies of the canonical figure, of the first window."""
 REPORT: Final = "report.html"
 UNFINISHED: Final = "unfinished"
 RESULTS: Final = (INPUTS, SHEET, STATE, CERTIFICATE, METRICS)
 _LEFT: Final = frozenset(
-    {*RESULTS, SCORES, REPORT, "continuation.npz", "decoded.npz", "fields.zarr", "film.png", "pictures", "z.npz"}
+    {*RESULTS, SCORES, REPORT, CONTINUATION, "decoded.npz", "fields.zarr", "film.png", "pictures", "z.npz"}
 )
-"""All that runs of `open_run` leave, but the scores named `evaluation-*`: what the next one replaces."""
+"""What runs leave beside anybody else's files, but the scores named `evaluation-*`: a later run removes it."""
 
 _PART: Final = ".*.part"
-_CHOOSE: Final = "choose another with --out."
+CHOOSE: Final = "choose another with --out."
+"""What helps where a place is not free."""
 
 
 @contextlib.contextmanager
-def whole_folder(out: Path, command: str) -> Generator[Path]:
-    """A folder to fill, which becomes `out` when all is in it: whoever looks sees the old one or the new one."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        require_ours(out, command)
-        made = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    except OSError as error:
-        raise unwritable(out, error) from error
-    try:
-        yield made
-        write_mark(made, Mark(command, finished=True))
-        os.chmod(made, 0o777 & ~umask())  # temporary folders are private; this one becomes an ordinary one
-        _put(made, out)
-    except OSError as error:
-        raise unwritable(out, error) from error
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+def open_run(out: Path | None, resume: bool, command: str, line: str = "") -> Generator[Path | None]:
+    """The folder of a run that begins, or goes on: `out`, or `out/unfinished` where a finished run is in `out`; none
+    where none was asked for. What an interrupted run left is never written over unasked, and no other run has the
+    folder while this one does. `line` is what was typed."""
+    if out is None:
+        yield None
+        return
+    require_ours(out, command)
+    if resume and not out.exists():
+        raise _no_checkpoint(out)  # before a folder is made for it
+    with locked(out):
+        yield _open(out, resume, command, line)
 
 
-def open_run(out: Path, resume: bool, command: str, line: str = "") -> Path:
-    """The folder of a run that begins, or goes on: `out`, or `out/unfinished` where a finished run is in `out`. What an
-    interrupted run left is never written over unasked. `line` is what was typed."""
+def _open(out: Path, resume: bool, command: str, line: str) -> Path:
     try:
-        require_ours(out, command)
         _take_place(out)  # a run that was killed between its end and its place
         place = _place(out)
         checkpoint = place / CHECKPOINT
         if resume and not checkpoint.is_file():
-            raise FileError(f"{out} holds no checkpoint to go on from.", "leave --resume away, or correct --out.")
+            raise _no_checkpoint(out)
         if checkpoint.exists() and not resume:
             raise FileError(
                 f"{out} holds a run that was interrupted.",
                 f"go on with --resume, choose another with --out, or remove {checkpoint}.",
             )
-        if place != out and not resume and place.exists():
-            shutil.rmtree(place)  # what a run left that cannot go on
-        place.mkdir(parents=True, exist_ok=True)
+        if not resume and place.is_dir():
+            _clear(place, whole=place != out)
+        place.mkdir(exist_ok=True)
         for left in [*out.glob(_PART), *place.rglob(_PART)]:  # by a run that was killed while it wrote
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
     except OSError as error:
@@ -88,6 +84,18 @@ def open_run(out: Path, resume: bool, command: str, line: str = "") -> Path:
     lines = (*(before.lines if before else ()), *([line] if line else []))
     write_mark(place, Mark(command, finished=False, aside=place != out, lines=lines))
     return place
+
+
+def settle(folder: Path) -> None:
+    """Before a folder is read: finishes what a run that was killed between its end and its place left half done. Where
+    that cannot be written, it stays so."""
+    if (folder / UNFINISHED).is_dir():
+        with contextlib.suppress(OSError, FileError), locked(folder):
+            _take_place(folder)
+
+
+def _no_checkpoint(out: Path) -> FileError:
+    return FileError(f"{out} holds no checkpoint to go on from.", "leave --resume away, or correct --out.")
 
 
 def typed_for(folder: Path) -> tuple[str, ...]:
@@ -108,7 +116,9 @@ def close_run(folder: Path, written: Collection[str], finished: bool) -> Path:
         if not finished:
             return folder
         mark = _mark(folder) or Mark("", finished=False)
-        left = tuple(sorted(path.name for path in folder.iterdir() if _left_by_runs(path.name)))
+        # What is aside is this run's, all of it. Elsewhere others may have put something beside it.
+        there = sorted(path.name for path in folder.iterdir())
+        left = tuple(name for name in there if (_may_move(name) if mark.aside else _left_by_runs(name)))
         write_mark(folder, replace(mark, finished=True, files=left))
         (folder / CHECKPOINT).unlink(missing_ok=True)
         sync_folder(folder)
@@ -122,17 +132,19 @@ def require_ours(out: Path, command: str) -> None:
     if not out.exists():
         return
     if not out.is_dir():
-        raise FileError(f"{out} is there already and is not the folder of a run.", _CHOOSE)
+        raise FileError(f"{out} is there already and is not the folder of a run.", CHOOSE)
+    if out.name == UNFINISHED and _mark(out.parent):
+        raise FileError(f"{out} is where runs of {out.parent} work.", f"give --out {out.parent}, or {CHOOSE}")
     try:
         mark = _mark(out)
         foreign = mark is None and any(not path.name.startswith(".") for path in out.iterdir())
     except OSError as error:
         raise unwritable(out, error) from error
     if foreign:
-        raise FileError(f"{out} is there already and is not the folder of a run.", _CHOOSE)
+        raise FileError(f"{out} is there already and is not the folder of a run.", CHOOSE)
     if mark is not None and mark.command not in ("", command):
         what = f"{out} holds a run of `dashi {mark.command}`, and one of `dashi {command}` has a folder of its own."
-        raise FileError(what, _CHOOSE)
+        raise FileError(what, CHOOSE)
 
 
 def _mark(folder: Path) -> Mark | None:
@@ -146,9 +158,21 @@ def _place(out: Path) -> Path:
     mark, aside = _mark(out), out / UNFINISHED
     if mark is None or not mark.finished:
         return out
-    if aside.exists() and (not aside.is_dir() or _mark(aside) is None) and any(aside.iterdir()):
-        raise FileError(f"{aside} is there already and was left by no run.", f"rename it, or {_CHOOSE}")
+    if aside.exists():
+        left = _mark(aside) if aside.is_dir() else None
+        if left is None and (not aside.is_dir() or any(aside.iterdir())):
+            raise FileError(f"{aside} is there already and was left by no run.", f"rename it, or {CHOOSE}")
+        if left is not None and left.finished:
+            raise FileError(f"{aside} holds a finished run.", f"move it elsewhere, or {CHOOSE}")
     return aside
+
+
+def _clear(place: Path, whole: bool) -> None:
+    """Removes what a run left that cannot go on, so that two runs are never mixed: all of a folder that is a run's
+    alone, else what runs leave."""
+    for path in list(place.iterdir()):
+        if whole or _left_by_runs(path.name):
+            _remove(path)
 
 
 def _take_place(out: Path) -> Path:
@@ -161,7 +185,7 @@ def _take_place(out: Path) -> Path:
     for old in list(out.iterdir()):
         if old.name not in mark.files and _left_by_runs(old.name):
             _remove(old)
-    for name in mark.files:
+    for name in filter(_may_move, mark.files):
         if (new / name).exists():
             if (out / name).is_dir():
                 _remove(out / name)
@@ -169,6 +193,11 @@ def _take_place(out: Path) -> Path:
     write_mark(out, replace(mark, aside=False))
     shutil.rmtree(new)
     return out
+
+
+def _may_move(name: str) -> bool:
+    """Whether a file of a run that worked aside has a place outside."""
+    return name not in (CHECKPOINT, UNFINISHED) and not name.startswith(".")
 
 
 def _left_by_runs(name: str) -> bool:
@@ -183,14 +212,3 @@ def _remove(path: Path) -> None:
     aside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent))
     os.rename(path, aside / path.name)
     shutil.rmtree(aside)
-
-
-def _put(made: Path, out: Path) -> None:
-    if not out.exists():
-        os.rename(made, out)
-        return
-    # A folder that holds files cannot be renamed over: it steps aside for an instant.
-    old = Path(tempfile.mkdtemp(prefix=f".{out.name}-old-", dir=out.parent))
-    os.rename(out, old / "run")
-    os.rename(made, out)
-    shutil.rmtree(old, ignore_errors=True)

@@ -52,7 +52,7 @@ def read_mark(folder: Path, *, checkpoint: str, telling: Collection[str]) -> Mar
     names = {path.name for path in folder.iterdir()}
     if MARK in names:
         found = _document(folder / MARK)
-        safe = tuple(name for name in _words(found, "files") if name == Path(name).name and not name.startswith("."))
+        safe = tuple(name for name in _words(found, "files") if name and name == Path(name).name and name[0] != ".")
         finished = found.get("finished") is True and checkpoint not in names
         return Mark(str(found.get("command", "")), finished, safe, found.get("aside") is True, _words(found, "lines"))
     if not names & set(telling):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,8 +25,9 @@ _POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; 
 """Browsers refuse every request that this page could make: there is nothing that it may fetch."""
 GENERATOR: Final = '<meta name="generator" content="dashi report">'
 """By which a page is known as one of ours: nothing else is written over."""
-_HEAD: Final = 4096
-"""Bytes at the beginning of a page in which that stands."""
+_LAST: Final = "<footer>This page holds all that it shows: it loads nothing and sends nothing.</footer>"
+_ENDS: Final = 4096
+"""Bytes at the beginning and at the end of a page in which these stand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,8 @@ class Report:
     fields: Fields | None = None
     fields_of: str = ""
     """Which window the fields are of."""
+    decoded: bool = False
+    """Whether the fields are decoded from states of a model, with no truth beside them."""
     measures: Measures | None = None
     """Of those fields, where nothing was scored."""
     evaluation: Evaluation | None = None
@@ -130,9 +134,11 @@ def write_report(path: Path, report: Report) -> None:
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file is a page that was written here."""
+    """Whether a file is a page that was written here, or by a version that did not name itself yet."""
     with path.open("rb") as opened:
-        return GENERATOR.encode() in opened.read(_HEAD)
+        head = opened.read(_ENDS)
+        opened.seek(max(0, opened.seek(0, os.SEEK_END) - _ENDS))
+        return GENERATOR.encode() in head or (_POLICY.encode() in head and _LAST.encode() in opened.read())
 
 
 def _moment(text: str) -> str:
@@ -164,7 +170,7 @@ def render(report: Report) -> str:
         f"<header>\n{when}<h1>{escape(report.title)}</h1>\n{lead}{notes}{html.tiles(report.tiles)}\n"
         f'<nav aria-label="Sections">{links}<button type="button" id="theme" hidden>Dark</button></nav>\n</header>\n'
         f"<main>\n{''.join(body for _, _, body in there)}</main>\n"
-        "<footer>This page holds all that it shows: it loads nothing and sends nothing.</footer>\n"
+        f"{_LAST}\n"
         f"<script>\n{_beside('page.js')}</script>\n</body>\n</html>\n"
     )
 

@@ -17,24 +17,41 @@ from dashi.flow.fields import read_frame, read_line
 from dashi.flow.trajectory import FIELDS
 from dashi.io.arrays import read_arrays
 from dashi.io.metrics import read_metrics
-from dashi.io.run_folder import CERTIFICATE, INPUTS, METRICS, SCORES, SHEET, STATE, SUMMARY, typed_for
+from dashi.io.run_folder import (
+    CERTIFICATE,
+    CONTINUATION,
+    INPUTS,
+    METRICS,
+    SCORES,
+    SHEET,
+    STATE,
+    SUMMARY,
+    settle,
+    typed_for,
+)
+from dashi.io.run_mark import MARK
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
 from dashi.report.measures import Measures, flow_of, measures
 from dashi.report.page import Proof, Report, Sheet
 from dashi.report.story import STORY, Story, read_story
-from dashi.report.telling import places_of, story_of
+from dashi.report.telling import places_of, story_of, unfinished_text
 
 TRACE: Final = "trace.perfetto-trace"
 EVALUATION: Final = "evaluation-test.npz"
 TRAINING: Final = "evaluation-train.npz"
-CONTINUATION: Final = "continuation.npz"
 PROXY: Final = "vorticity_proxy"
 """The field of fields.zarr that was decoded."""
 MODEL: Final = "model.npz"
 Z: Final = "z.npz"
 _FRAMES: Final = 240
 """Frames that are read: more than a film shows are passed over."""
+_ANYBODYS: Final = frozenset({MODEL, Z, STATE, INPUTS})
+"""Names that others give to their files too, and of which alone no page comes."""
+_LAST: Final = "the z of the model after its last step: dashi.flow.proxy.load_z reads it"
+"""What z.npz is in a run of `flow rollout`."""
+_DECODED: Final = "flow rollout"
+"""The command whose fields are decoded from states of a model."""
 _MEANINGS: Final = {
     METRICS: "where it ran, how long, what was hashed (docs/metrics.md)",
     CERTIFICATE: "what dashi verify repeats",
@@ -56,15 +73,17 @@ _MEANINGS: Final = {
 
 def read_run(folder: Path, shown_as: Path | None = None) -> Report:
     """The report of a run folder; `shown_as` is where it will be when it is read."""
+    settle(folder)
     named = shown_as or folder
     files = {name: folder / name for name in _MEANINGS if (folder / name).exists()}
-    if not files:
+    if not files.keys() - _ANYBODYS and not (folder / MARK).exists():
         raise FileError(f"{folder} is not the folder of a run.", "name one, for instance runs/demo.")
     metrics = read_metrics(files[METRICS]) if METRICS in files else None
     evaluation = load_evaluation(files[EVALUATION]) if EVALUATION in files else None
     record = read_record(folder)
+    decoded = metrics is not None and metrics.command == _DECODED
     shown = _fields(files[FIELDS]) if FIELDS in files else None
-    story = read_story(folder) or story_of(metrics, evaluation, record, named)
+    story = read_story(folder) or story_of(metrics, evaluation, record, named, unfinished_text(folder, metrics))
     return Report(
         title=story.title,
         summary=story.summary,
@@ -74,7 +93,8 @@ def read_run(folder: Path, shown_as: Path | None = None) -> Report:
         ours=story.ours,
         fields=shown,
         measures=_measures(files[FIELDS], shown) if shown is not None and evaluation is None else None,
-        fields_of=story.fields_of,
+        fields_of=story.fields_of or ("the model's states, decoded" if decoded else ""),
+        decoded=decoded,
         evaluation=evaluation,
         training=load_evaluation(files[TRAINING]) if TRAINING in files else None,
         continuation=_continuation(files[CONTINUATION], story.ours) if CONTINUATION in files else None,
@@ -84,7 +104,7 @@ def read_run(folder: Path, shown_as: Path | None = None) -> Report:
         proof=_proof(files[CERTIFICATE], named / CERTIFICATE, story) if CERTIFICATE in files else None,
         settings=story.settings,
         versions=story.versions,
-        files={name: _MEANINGS[name] for name in files} | _changed(folder),
+        files={name: _LAST if decoded and name == Z else _MEANINGS[name] for name in files} | _changed(folder),
         notes=tuple(story.notes),
         warnings=tuple(story.warnings),
         places=places_of(evaluation, record) if metrics is None else (),

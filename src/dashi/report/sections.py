@@ -39,7 +39,7 @@ def fields(report: Report) -> str:
     """A film and stills of vorticity, and the canonical figure."""
     given = report.fields
     parts = [] if given is None else [_stills(report, given)]
-    moving = "" if given is None or len(given.times) < 2 else _film(given)
+    moving = "" if given is None or len(given.times) < 2 else _film(report, given)
     if given is not None and given.proxy is None:  # one picture has room beside the stills
         parts, moving = [moving, *parts], ""
     if report.continuation is not None:
@@ -54,7 +54,9 @@ def _foresees(report: Report) -> bool:
 
 def what_is_shown(report: Report) -> str:
     """The title of the first section: a simulation foresees nothing."""
-    return "What it foresees" if _foresees(report) else "What the flow did"
+    if _foresees(report):
+        return "What it foresees"
+    return "What the model did" if report.decoded else "What the flow did"
 
 
 def _canonical(data: figures.Continuation) -> str:
@@ -87,8 +89,9 @@ def _stills(report: Report, given: films.Fields) -> str:
     )
 
 
-def _film(given: films.Fields) -> str:
+def _film(report: Report, given: films.Fields) -> str:
     both = given.proxy is not None
+    alone = "Decoded from the model's states: no flow was solved." if report.decoded else "Frames as they were written."
     return film(
         films.film(given),
         given.name.capitalize(),
@@ -96,7 +99,7 @@ def _film(given: films.Fields) -> str:
         "The proxy holds large structures alone: at t = 0 the difference is what it leaves out. Later it is also where "
         "the model went another way."
         if both
-        else "Frames as they were written.",
+        else alone,
     )
 
 

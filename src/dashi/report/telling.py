@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Final, cast
 
+from dashi.errors import FileError
 from dashi.flow.evaluation.record import Record
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
+from dashi.io.files import open_plain
 from dashi.io.metrics import Metrics
+from dashi.io.run_folder import CHECKPOINT, SUMMARY
+from dashi.io.run_mark import read_mark
 from dashi.report.page import Place
 from dashi.report.story import Story, lasts
 
 _TRUNCATED = "…"
 _LONGEST = 3900
+_LARGEST: Final = 1 << 28
+"""Of a summary, which holds every hash of a run."""
 
 
-def story_of(metrics: Metrics | None, found: Evaluation | None, record: Record | None, folder: Path) -> Story:
-    """The story of a run that has none."""
+def story_of(
+    metrics: Metrics | None, found: Evaluation | None, record: Record | None, folder: Path, unfinished: str = ""
+) -> Story:
+    """The story of a run that has none; `unfinished` is `unfinished_text` of it."""
     if found is not None and found.lines:
         return _of_scores(found, record or Record(), folder)
     if metrics is None:
-        return Story(title=f"The run {folder.name}", warnings=_warnings(None, record or Record()))
+        told = _warnings(None, record) if record else []
+        return Story(title=f"The run {folder.name}", warnings=told or ([unfinished] if unfinished else []))
     verdict = metrics.verdict.sentence if metrics.verdict else ""
     tiles = [
         (f"{metrics.steps:,}", f"steps in {metrics.dtype}"),
@@ -27,7 +38,32 @@ def story_of(metrics: Metrics | None, found: Evaluation | None, record: Record |
         (metrics.op_backend_used, metrics.op_device),
     ]
     versions = {"dashi": metrics.dashi_version, "driver": f"{metrics.driver_name} {metrics.driver_version}".strip()}
-    return Story(title=f"dashi {metrics.command}: {folder.name}", summary=verdict, tiles=tiles, versions=versions)
+    return Story(
+        title=f"dashi {metrics.command}: {folder.name}",
+        summary=verdict,
+        tiles=tiles,
+        versions=versions,
+        warnings=[unfinished] if unfinished else [],
+    )
+
+
+def unfinished_text(folder: Path, metrics: Metrics | None) -> str:
+    """That a run is not finished, by its metrics, its summary, its mark or its checkpoint; empty if it is."""
+    if metrics is not None and metrics.stopped:
+        return f"This run is not finished: it ended after {metrics.steps:,} steps."
+    mark = read_mark(folder, checkpoint=CHECKPOINT, telling=())
+    there = (folder / CHECKPOINT).exists() or (mark is not None and not mark.finished)
+    return "This run is not finished: it was stopped, or is still at work." if there or _stopped(folder) else ""
+
+
+def _stopped(folder: Path) -> bool:
+    """What the summary of a run says, where it has one that can be read."""
+    try:
+        with open_plain(folder / SUMMARY, _LARGEST) as (opened, _):
+            found = json.loads(opened.read())
+    except (FileError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and cast("dict[str, object]", found).get("stopped") is True
 
 
 def _of_scores(found: Evaluation, record: Record, folder: Path) -> Story:
@@ -57,6 +93,8 @@ def _of_scores(found: Evaluation, record: Record, folder: Path) -> Story:
 
 def _warnings(found: Evaluation | None, record: Record) -> list[str]:
     told = list[str]()
+    if not record.fit_finished:
+        told.append("The model is of a fit that was stopped: baselines, or scores on its own data, may be missing.")
     if record.stopped:
         told.append("This evaluation is not finished: models, windows or changed flows may be missing.")
     if found is not None and found.settings.get("overlap") == "yes":

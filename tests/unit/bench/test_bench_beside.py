@@ -43,7 +43,7 @@ def test_what_was_measured_before_ctrl_c_is_kept(tmp_path: Path) -> None:
         return {"us": work}
 
     job = Bench("made", cells, page, tmp_path / "kept")
-    job.require_place()
+    job.require_writable()
     with bench_device("cpu") as (_, document), pytest.raises(KeyboardInterrupt):
         job.measure(document, [], [0, 1, 2, 3], "cases", row)
     data, text = sorted((tmp_path / "kept").iterdir())
@@ -55,7 +55,7 @@ def test_what_was_measured_before_ctrl_c_is_kept(tmp_path: Path) -> None:
 def test_nothing_is_kept_where_nothing_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     job = Bench("made", cells, page, None)
-    job.require_place()
+    job.require_writable()
     with bench_device("cpu") as (_, document):
         job.measure(document, [], [5], "cases", lambda work: {"us": work})
     job.keep(document)

@@ -89,8 +89,7 @@ def check(
         compared.look(run)
     except _DiffersError as found:
         return found.check
-    if run.stopped:
-        raise KeyboardInterrupt
+    run.whole()
     if len(run.hashes) < len(certificate.hashes):
         raise NoResultError(
             f"{device.info.name!r} gave no hashes to compare.", "verify on a device that computes: auto, cpu, vulkan:0."
@@ -131,7 +130,7 @@ def find_parting(
     that interval alike this time, so that there is nothing to point at.
     """
     first, last = interval
-    state = rollout(operator, z0, first, device=devices[0]).state
+    state = rollout(operator, z0, first, device=devices[0]).whole().state
     while last - first > 1:
         every = max(1, (last - first) // _FINE)
         one, two = (rollout_hashes(operator, state, last - first, every, device) for device in devices)
@@ -139,18 +138,16 @@ def find_parting(
         if apart is None:
             return (first, last), None
         low, high = one[apart - 1][0] if apart else 0, one[apart][0]
-        state = rollout(operator, state, low, device=devices[0]).state
+        state = rollout(operator, state, low, device=devices[0]).whole().state
         first, last = first + low, first + high
-    states = [rollout(operator, state, 1, device=device).state for device in devices]
+    states = [rollout(operator, state, 1, device=device).whole().state for device in devices]
     return (first, last), _parting(last, states[0], states[1])
 
 
 def rollout_hashes(operator: Operator, state: Array, steps: int, every: int, device: Device) -> list[tuple[int, str]]:
     """The hashes of some steps, by step; the run goes on over values that are not finite."""
     run = rollout(operator, state, steps, device=device, hash_every=every, stop_on_nonfinite=False)
-    if run.stopped:
-        raise KeyboardInterrupt
-    return [(found.step, found.digest) for found in run.hashes]
+    return [(found.step, found.digest) for found in run.whole().hashes]
 
 
 def _parting(step: int, one: Array, two: Array) -> Parting | None:

@@ -80,8 +80,3 @@ def number_array(name: str, values: Any, shape: tuple[int, ...], kind: np.dtype[
 def longest_of(ends: HostArray) -> int:
     """The length of the longest list."""
     return int(np.diff(ends.astype(np.int64)).max(initial=0))
-
-
-def is_whole(value: object) -> bool:
-    """Whether a parameter is a whole number, which files may keep as an integer or a float."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()

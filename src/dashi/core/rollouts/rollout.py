@@ -54,8 +54,16 @@ class Rollout:
     """Blocks that were repeated step by step, because a poll of the tagged kernel ran out."""
     stopped: bool = False
     """By Ctrl-C, before all steps were done."""
+    interrupted: bool = False
+    """Ctrl-C came, though perhaps too late to leave a step out: whoever has more to do than this must end."""
     used: tuple[Used, ...] = ()
     """The kernels that were recorded, for their fingerprints."""
+
+    def whole(self) -> Rollout:
+        """Itself, for whoever goes on from it; KeyboardInterrupt where Ctrl-C came while it ran."""
+        if self.stopped or self.interrupted:
+            raise KeyboardInterrupt
+        return self
 
 
 Keep = Callable[[Rollout], None]
@@ -87,7 +95,8 @@ def rollout(
     Strides of 0 switch an observer off. `bands` of the sheet are a number of equal slices of the state, or band edges.
     `way` is auto, stepwise, workgroup or tagged: the bits are the same. A state that is no longer finite raises
     NonFiniteError with its step and index (found on the stride `observe_every`), unless told otherwise. `resume` goes
-    on from an earlier part of the same rollout. Ctrl-C returns what was finished, `stopped`.
+    on from an earlier part of the same rollout. Ctrl-C returns what was finished, `stopped`; `interrupted` is said
+    of a rollout that was finished all the same.
     """
     start = _start(operator, z0, steps)
     strides = Strides(hash_every, observe_every, sheet_every, keep_every if keep or visit else 0)
@@ -178,7 +187,7 @@ class _Run:
                         keep(self._result(stopped=False))
             while self._pending:
                 self._take(self._pending.popleft())
-        return self._result(stopped=self._done < self.end)
+        return replace(self._result(stopped=self._done < self.end), interrupted=interrupt.asked)
 
     def _advance(self) -> None:
         """Keeps blocks under way, and takes in the oldest."""
@@ -274,7 +283,7 @@ class _Run:
         error = NonFiniteError(
             f"{seen.nonfinite} values of the state are not finite after step {seen.step}, "
             f"the first at index {seen.first_nonfinite}.",
-            "look at the operator's spectral radius, or let it go on with --keep-going (stop_on_nonfinite=False).",
+            "look at the operator's spectral radius, or let it go on: stop_on_nonfinite=False.",
         )
         error.observation = seen
         error.rollout = replace(self._result(stopped=True), steps=seen.step)

@@ -38,8 +38,7 @@ class Album:
     ) -> None:  # fmt: skip
         self.folder, self.schema, self.members = folder, schema, members
         self._settings, self._interval = settings, interval
-        self._steps: list[int] = []
-        self._seen: list[Decoded] = []
+        self._seen: list[tuple[int, Decoded]] = []
         self._film: list[Any] = []
         self._store: FieldStore | None = None
         self._written = time.monotonic()
@@ -58,26 +57,24 @@ class Album:
 
     def add(self, step: int, decoded: Decoded) -> None:
         """Takes what was decoded after so many steps."""
-        steps = [*self._steps, step]
         if decoded.fields is not None and decoded.mask is not None:
-            self._frame(steps, decoded.fields, decoded.mask)
+            self._frame(step, decoded.fields, decoded.mask)
         if decoded.images is not None:
             self._picture(step, decoded.images)
         # Large arrays are on disk, and not here. What was cut off above is as if it had never been.
-        self._seen.append(replace(decoded, fields=None, mask=None, images=None))
-        self._steps = steps
+        self._seen.append((step, replace(decoded, fields=None, mask=None, images=None)))
         if time.monotonic() - self._written >= _PAUSE:
             self._measures()
 
-    def _frame(self, steps: list[int], fields: Floats, mask: Floats) -> None:
-        n = self.schema.n
+    def _frame(self, step: int, fields: Floats, mask: Floats) -> None:
+        n, steps = self.schema.n, np.array([*(seen for seen, _ in self._seen), step])
         if self._store is None:
             self._store = self._new_store()
         index = len(steps) - 1
         self._store.frame("vorticity", index, fields.reshape(self.members, n, n))
         self._store.frame("mask", index, mask.reshape(self.members, n, n).astype(np.int64))
-        self._store.series("step", np.array(steps))
-        self._store.series("time", np.array(steps) * (self._interval or 1.0))
+        self._store.series("step", steps)
+        self._store.series("time", steps * (self._interval or 1.0))
         self._store.commit()
 
     def _new_store(self) -> FieldStore:
@@ -128,9 +125,9 @@ class Album:
 
     def _measures(self) -> None:
         seen = {
-            name: np.stack([np.asarray(getattr(one, name)).reshape(self.members, -1) for one in self._seen])
+            name: np.stack([np.asarray(getattr(one, name)).reshape(self.members, -1) for _, one in self._seen])
             for name in ("energy", "enstrophy", "bands", "support")
         }
         squeezed = {name: values[..., 0] if values.shape[-1] == 1 else values for name, values in seen.items()}
-        write_arrays(self.folder / MEASURES, {"step": np.array(self._steps, np.int64), **squeezed})
+        write_arrays(self.folder / MEASURES, {"step": np.array([step for step, _ in self._seen], np.int64), **squeezed})
         self._written = time.monotonic()

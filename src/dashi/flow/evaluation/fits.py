@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from dashi.errors import DashiError, FileError, InputError
 from dashi.flow.evaluation.kept import BROKEN, array_text, pack, text_array, unpack
 from dashi.flow.evaluation.result import Evaluation
@@ -40,6 +42,8 @@ class Fit:
     training: Training | None
     evaluations: tuple[Evaluation, ...] = field(default=())
     """On training and validation windows."""
+    finished: bool = True
+    """Not of one that was stopped: baselines or scores may be missing."""
 
     @property
     def models(self) -> dict[str, Model]:
@@ -47,15 +51,10 @@ class Fit:
         return {self.model.name: self.model, **{k: v for k, v in self.baselines.items() if k != self.model.name}}
 
 
-def known_models() -> dict[str, type[Model]]:
-    """All kinds of models that can be fitted, by name."""
-    return {**MODELS, Dmd.name: Dmd}
-
-
 def require_model(name: str, what: str = "model") -> None:
     """Refuses a name that is not known, and one whose library is not there: before any work, and not after it."""
-    if name not in known_models():
-        raise InputError(f"there is no {what} {name!r}.", f"use one of {', '.join(known_models())}.")
+    if name not in MODELS:
+        raise InputError(f"there is no {what} {name!r}.", f"use one of {', '.join(MODELS)}.")
     if name == Dmd.name:
         require_pydmd()
 
@@ -66,7 +65,7 @@ def fit_model(
 ) -> Model:  # fmt: skip
     """A model by name, fitted."""
     require_model(name)
-    return known_models()[name].fit(schema, train, validation, device=device, progress=progress, **(options or {}))
+    return MODELS[name].fit(schema, train, validation, device=device, progress=progress, **(options or {}))
 
 
 def save_fit(path: Path, fit: Fit) -> None:
@@ -86,6 +85,7 @@ def save_fit(path: Path, fit: Fit) -> None:
         )  # fmt: skip
         notes |= {f"baseline{j}_{name}": values for name, values in model.arrays.items()}
     notes["baselines"] = text_array(json.dumps(heads))
+    notes |= {} if fit.finished else {"unfinished": np.ones(1, np.uint8)}
     save_model(path, fit.model, notes=notes)
 
 
@@ -100,6 +100,7 @@ def load_fit(path: Path) -> Fit:
         _baselines(notes, path) if "baselines" in notes else {},
         Training.unpack(training, path) if training else None,
         tuple(unpack(one, path) for one in scores if one),
+        finished="unfinished" not in notes,
     )
 
 
@@ -108,13 +109,12 @@ def _under(notes: Mapping[str, Array], prefix: str) -> dict[str, Array]:
 
 
 def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
-    kinds = known_models()
     again = "fit it again: `dashi flow fit`."
     made: dict[str, Model] = {}
     try:
         heads: list[dict[str, Any]] = json.loads(array_text(notes["baselines"]))
         for j, head in enumerate(heads):
-            kind = kinds.get(head["kind"])
+            kind = MODELS.get(head["kind"])
             if kind is None or head["version"] != kind.version:
                 raise FileError(
                     f"{path} holds a baseline {head['kind']!r} of version {head['version']}, which is not known here.",

@@ -52,6 +52,8 @@ class Record(BaseModel):
     """When it ended: UTC, ISO 8601."""
     stopped: bool = False
     """By Ctrl-C or an error, before all was scored."""
+    fit_finished: bool = True
+    """Not where the fit of the model was stopped: baselines, or scores on its own data, may be missing."""
     device: Place | None = None
     """Where windows were simulated, encoded and decoded; every model's place stands with its scores."""
     settings: _Texts = {}

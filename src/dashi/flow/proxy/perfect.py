@@ -76,9 +76,7 @@ class Perfect(Model):
         end = (done + made.shape[1]) * steps
         fast, every = device.info.type == "reference", Every(frame=steps)
         found = simulate(self.flow, run.states, end, device=device, every=every, frame=frame, fast=fast, resume=run)
-        if found.stopped:
-            raise KeyboardInterrupt
-        return replace(found, looks=())
+        return replace(found.whole(), looks=())
 
     def rollout_fields(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         """Vorticity (m, frames + 1, n, n): what this model itself decodes, with all that grew beyond z."""
@@ -101,9 +99,7 @@ class Perfect(Model):
         fast = device.info.type == "reference"
         every = Every(frame=steps)
         done = simulate(self.flow, states, frames * steps, device=device, every=every, frame=frame, fast=fast)
-        if done.stopped:
-            # Frames after it were never made: half of a rollout is none.
-            raise KeyboardInterrupt
+        done.whole()  # frames after Ctrl-C were never made: half of a rollout is none
 
     def where(self, device: Device, states: int) -> str:
         return TRANSFORMS if device.info.type == "reference" else device.info.name

@@ -50,6 +50,4 @@ def roll_on(
     done = rollout(
         Linear(A), z0, steps, device=device, hash_every=hash_every, keep_every=1, keep=lambda r: rows.append(r.state[0])
     )
-    if done.stopped:
-        raise KeyboardInterrupt
-    return np.array(rows), done
+    return np.array(rows), done.whole()

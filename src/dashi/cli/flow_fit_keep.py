@@ -1,0 +1,63 @@
+"""What `dashi flow fit` leaves: the model as soon as it is fitted, beside its place; in its place when all is there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from dashi.core.rollouts.interrupt import deferred_interrupt
+from dashi.errors import FileError
+from dashi.flow.evaluation.fits import Fit, save_fit
+
+
+class FitKeeper:
+    """Writes a fit as it grows. What cannot be written is tried again with what comes next, and told at the end: it
+    does not end the fit. `out` only ever holds a fit that was finished."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.file: Path | None = None
+        """Where the fit lies; none before it is written."""
+        self.failure: FileError | None = None
+
+    def grow(self, fit: Fit) -> None:
+        """Writes what is there so far, and that it is not finished."""
+        file = self.file or next(path for path in _beside(self.out) if not path.exists())
+        self._write(file, replace(fit, finished=False))
+
+    def finish(self, fit: Fit) -> None:
+        """Writes all of it to its place, and removes what was written along the way."""
+        aside = self.file
+        with deferred_interrupt():  # it is short, and then there is nothing left to stop
+            self._write(self.out, fit)
+            if self.file == self.out and aside is not None:
+                with contextlib.suppress(OSError):
+                    aside.unlink()
+
+    def _write(self, file: Path, fit: Fit) -> None:
+        try:
+            save_fit(file, fit)
+        except FileError as error:
+            self.failure = error
+        else:
+            self.file, self.failure = file, None
+
+    @property
+    def told(self) -> FileError | None:
+        """What went wrong and what there is all the same, where something could not be written."""
+        if self.failure is None:
+            return None
+        there = f"{self.file} holds what was written before" if self.file else "the model is in no file"
+        return FileError(
+            f"{self.failure.what} Scores are printed all the same; {there}.",
+            f"{self.failure.fix.rstrip('.')}; then fit it again.",
+        )
+
+
+def _beside(out: Path) -> Iterator[Path]:
+    """Where a fit that is not finished may go."""
+    for number in count(1):
+        yield out.with_name(f"{out.stem}.stopped{'' if number == 1 else f'-{number}'}{out.suffix}")
