@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -114,12 +115,10 @@ def _exponential(decay: Floats, dt: float) -> dict[str, Floats]:
     the sums are in order, and exp(z + r) = exp(z) exp(r), so that every machine has the same bits."""
     half, whole = exp(0.5 * decay), exp(decay)
     sums = [np.zeros_like(decay) for _ in range(4)]
-    for j in range(CONTOUR):
-        angle = np.array([np.pi * (j + 0.5) / CONTOUR])
-        r, i = cos(angle), sin(angle)
+    for (r, i), turn, turn_half in _circle():
         z: Complex = (decay + r, np.broadcast_to(i, decay.shape))
-        grown = _scaled(_turn(r, i), whole)
-        grown_half = _scaled(_turn(0.5 * r, 0.5 * i), half)
+        grown = _scaled(turn, whole)
+        grown_half = _scaled(turn_half, half)
         sums = [total + term for total, term in zip(sums, _terms(z, grown, grown_half), strict=True)]
     q, one, two, three = (total * (dt / CONTOUR) for total in sums)
     return {
@@ -132,6 +131,17 @@ def _exponential(decay: Floats, dt: float) -> dict[str, Floats]:
         "f_2": 2 * two,
         "f_3": three,
     }
+
+
+@cache
+def _circle() -> tuple[tuple[Complex, Complex, Complex], ...]:
+    """Points r of the upper half of the circle, exp(r) and exp(r / 2). Portable functions take their time: once."""
+    points: list[tuple[Complex, Complex, Complex]] = []
+    for j in range(CONTOUR):
+        angle = np.array([np.pi * (j + 0.5) / CONTOUR])
+        r, i = cos(angle), sin(angle)
+        points.append(((r, i), _turn(r, i), _turn(0.5 * r, 0.5 * i)))
+    return tuple(points)
 
 
 def _turn(real: Floats, imaginary: Floats) -> Complex:
