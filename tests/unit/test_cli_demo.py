@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -300,6 +301,14 @@ def test_a_simulation_has_a_report_too(here: Path) -> None:
     assert measured.energy[-1] == pytest.approx(told["energy"][0], rel=1e-5)
     assert measured.enstrophy[-1] == pytest.approx(told["enstrophy"][0], rel=1e-5)
     assert measured.spectra.sum(axis=1) == pytest.approx(measured.energy)
+
+
+def test_a_simulation_that_was_killed_within_its_first_frame_has_a_report(here: Path) -> None:
+    words = "flow simulate --n 32 --steps 20 --device cpu --fast --out runs/flow"
+    assert call(*words.split()).exit_code == 0
+    shutil.rmtree(here / "runs" / "flow" / "fields.zarr" / "time")  # the last that a frame writes
+    assert call("report", "runs/flow").exit_code == 0
+    assert "What the flow did" not in (here / "runs" / "flow" / "report.html").read_text()
 
 
 def test_simulations_and_rollouts_can_be_traced(here: Path) -> None:

@@ -119,7 +119,7 @@ def _changed(folder: Path) -> dict[str, str]:
 
 def _fields(path: Path) -> Fields | None:
     """Vorticity over time, of the first member, beside what was decoded if there is some."""
-    if not (path / "vorticity").is_dir():
+    if not all((path / name).is_dir() for name in ("vorticity", "time")):  # killed within its first frame
         return None
     times = read_line(path, "time")
     chosen = np.unique(np.linspace(0, len(times) - 1, min(len(times), _FRAMES)).round().astype(int))

@@ -93,7 +93,6 @@ DEVICE: Final = {
     "vkDestroySemaphore": "vpUp",
     "vkGetSemaphoreCounterValue": "rpUp",
     "vkWaitSemaphores": "rppU",
-    "vkSignalSemaphore": "rpp",
     "vkQueueSubmit": "rpupU",
 }
 RECORD: Final = {

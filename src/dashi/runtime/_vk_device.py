@@ -275,10 +275,6 @@ class RawDevice:
         vk.check(call, "vkGetSemaphoreCounterValue")
         return out.value
 
-    def signal_timeline(self, semaphore: int, value: int) -> None:
-        info = s.SemaphoreSignalInfo(semaphore=semaphore, value=value)
-        vk.check(self.fns.SignalSemaphore(self.handle, ctypes.byref(info)), "vkSignalSemaphore")
-
     def create_query_pool(self, count: int) -> int:
         return self.create("CreateQueryPool", s.QueryPoolCreateInfo(queryType=2, queryCount=count))
 

@@ -325,9 +325,6 @@ SemaphoreCreateInfo = struct("SemaphoreCreateInfo", 9, """
 SemaphoreWaitInfo = struct("SemaphoreWaitInfo", 1000207004, """
     flags:u32 semaphoreCount:u32 pSemaphores:p pValues:p
 """)
-SemaphoreSignalInfo = struct("SemaphoreSignalInfo", 1000207005, """
-    semaphore:u64 value:u64
-""")
 TimelineSemaphoreSubmitInfo = struct("TimelineSemaphoreSubmitInfo", 1000207003, """
     waitSemaphoreValueCount:u32 pWaitSemaphoreValues:p signalSemaphoreValueCount:u32 pSignalSemaphoreValues:p
 """)
