@@ -1,10 +1,12 @@
-"""What other radices of powers of two would take: real transforms and the solver's step, each checked before its time.
+"""What other radices of powers of two would take: transforms and the solver's step, each checked before its time.
 
-    python benchmarks/fft_radices.py --device vulkan:0 --side 256 --radices 256=16x16 256=8x4x8,128=4x8x4
+    python benchmarks/fft_radices.py --device vulkan:0 --side 256 --radices 256=16x16,128=16x8 256=8x4x8,128=4x8x4
 
 Radices decide the bits of a length, so they are one list (`dashi.kernels.fourier`) and no tuning: this script puts
-others in their place for as long as it measures. Every set of radices is measured with every number of values that an
-invocation is to hold (`--each`). The first line is the list as it is.
+others in their place for as long as it measures. A field of side n has columns of n values, and rows of n, or of n/2
+where it is real: give both lengths. Every set of radices is measured with every number of values that an invocation is
+to hold (`--each`); where a pass has few of them that is at most the largest radix. The first line is the list as it is.
+On hardware the times of the device class stand in brackets.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ TUNED = ("rfft2", "irfft2", "fft2", "vorticity_stage2", "vorticity_stage5")
 
 
 def read(text: str) -> Radices:
-    """`256=8x4x8,128=4x8x4` as radices by length."""
+    """`256=16x16,128=16x8` as radices by length."""
     found: Radices = {}
     for part in text.split(",") if text else ():
         length, _, factors = part.partition("=")
@@ -45,11 +47,8 @@ def read(text: str) -> Radices:
 @contextmanager
 def instead(radices: Radices, each: int | None) -> Iterator[None]:
     """Other radices, and another number of values of an invocation, while it is open."""
-    powers: list[tuple[int, ...]] = list(fourier._POWERS)  # pyright: ignore[reportPrivateUsage]
-    for length, sequence in radices.items():
-        powers[length.bit_length() - 1] = sequence
     with ExitStack() as changed:
-        changed.enter_context(mock.patch.object(fourier, "_POWERS", tuple(powers)))
+        changed.enter_context(mock.patch.object(fourier, "ALONE", {**fourier.ALONE, **radices}))
         if each is not None:
             for tuning in {id(t): t for name in TUNED for t in kernels.get(name).tunings.values()}.values():
                 # Numbers named long_... stand for longer sides alone: all sides take the same here.
@@ -61,11 +60,21 @@ def times(device: Device, side: int) -> str:
     """Microseconds of the transforms and of a step; what is not right has no time."""
     told: list[str] = []
     for kind in ("rfft2", "irfft2", "fft2"):
-        (time,) = fft_bench.measure(device, fft_bench.BenchCase(kind, side))
-        told.append(f"{kind} {time.us:7.2f}" if time.us is not None else f"{kind} {time.checked or time.skipped}")
+        case = fft_bench.BenchCase(kind, side)
+        (time,) = fft_bench.measure(device, case)
+        told.append(f"{kind} {_told(time)}")
+        fast = fft_bench.measure_fast(device, case)
+        if fast is not None:
+            told[-1] += f" [{_told(fast)}]"
     step = flow_bench.measure(device, side)
-    told.append(f"RK4 step {step.us:7.2f} ({step.dispatches} dispatches)" if step.good else "RK4 step WRONG")
-    return ", ".join(told)
+    told.append(f"RK4 step {step.us:7.2f}" if step.good else "RK4 step WRONG")
+    if step.good and step.fast_us is not None:
+        told[-1] += f" [{step.fast_us:7.2f}]"
+    return ", ".join(told) + f" ({step.dispatches} dispatches)"
+
+
+def _told(time: fft_bench.Time) -> str:
+    return f"{time.us:7.2f}" if time.us is not None else time.checked or time.skipped
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -1,7 +1,10 @@
-"""`dashi bench fft`: what it measures is checked first, and peers that are not there are told of."""
+"""`dashi bench fft`: what it measures is checked first, and peers that are not there are told of; other radices too."""
 
 from __future__ import annotations
 
+import argparse
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import dashi.fft
 from dashi.errors import InputError
 from dashi.fft import bench, peers
 from dashi.fft.bench import BenchCase
+from dashi.kernels.fourier import radices
 from dashi.runtime import Device
 
 
@@ -52,3 +56,21 @@ def test_the_device_class_is_near_the_portable_one(device: Device) -> None:
     assert np.linalg.norm(fast - exact) <= bench.FAST_BOUND * np.linalg.norm(exact)
     with pytest.raises(InputError, match="rfft2 of float32 is always portable"):
         dashi.fft.plan(device, (8, 8), "rfft2", portable=False)
+
+
+def test_other_radices_are_tried_and_put_back(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).parents[2] / "benchmarks" / "fft_radices.py"
+    script = runpy.run_path(str(path))
+    assert script["main"](["--device", "cpu", "--side", "32", "--radices", "32=16x2,16=4x4", "--each", "4"]) == 0
+    _, *lines = capsys.readouterr().out.splitlines()
+    tried = [line.partition(": us: ")[0] for line in lines]
+    assert tried == [
+        f"n 32, {named}, each {each}" for named in ("as they are", "32=16x2,16=4x4") for each in ("as tuned", "4")
+    ]
+    assert all("RK4 step " in line and "WRONG" not in line for line in lines)
+    assert (radices(32), radices(16)) == ((4, 2, 4), (16,))
+    with script["instead"](script["read"]("32=16x2"), None):
+        assert radices(32) == (16, 2)
+        assert radices(96) == (8, 4, 3)
+    with pytest.raises(argparse.ArgumentTypeError, match=r"'64=2x2x4x4': give a power of two as up to 3 of"):
+        script["read"]("64=2x2x4x4")

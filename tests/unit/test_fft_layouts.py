@@ -16,6 +16,7 @@ from dashi.runtime.vulkan_device import VulkanDevice
 LENGTHS = [n for n in range(1, 4097) if is_length(n)]
 SMALLEST = Limits()
 NUMBERS = {"points": 256, "each": 16, "bytes": 32, "rows": 1, "parts": 2, "groups": 1}
+FAMILIES = (fourier_layouts.FIELDS, fourier_layouts.REAL_FIELDS, spectral_stages.TUNINGS)
 USUAL = Limits(invocations=1024, shared_bytes=49152)
 
 
@@ -35,16 +36,61 @@ def test_every_length_fits_every_device(limits: Limits, size: int, columns: int)
 @pytest.mark.parametrize("limits", [SMALLEST, USUAL])
 @pytest.mark.parametrize("size", [4, 8])
 def test_every_side_has_numbers_that_fit(limits: Limits, size: int) -> None:
-    families = (fourier_layouts.FIELDS, fourier_layouts.REAL_FIELDS, spectral_stages.TUNINGS)
-    for tuning in (numbers for family in families for numbers in family.values()):
+    for tuning in (numbers for family in FAMILIES for numbers in family.values()):
         for n in (8, 128, 1024, 2048, 4096):
             numbers = fourier_layouts.sized(tuning, n)
-            assert numbers["each"] == (
-                tuning.get("long_each", tuning["each"]) if n > tuning["long"] else tuning["each"]
-            )
+            long = n > tuning["long"]
+            assert numbers["each"] == (tuning.get("long_each", tuning["each"]) if long else tuning["each"])
             made = fourier_layouts.layout(n, size, 1, n, limits, numbers)
             assert made.lanes <= limits.invocations
             assert made.lines * made.span * size * (3 - made.parts) <= limits.shared_bytes
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_few_invocations_hold_one_butterfly_each_and_exchange_and_load_together(rows: bool) -> None:
+    for tuning in (family["wide"] for family in FAMILIES):
+        for n in (32, 64, 128, 256, 512, 1024):
+            numbers = fourier_layouts.sized(tuning, n)
+            made = fourier_layouts.layout(n, 4, *((n, 1) if rows else (1, n)), USUAL, numbers)
+            assert made.each == max(radices(n)), n
+            # A butterfly of 16 values is not short.
+            assert (made.fetch, made.parts) == ((True, 1) if n < 1024 else (False, numbers["parts"]))
+            assert made.specs()["FETCH"] == int(made.fetch)
+    assert [max(radices(n)) for n in (64, 128, 256, 512, 1024)] == [4, 8, 8, 8, 16]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "sides"),
+    [("wide", 1000, (32, 64, 128, 256, 512)), ("wide", 1, (2048, 4096)), ("small", 1, (64, 128, 256, 512))],
+)
+def test_many_invocations_and_those_of_processors_hold_what_the_tuning_says(
+    name: str, fields: int, sides: tuple[int, ...]
+) -> None:
+    for tuning in (family[name] for family in FAMILIES):
+        for n in sides:
+            numbers = fourier_layouts.sized(tuning, n)
+            made = fourier_layouts.layout(n, 4, fields * n, 1, USUAL, numbers)
+            assert (made.each, made.parts, made.fetch) == (numbers["each"], numbers["parts"], False), n
+
+
+def test_lengths_with_odd_factors_hold_what_the_tuning_says() -> None:
+    numbers = fourier_layouts.TUNINGS["wide"]
+    for n in (96, 320, 960):
+        made = fourier_layouts.layout(n, 4, n, 1, USUAL, numbers)
+        assert (made.lanes - 32) * 16 < n * made.lines <= made.lanes * 16
+        assert (made.parts, made.fetch) == (numbers["parts"], False)
+
+
+@pytest.mark.parametrize("tuning", ["wide", "small"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [32, 64, 128, 256])
+def test_powers_of_two_alone_have_numpys_bits(n: int, dtype: type, tuning: str, vulkan: VulkanDevice) -> None:
+    x = np.random.default_rng(n).standard_normal((1, n, n)).astype(dtype)
+    turns, scale = (real_table(n, dtype), table(n, dtype)), 1 / (n * n)
+    modes = vulkan.run("rfft2", x, *turns, modes=n // 2 + 1, tuning=tuning).numpy()
+    assert modes.tobytes() == np.asarray(kernels.get("rfft2").reference(x, *turns, n // 2 + 1, 1.0)).tobytes()
+    again = vulkan.run("irfft2", modes, *turns, scale=scale, tuning=tuning).numpy()
+    assert again.tobytes() == np.asarray(kernels.get("irfft2").reference(modes, *turns, scale)).tobytes()
 
 
 def test_lines_of_a_bundle_lie_on_one_workgroup() -> None:

@@ -39,6 +39,25 @@ def test_radices_multiply_to_every_length() -> None:
     assert all(len(radices(n)) <= fourier.MOST_STAGES for n in LENGTHS)
 
 
+FIRST = {2: (2,), 4: (4,), 8: (8,), 16: (16,), 32: (8, 4), 64: (8, 8), 128: (16, 8), 256: (16, 16), 512: (8, 8, 8)}
+FIRST |= {1: (), 1024: (8, 16, 8), 2048: (16, 8, 16), 4096: (16, 16, 16)}
+"""Radices of the power of two in a length."""
+ALONE = {32: (4, 2, 4), 64: (4, 4, 4), 128: (8, 2, 8), 256: (8, 4, 8)}
+
+
+def test_radices_decide_bits_so_every_length_has_those_it_is_known_by() -> None:
+    for n in LENGTHS:
+        power = n & -n
+        odd = tuple(prime for prime in (7, 5, 3) for k in range(1, 8) if n % prime**k == 0)
+        assert radices(n) == (ALONE.get(n, FIRST[n]) if n == power else (*FIRST[power], *odd)), n
+
+
+def test_powers_of_two_fit_their_shader_and_end_as_they_begin() -> None:
+    for n in (n for n in FIRST if n > 1):
+        assert len(radices(n)) <= 3
+        assert radices(n)[0] == radices(n)[-1]
+
+
 @pytest.mark.parametrize("n", [0, 11, 4097, -3, 2 * 2053])
 def test_a_length_without_a_transform_is_refused_with_the_nearest(n: int) -> None:
     with pytest.raises(ShapeError, match=r"no Fourier transform of .* Fix: pad or crop to"):

@@ -7,7 +7,7 @@ machine: no library's sine is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -22,8 +22,12 @@ _FRACTION_BITS: Final = 192
 _POWERS: Final = (
     (), (2,), (4,), (8,), (16,), (8, 4), (8, 8), (16, 8), (16, 16), (8, 8, 8), (8, 16, 8), (16, 8, 16), (16, 16, 16),
 )  # fmt: skip
-"""Radices of powers of two. Where it costs nothing the first is the last, so that an inverse transform leaves every
-value where a forward one wants it."""
+"""Radices of the power of two in a length. Where it costs nothing the first is the last, so that an inverse transform
+leaves every value where a forward one wants it."""
+ALONE: Final[Mapping[int, tuple[int, ...]]] = {32: (4, 2, 4), 64: (4, 4, 4), 128: (8, 2, 8), 256: (8, 4, 8)}
+"""Other radices of lengths that are this power of two and nothing else: with fewer values to a butterfly more of them,
+which keep the invocations of a small workgroup busy. Where odd factors follow, a stage more would cost more than that.
+"""
 
 Floats = npt.NDArray[Any]
 
@@ -31,6 +35,8 @@ Floats = npt.NDArray[Any]
 def radices(n: int) -> tuple[int, ...]:
     """The radices of a transform of n values, first stage first; none for one value."""
     require_length(n)
+    if n in ALONE:
+        return ALONE[n]
     twos, rest = (n & -n).bit_length() - 1, n >> ((n & -n).bit_length() - 1)
     odd: list[int] = []
     for prime in PRIMES[:0:-1]:

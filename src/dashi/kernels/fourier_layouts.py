@@ -14,12 +14,14 @@ WARP: Final = 32
 MOST_EACH: Final = 64
 """Complex values that one invocation may hold."""
 TUNINGS: Final[dict[str, dict[str, int]]] = {
-    "wide": {"points": 2048, "each": 16, "bytes": 64, "rows": 2, "parts": 2, "groups": 256},
-    "small": {"points": 1024, "each": 16, "bytes": 32, "rows": 1, "parts": 1, "groups": 1},
+    "wide": {"points": 2048, "each": 16, "bytes": 64, "rows": 2, "parts": 2, "groups": 256, "few": 65536},
+    "small": {"points": 1024, "each": 16, "bytes": 32, "rows": 1, "parts": 1, "groups": 1, "few": 0},
 }
 """Values of the rows of a workgroup, and of an invocation; bytes of neighbouring columns that are read together, and
 rows of a tile between two passes; whether real and imaginary parts are exchanged together (1) or after each other (2);
-and how many workgroups there should be before they take more rows or columns each."""
+how many workgroups there should be before they take more rows or columns each; and how many invocations of a pass are
+few: those hold one butterfly each and, where it is short, exchange both parts together and load its factors first,
+which takes shared memory and registers that more of them would miss."""
 FIELDS: Final[dict[str, dict[str, int]]] = {
     "wide": {**TUNINGS["wide"], "long": 2048, "long_rows": 8, "long_parts": 1, "long_windows": 4},
     "small": {**TUNINGS["small"], "long": 4096},
@@ -33,6 +35,10 @@ REAL_FIELDS: Final[dict[str, dict[str, int]]] = {
     "small": {**TUNINGS["small"], "long": 4096},
 }  # fmt: skip
 """Likewise for real ones."""
+DOUBLE: Final = 8
+"""Bytes of a part of fp64."""
+SHORT: Final = 8
+"""Values of a butterfly that is short."""
 SHARED: Final = 49152
 BANKS: Final = 128
 """Bytes of shared memory that are read at once."""
@@ -43,7 +49,8 @@ SECTOR: Final = 32
 @dataclass(frozen=True)
 class Layout:
     """Transforms of n values on a workgroup: how many lines of how many interleaved transforms, on how many
-    invocations, and how much shared memory (in values, per line and part) in how many pieces."""
+    invocations; how much shared memory (in values, per line and part) in how many pieces; whether factors are loaded
+    first."""
 
     n: int
     lines: int
@@ -53,6 +60,7 @@ class Layout:
     span: int
     parts: int
     windows: int
+    fetch: bool
 
     def specs(self) -> dict[str, int]:
         """The specialisation constants of a shader that has to do with the layout."""
@@ -68,6 +76,7 @@ class Layout:
             "SPAN": self.span,
             "PARTS": self.parts,
             "WINDOWS": self.windows,
+            "FETCH": int(self.fetch),
             "LAST": sequence[-1],
             **given,
         }
@@ -88,11 +97,14 @@ def layout(
 ) -> Layout:
     """Where transforms of n values of `size` bytes a part go, for an array (lines, n, columns); so many lines at least
     on a workgroup."""
+    sequence = radices(n) or (1,)
+    few = n & (n - 1) == 0 and lines * n * columns <= tuning["few"] * max(sequence)
+    held = min(tuning["each"], max(sequence)) if few else tuning["each"]
     inner = min(columns, max(1, tuning["bytes"] // (2 * size)))
     narrowest = max(1, SECTOR // (2 * size))
     while inner > narrowest and lines * -(-columns // inner) < tuning["groups"]:
         inner = -(-inner // 2)
-    while inner > 1 and n * inner > limits.invocations * tuning["each"]:
+    while inner > 1 and n * inner > limits.invocations * held:
         inner = -(-inner // 2)
     stacked = min(
         tuning["points"] // (n * inner),
@@ -101,9 +113,8 @@ def layout(
     )
     stacked = max(bundle, stacked // bundle * bundle)
     points = n * inner * stacked
-    wanted = -(-points // tuning["each"])
+    wanted = -(-points // held)
     lanes = max(1, min(-(-wanted // WARP) * WARP, limits.invocations // WARP * WARP))
-    sequence = radices(n) or (1,)
     each = max(radix * -(-points // (radix * lanes)) for radix in sequence)
     if each > MOST_EACH:
         raise LimitError(
@@ -111,10 +122,12 @@ def layout(
             "use shorter lines, or another device.",
         )
     room = min(limits.shared_bytes, tuning.get("shared", SHARED)) - 2 * size
-    for parts, windows in _exchanges(tuning):
+    short = few and each <= SHORT
+    together = short or size == DOUBLE
+    for parts, windows in _exchanges(1 if together else tuning["parts"], tuning.get("windows", 1)):
         span = _span(n, inner, -(-n * inner // windows), BANKS // (size * (3 - parts)))
         if stacked * span * size * (3 - parts) <= room:
-            return Layout(n, stacked, inner, lanes, each, span, parts, windows)
+            return Layout(n, stacked, inner, lanes, each, span, parts, windows, fetch=short)
     raise LimitError(
         f"a Fourier transform of {n} values does not fit {room} bytes of shared memory.",
         "use another device.",
@@ -127,12 +140,11 @@ def sized(tuning: Mapping[str, int], side: int) -> dict[str, int]:
     return {**tuning, **(above if side > tuning["long"] else {})}
 
 
-def _exchanges(tuning: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-    """Parts and windows to try, from those that the tuning names on."""
-    first = tuning.get("windows", 1)
-    if tuning["parts"] == 1:
-        yield 1, first
-    yield from ((2, windows) for windows in (1, 2, 4, 8, 16, 32) if windows >= first or tuning["parts"] == 1)
+def _exchanges(parts: int, first: int) -> Iterator[tuple[int, int]]:
+    """Parts and windows to try, from those that are wanted on."""
+    if parts == 1:
+        yield from ((1, windows) for windows in (1, 2, 4) if windows >= first)
+    yield from ((2, windows) for windows in (1, 2, 4, 8, 16, 32) if windows >= first or parts == 1)
 
 
 def _span(n: int, inner: int, window: int, banks: int) -> int:

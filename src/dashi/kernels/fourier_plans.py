@@ -27,7 +27,7 @@ SPECS: Final = (
     Spec("LANES", 64), Spec("N", 64), Spec("LINES", 1), Spec("INNER", 1), Spec("EACH", 8), Spec("SPAN", 96),
     Spec("PARTS", 2), Spec("WINDOWS", 1), Spec("SWAP", 0), Spec("LAST", 8), Spec("SCALED", 1),
     Spec("RAW", 0), Spec("COLUMNS", 1), Spec("WHOLE", 0), Spec("TILED", 0), Spec("TILE_ROWS", 1),
-    Spec("TILE_COLUMNS", 1),
+    Spec("TILE_COLUMNS", 1), Spec("FETCH", 0),
     *(Spec(f"R{stage}", 8 if stage < 2 else 1) for stage in range(MOST_STAGES)),
 )  # fmt: skip
 SCALE: Final = Scalar("scale", default=1.0, doc="what results are multiplied by")

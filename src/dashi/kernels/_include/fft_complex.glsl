@@ -25,7 +25,7 @@ void main() {
             if (there) {
                 z = fft_load(outer, inner, at.j, t * (N / R0));
             }
-            value[u * R0 + t] = SWAP == 1u ? z.yx : z;
+            value[u * R0 + t] = fft_hold(SWAP == 1u ? z.yx : z);
         }
     }
     fft_transform();
@@ -36,7 +36,7 @@ void main() {
         uint inner = first_inner + at.inner;
         if (at.there && (WHOLE == 1u || (outer < lines && inner < COLUMNS))) {
             [[unroll]] for (uint t = 0u; t < LAST; t++) {
-                P z = value[u * LAST + t];
+                P z = fft_held(value[u * LAST + t]);
                 fft_store(outer, inner, at.j, t * (N / LAST), SWAP == 1u ? z.yx : z);
             }
         }

@@ -13,13 +13,12 @@
 // short.
 #ifndef FFT_LINE_GLSL
 #define FFT_LINE_GLSL
-#include "fft_butterflies.glsl"
+#include "fft_values.glsl"
 
 const uint FFT_POINTS = N * LINES * INNER;
 const uint FFT_LINE = N * INNER;
 const uint FFT_WINDOW = (FFT_LINE + WINDOWS - 1u) / WINDOWS;
 
-P value[EACH];
 // Real parts and then imaginary ones, or, if PARTS is 1, both.
 shared T fft_plane[PARTS == 1u ? 1u : LINES * SPAN];
 shared P fft_whole[PARTS == 1u ? LINES * SPAN : 1u];
@@ -47,69 +46,6 @@ uint fft_units(uint radix) {
     return (FFT_POINTS / radix + LANES - 1u) / LANES;
 }
 
-void fft_butterfly(uint radix, uint at) {
-#ifdef FFT_MIXED
-    if (radix == 3u) {
-        fft_3(value[at], value[at + 1u], value[at + 2u]);
-        return;
-    }
-    if (radix == 5u) {
-        fft_5(value[at], value[at + 1u], value[at + 2u], value[at + 3u], value[at + 4u]);
-        return;
-    }
-    if (radix == 7u) {
-        fft_7(value[at], value[at + 1u], value[at + 2u], value[at + 3u], value[at + 4u], value[at + 5u],
-              value[at + 6u]);
-        return;
-    }
-#endif
-    if (radix == 2u) {
-        fft_2(value[at], value[at + 1u]);
-    } else if (radix == 4u) {
-        fft_4(value[at], value[at + 1u], value[at + 2u], value[at + 3u]);
-    } else if (radix == 8u) {
-        fft_8(value[at], value[at + 1u], value[at + 2u], value[at + 3u], value[at + 4u], value[at + 5u],
-              value[at + 6u], value[at + 7u]);
-    } else if (radix == 16u) {
-        // Four times four: columns, factors exp(-2 pi i t k / 16), rows.
-        fft_4(value[at], value[at + 4u], value[at + 8u], value[at + 12u]);
-        fft_4(value[at + 1u], value[at + 5u], value[at + 9u], value[at + 13u]);
-        fft_4(value[at + 2u], value[at + 6u], value[at + 10u], value[at + 14u]);
-        fft_4(value[at + 3u], value[at + 7u], value[at + 11u], value[at + 15u]);
-        P a = fft_mul(value[at + 5u], P(COS_16, -SIN_16));
-        P b = fft_eighth(value[at + 6u]);
-        P c = fft_mul(value[at + 7u], P(SIN_16, -COS_16));
-        P d = fft_eighth(value[at + 9u]);
-        P e = fft_turned(value[at + 10u]);
-        P f = fft_turned(fft_eighth(value[at + 11u]));
-        P g = fft_mul(value[at + 13u], P(SIN_16, -COS_16));
-        P h = fft_turned(fft_eighth(value[at + 14u]));
-        P i = fft_mul(value[at + 15u], P(-COS_16, SIN_16));
-        P four = value[at + 4u];
-        P eight = value[at + 8u];
-        P twelve = value[at + 12u];
-        fft_4(value[at], value[at + 1u], value[at + 2u], value[at + 3u]);
-        fft_4(four, a, b, c);
-        fft_4(eight, d, e, f);
-        fft_4(twelve, g, h, i);
-        value[at + 4u] = value[at + 1u];
-        value[at + 8u] = value[at + 2u];
-        value[at + 12u] = value[at + 3u];
-        value[at + 1u] = four;
-        value[at + 5u] = a;
-        value[at + 9u] = b;
-        value[at + 13u] = c;
-        value[at + 2u] = eight;
-        value[at + 6u] = d;
-        value[at + 10u] = e;
-        value[at + 14u] = f;
-        value[at + 3u] = twelve;
-        value[at + 7u] = g;
-        value[at + 11u] = h;
-        value[at + 15u] = i;
-    }
-}
-
 // The gap before a place of a line in shared memory. Butterflies write blocks; every block (or all banks) is
 // set off by as much as neighbours write at once, so that invocations write to different banks.
 uint fft_gap(uint place, uint block, uint run) {
@@ -132,17 +68,19 @@ void fft_write(uint part, uint window, uint size, uint radix) {
             if (at.there && (WINDOWS == 1u || asked / FFT_WINDOW == window)) {
                 uint gap = fft_gap(level ? start : start + t * run, block, run);
                 uint to = at.line * SPAN + start + t * run + gap;
+                P z = fft_held(value[u * radix + t]);
                 if (PARTS == 1u) {
-                    fft_whole[to] = value[u * radix + t];
+                    fft_whole[to] = z;
                 } else {
-                    fft_plane[to] = part == 0u ? value[u * radix + t].x : value[u * radix + t].y;
+                    fft_plane[to] = part == 0u ? z.x : z.y;
                 }
             }
         }
     }
 }
 
-P fft_next[EACH];  // used only where windows are, since registers that are still to be written may not be read into
+// Used only where windows are, since registers that are still to be written may not be read into.
+FftHeld fft_next[EACH];
 
 void fft_read(uint part, uint window, uint size, uint before, uint radix) {
     uint run = size * INNER;
@@ -161,18 +99,18 @@ void fft_read(uint part, uint window, uint size, uint before, uint radix) {
                 uint from = at.line * SPAN + base + hop + gap;
                 if (WINDOWS > 1u) {
                     if (PARTS == 1u) {
-                        fft_next[u * radix + t] = fft_whole[from];
+                        fft_next[u * radix + t] = fft_hold(fft_whole[from]);
                     } else if (part == 0u) {
-                        fft_next[u * radix + t].x = fft_plane[from];
+                        fft_next[u * radix + t] = fft_hold(P(fft_plane[from], fft_held(fft_next[u * radix + t]).y));
                     } else {
-                        fft_next[u * radix + t].y = fft_plane[from];
+                        fft_next[u * radix + t] = fft_hold(P(fft_held(fft_next[u * radix + t]).x, fft_plane[from]));
                     }
                 } else if (PARTS == 1u) {
-                    value[u * radix + t] = fft_whole[from];
+                    value[u * radix + t] = fft_hold(fft_whole[from]);
                 } else if (part == 0u) {
-                    value[u * radix + t].x = fft_plane[from];
+                    value[u * radix + t] = fft_hold(P(fft_plane[from], fft_held(value[u * radix + t]).y));
                 } else {
-                    value[u * radix + t].y = fft_plane[from];
+                    value[u * radix + t] = fft_hold(P(fft_held(value[u * radix + t]).x, fft_plane[from]));
                 }
             }
         }
@@ -196,6 +134,24 @@ void fft_exchange(uint size, uint before, uint radix) {
     }
 }
 
+// The factors of the second and the third stage, if FETCH is 1.
+FftHeld fft_second[EACH];
+FftHeld fft_third[EACH];
+
+void fft_fetch(uint size, uint before, uint radix) {
+    uint joined = size * before;
+    [[unroll]] for (uint u = 0u; u < fft_units(radix); u++) {
+        FftPlace at = fft_place(u, radix);
+        [[unroll]] for (uint t = 1u; t < radix; t++) {
+            if (at.there && size == 1u) {
+                fft_second[u * radix + t] = fft_hold(turns[t * joined + at.j % joined]);
+            } else if (at.there) {
+                fft_third[u * radix + t] = fft_hold(turns[t * joined + at.j % joined]);
+            }
+        }
+    }
+}
+
 void fft_stage(uint size, uint before, uint radix) {
     fft_exchange(size, before, radix);
     uint joined = size * before;
@@ -204,19 +160,33 @@ void fft_stage(uint size, uint before, uint radix) {
         uint k = at.j % joined;
         [[unroll]] for (uint t = 1u; t < radix; t++) {
             if (at.there) {
-                value[u * radix + t] = fft_mul(value[u * radix + t], turns[t * joined + k]);
+                uint e = u * radix + t;
+                if (FETCH == 1u && size == 1u) {
+                    fft_times(e, fft_held(fft_second[e]));
+                } else if (FETCH == 1u && size == R0) {
+                    fft_times(e, fft_held(fft_third[e]));
+                } else {
+                    fft_times(e, turns[t * joined + k]);
+                }
             }
         }
         fft_butterfly(radix, u * radix);
     }
 }
 
-// All stages. Values are flushed first, unless they come from another pass (RAW & 1).
+// All stages. Values are flushed first, unless they come from another pass (RAW & 1). Factors that are fetched first
+// are on their way together with the values: after a barrier between dispatches they come from far.
 void fft_transform() {
+    if (FETCH == 1u && R1 > 1u) {
+        fft_fetch(1u, R0, R1);
+    }
+    if (FETCH == 1u && R2 > 1u) {
+        fft_fetch(R0, R1, R2);
+    }
     [[unroll]] for (uint u = 0u; u < fft_units(R0); u++) {
         if ((RAW & 1u) == 0u) {
             [[unroll]] for (uint e = u * R0; e < (u + 1u) * R0; e++) {
-                value[e] = fft_flushed(value[e]);
+                value[e] = fft_hold(fft_flushed(fft_held(value[e])));
             }
         }
         fft_butterfly(R0, u * R0);
@@ -250,39 +220,15 @@ T fft_stored(T v) {
     return (RAW & 2u) != 0u ? result : canon(result);
 }
 
-// Whether that is the value itself, for all that the invocation holds.
-bool fft_settled(uint radix) {
-#ifdef FFT_FAST
-    return SCALED == 0u;
-#endif
-    if (SCALED == 1u) {
-        return false;
-    }
-    uint most = 0u;
-    [[unroll]] for (uint e = 0u; e < fft_units(radix) * radix; e++) {
-#if T_IS_F64
-        most = max(most, (unpackDouble2x32(value[e].x).y << 1) - (F64_TINY_HIGH << 1));
-        most = max(most, (unpackDouble2x32(value[e].y).y << 1) - (F64_TINY_HIGH << 1));
-#else
-        most = max(most, (floatBitsToUint(value[e].x) << 1) - (F32_TINY << 1));
-        most = max(most, (floatBitsToUint(value[e].y) << 1) - (F32_TINY << 1));
-#endif
-    }
-#if T_IS_F64
-    return most < (F64_INF_HIGH << 1) - (F64_TINY_HIGH << 1);
-#else
-    return most < (F32_INF << 1) - (F32_TINY << 1);
-#endif
+P fft_stored(P z) {
+    return P(fft_stored(z.x), fft_stored(z.y));
 }
 
 // After a transform: its values as they are stored.
 void fft_settle() {
-    if ((RAW & 2u) != 0u && SCALED == 0u) {
-        return;
-    }
-    if (!fft_settled(LAST)) {
+    if ((RAW & 2u) == 0u || SCALED == 1u) {
         [[unroll]] for (uint e = 0u; e < fft_units(LAST) * LAST; e++) {
-            value[e] = P(fft_stored(value[e].x), fft_stored(value[e].y));
+            value[e] = fft_hold(fft_stored(fft_held(value[e])));
         }
     }
 }

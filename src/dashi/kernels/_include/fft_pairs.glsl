@@ -8,8 +8,8 @@
 const uint FFT_HALF = N / 2u + 1u;
 const uint FFT_PAIRS = (LINES * FFT_HALF + LANES - 1u) / LANES;
 
-P fft_low[FFT_PAIRS];
-P fft_high[FFT_PAIRS];
+FftHeld fft_low[FFT_PAIRS];
+FftHeld fft_high[FFT_PAIRS];
 
 void fft_take(inout P z, uint place, uint line, uint part, uint window) {
     if (WINDOWS == 1u || place / FFT_WINDOW == window) {
@@ -40,20 +40,24 @@ void fft_take_apart() {
                 uint k = fft_pair(u) % FFT_HALF;
                 uint line = fft_pair(u) / FFT_HALF;
                 if (line < LINES) {
-                    fft_take(fft_low[u], k, line, part, window);
-                    fft_take(fft_high[u], k == 0u ? 0u : N - k, line, part, window);
+                    P low = fft_held(fft_low[u]);
+                    fft_take(low, k, line, part, window);
+                    fft_low[u] = fft_hold(low);
+                    P high = fft_held(fft_high[u]);
+                    fft_take(high, k == 0u ? 0u : N - k, line, part, window);
+                    fft_high[u] = fft_hold(high);
                 }
             }
         }
     }
     [[unroll]] for (uint u = 0u; u < FFT_PAIRS; u++) {
-        P a = fft_low[u];
-        P b = fft_high[u];
+        P a = fft_held(fft_low[u]);
+        P b = fft_held(fft_high[u]);
         P even = P(a.x + b.x, a.y - b.y);
         P odd = fft_mul(P(a.y + b.y, b.x - a.x), turns[N + fft_pair(u) % FFT_HALF]);
         P less = even - odd;
-        fft_low[u] = even + odd;
-        fft_high[u] = P(less.x, -less.y);
+        fft_low[u] = fft_hold(even + odd);
+        fft_high[u] = fft_hold(P(less.x, -less.y));
     }
 }
 

@@ -16,7 +16,7 @@ void main() {
             if (at.there && (WHOLE == 1u || first + at.line < lines)) {
                 z = fft_load(first + at.line, 0u, at.j, t * (N / R0));
             }
-            value[u * R0 + t] = z;
+            value[u * R0 + t] = fft_hold(z);
         }
     }
     fft_transform();
@@ -25,9 +25,9 @@ void main() {
         uint k = fft_pair(u) % FFT_HALF;
         uint line = fft_pair(u) / FFT_HALF;
         if (line < LINES && first + line < lines) {
-            fft_store(first + line, 0u, k, 0u, P(fft_stored(fft_low[u].x), fft_stored(fft_low[u].y)));
+            fft_store(first + line, 0u, k, 0u, fft_stored(fft_held(fft_low[u])));
             if (k != N - k) {
-                fft_store(first + line, 0u, N - k, 0u, P(fft_stored(fft_high[u].x), fft_stored(fft_high[u].y)));
+                fft_store(first + line, 0u, N - k, 0u, fft_stored(fft_held(fft_high[u])));
             }
         }
     }

@@ -2,8 +2,8 @@
 // Columns that are not kept, fewer than those that are, are 0.
 #include "fft_line.glsl"
 
-P made[EACH];
-P across_x[EACH];
+FftHeld made[EACH];
+FftHeld across_x[EACH];
 
 void main() {
     uint tiles = (COLUMNS + INNER - 1u) / INNER;
@@ -21,7 +21,7 @@ void main() {
                 if (there) {
                     z = source[((outer * 3u + product) * N + at.j) * COLUMNS + inner + t * (N / R0) * COLUMNS];
                 }
-                value[u * R0 + t] = z;
+                value[u * R0 + t] = fft_hold(z);
             }
         }
         fft_transform();
@@ -31,16 +31,16 @@ void main() {
             T x = canon(wave_x[min(first_inner + at.inner, COLUMNS - 1u)]);
             [[unroll]] for (uint t = 0u; t < LAST; t++) {
                 uint e = u * LAST + t;
-                P z = value[e];
+                P z = fft_held(value[e]);
                 if (product == 0u) {
-                    made[e] = z;
+                    made[e] = fft_hold(z);
                 } else if (product == 1u) {
-                    across_x[e] = P(mul(x, z.y), mul(x, z.x));
+                    across_x[e] = fft_hold(P(mul(x, z.y), mul(x, z.x)));
                 } else {
                     T y = canon(wave_y[min(at.j + t * (N / LAST), N - 1u)]);
-                    T real = across_x[e].x + mul(y, z.y);
-                    T imaginary = across_x[e].y + mul(y, z.x);
-                    made[e] = P(canon(made[e].x - real), canon(made[e].y + imaginary));
+                    P along = fft_held(across_x[e]) + P(mul(y, z.y), mul(y, z.x));
+                    P sum = fft_held(made[e]);
+                    made[e] = fft_hold(P(canon(sum.x - along.x), canon(sum.y + along.y)));
                 }
             }
         }
@@ -52,7 +52,7 @@ void main() {
         if (at.there && (WHOLE == 1u || (outer < lines && inner < COLUMNS))) {
             [[unroll]] for (uint t = 0u; t < LAST; t++) {
                 uint place = (outer * N + at.j) * width + inner + t * (N / LAST) * width;
-                result[place] = made[u * LAST + t];
+                result[place] = fft_held(made[u * LAST + t]);
                 if (COLUMNS + inner < width) {
                     result[place + COLUMNS] = P(0);
                 }

@@ -2,11 +2,11 @@
 // nu_t w_y there, and their rows forward: nothing of it leaves the workgroup. Pairs are neighbours of a real row.
 #include "fft_pairs.glsl"
 
-P held[EACH];
-P viscosity[EACH];
-P along[EACH];
-P flux_x[EACH];
-P flux_y[EACH];
+FftHeld held[EACH];
+FftHeld viscosity[EACH];
+FftHeld along[EACH];
+FftHeld flux_x[EACH];
+FftHeld flux_y[EACH];
 
 #define ROW_FIELDS 6u
 #include "vorticity_row_load.glsl"
@@ -17,16 +17,22 @@ T eddy_viscosity(T normal, T shear) {
 
 // What the field of a turn adds: the strains come first, then u, w_x, v and w_y.
 void row_use(uint turn, uint e, P z) {
+    P before = fft_held(held[e]);
     if (turn == 1u) {
-        viscosity[e] = P(eddy_viscosity(held[e].x, z.x), eddy_viscosity(held[e].y, z.y));
-    } else if (turn == 3u) {
-        along[e] = P(mul(held[e].x, z.x), mul(held[e].y, z.y));
-        flux_x[e] = P(canon(mul(viscosity[e].x, z.x)), canon(mul(viscosity[e].y, z.y)));
-    } else if (turn == 5u) {
-        along[e] += P(mul(held[e].x, z.x), mul(held[e].y, z.y));
-        flux_y[e] = P(canon(mul(viscosity[e].x, z.x)), canon(mul(viscosity[e].y, z.y)));
+        viscosity[e] = fft_hold(P(eddy_viscosity(before.x, z.x), eddy_viscosity(before.y, z.y)));
+    } else if (turn == 3u || turn == 5u) {
+        P slow = fft_held(viscosity[e]);
+        P part = P(mul(before.x, z.x), mul(before.y, z.y));
+        FftHeld flux = fft_hold(P(canon(mul(slow.x, z.x)), canon(mul(slow.y, z.y))));
+        if (turn == 3u) {
+            along[e] = fft_hold(part);
+            flux_x[e] = flux;
+        } else {
+            along[e] = fft_hold(fft_held(along[e]) + part);
+            flux_y[e] = flux;
+        }
     } else {
-        held[e] = z;
+        held[e] = fft_hold(z);
     }
 }
 
@@ -38,10 +44,10 @@ void row_store(uint first, uint product) {
         uint base = ((line / height * 3u + product) * height + line % height) * kept;
         if (line < first + LINES && line < lines) {
             if (k < kept) {
-                result[base + k] = P(fft_stored(fft_low[u].x), fft_stored(fft_low[u].y));
+                result[base + k] = fft_stored(fft_held(fft_low[u]));
             }
             if (k != N - k && N - k < kept) {
-                result[base + N - k] = P(fft_stored(fft_high[u].x), fft_stored(fft_high[u].y));
+                result[base + N - k] = fft_stored(fft_held(fft_high[u]));
             }
         }
     }
@@ -56,7 +62,8 @@ void main() {
             row_load(first, turn < 2u ? 4u + turn : (turn - 2u) / 2u + turn % 2u * 2u);
         } else {
             [[unroll]] for (uint e = 0u; e < count; e++) {
-                P less = P(canon(-along[e].x), canon(-along[e].y));
+                P z = fft_held(along[e]);
+                FftHeld less = fft_hold(P(canon(-z.x), canon(-z.y)));
                 value[e] = turn == 6u ? less : turn == 7u ? flux_x[e] : flux_y[e];
             }
             fft_again();
@@ -64,7 +71,8 @@ void main() {
         fft_transform();
         if (turn < 6u) {
             [[unroll]] for (uint e = 0u; e < count; e++) {
-                row_use(turn, e, P(canon(value[e].y), canon(value[e].x)));
+                P z = fft_held(value[e]);
+                row_use(turn, e, P(canon(z.y), canon(z.x)));
             }
         } else {
             row_store(first, turn - 6u);

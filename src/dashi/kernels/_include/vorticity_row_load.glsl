@@ -15,7 +15,7 @@ void row_load(uint first, uint field) {
             if (at.there && (WHOLE == 1u || line < lines)) {
                 z = fft_together(row_mode(base, i), row_mode(base, N - i), i).yx;
             }
-            value[u * R0 + t] = z;
+            value[u * R0 + t] = fft_hold(z);
         }
     }
 }

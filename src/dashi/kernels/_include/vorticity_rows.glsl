@@ -2,8 +2,8 @@
 // nothing of it leaves the workgroup. Pairs are neighbours (2 i, 2 i + 1) of a real row.
 #include "fft_pairs.glsl"
 
-P held[EACH];
-P along[EACH];
+FftHeld held[EACH];
+FftHeld along[EACH];
 
 #define ROW_FIELDS 4u
 #include "vorticity_row_load.glsl"
@@ -17,19 +17,22 @@ void main() {
             row_load(first, turn / 2u + turn % 2u * 2u);
         } else {
             [[unroll]] for (uint e = 0u; e < count; e++) {
-                value[e] = P(canon(-along[e].x), canon(-along[e].y));
+                P z = fft_held(along[e]);
+                value[e] = fft_hold(P(canon(-z.x), canon(-z.y)));
             }
             fft_again();
         }
         fft_transform();
         if (turn < 4u) {
             [[unroll]] for (uint e = 0u; e < count; e++) {
-                P z = P(canon(value[e].y), canon(value[e].x));
+                P z = fft_held(value[e]);
+                z = P(canon(z.y), canon(z.x));
                 if (turn % 2u == 0u) {
-                    held[e] = z;
+                    held[e] = fft_hold(z);
                 } else {
-                    P part = P(mul(held[e].x, z.x), mul(held[e].y, z.y));
-                    along[e] = turn == 1u ? part : along[e] + part;
+                    P before = fft_held(held[e]);
+                    P part = P(mul(before.x, z.x), mul(before.y, z.y));
+                    along[e] = fft_hold(turn == 1u ? part : fft_held(along[e]) + part);
                 }
             }
         }
@@ -40,10 +43,10 @@ void main() {
         uint line = fft_pair(u) / FFT_HALF;
         if (line < LINES && first + line < lines) {
             if (k < kept) {
-                result[(first + line) * kept + k] = P(fft_stored(fft_low[u].x), fft_stored(fft_low[u].y));
+                result[(first + line) * kept + k] = fft_stored(fft_held(fft_low[u]));
             }
             if (k != N - k && N - k < kept) {
-                result[(first + line) * kept + N - k] = P(fft_stored(fft_high[u].x), fft_stored(fft_high[u].y));
+                result[(first + line) * kept + N - k] = fft_stored(fft_held(fft_high[u]));
             }
         }
     }

@@ -19,7 +19,7 @@ void main() {
             if (at.there && (WHOLE == 1u || line < lines)) {
                 z = fft_together(row_mode(base, i), row_mode(base, N - i), i).yx;
             }
-            value[u * R0 + t] = z;
+            value[u * R0 + t] = fft_hold(z);
         }
     }
     fft_transform();
@@ -28,7 +28,7 @@ void main() {
     [[unroll]] for (uint u = 0u; u < fft_units(LAST); u++) {
         FftPlace at = fft_place(u, LAST);
         [[unroll]] for (uint t = 0u; t < LAST; t++) {
-            P z = value[u * LAST + t];
+            P z = fft_held(value[u * LAST + t]);
             if (at.there) {
                 fft_whole[at.line * SPAN + at.j + t * (N / LAST)] = P(canon(z.y), canon(z.x));
             }
@@ -48,7 +48,7 @@ void main() {
                 P along = P(mul(a.x, c.x), mul(a.y, c.y)) + P(mul(b.x, d.x), mul(b.y, d.y));
                 z = P(canon(-along.x), canon(-along.y));
             }
-            value[u * LAST + t] = z;
+            value[u * LAST + t] = fft_hold(z);
         }
     }
     fft_again();
@@ -60,10 +60,10 @@ void main() {
         if (line < LINES && line % 4u == 0u && first + line < lines) {
             uint row = (first + line) / 4u;
             if (k < kept) {
-                result[row * kept + k] = P(fft_stored(fft_low[u].x), fft_stored(fft_low[u].y));
+                result[row * kept + k] = fft_stored(fft_held(fft_low[u]));
             }
             if (k != N - k && N - k < kept) {
-                result[row * kept + N - k] = P(fft_stored(fft_high[u].x), fft_stored(fft_high[u].y));
+                result[row * kept + N - k] = fft_stored(fft_held(fft_high[u]));
             }
         }
     }

@@ -7,8 +7,8 @@
 // and would wait for it.
 #include "fft_line.glsl"
 
-P known[EACH];
-P steady[EACH];
+FftHeld known[EACH];
+FftHeld steady[EACH];
 T weight[EACH];
 
 P stage_term(P z, T table) {
@@ -35,7 +35,7 @@ void main() {
             if (there) {
                 z = source[(outer * N + at.j) * COLUMNS + inner + t * (N / R0) * COLUMNS];
             }
-            value[u * R0 + t] = z;
+            value[u * R0 + t] = fft_hold(z);
         }
     }
     [[unroll]] for (uint u = 0u; u < fft_units(LAST); u++) {
@@ -45,10 +45,10 @@ void main() {
         if (is_there(at, outer, inner)) {
             [[unroll]] for (uint t = 0u; t < LAST; t++) {
                 uint mode = at.j * width + inner + t * (N / LAST) * width;
-                known[u * LAST + t] = known_sum(outer * (N * width) + mode, mode);
+                known[u * LAST + t] = fft_hold(known_sum(outer * (N * width) + mode, mode));
                 weight[u * LAST + t] = last_table[mode];
                 if (FORCED == 1u) {
-                    steady[u * LAST + t] = force[mode];
+                    steady[u * LAST + t] = fft_hold(force[mode]);
                 }
             }
         }
@@ -61,13 +61,13 @@ void main() {
         uint inner = first_inner + at.inner;
         if (is_there(at, outer, inner)) {
             [[unroll]] for (uint t = 0u; t < LAST; t++) {
-                P z = value[u * LAST + t];
+                P z = fft_held(value[u * LAST + t]);
                 if (FORCED == 1u) {
-                    P f = steady[u * LAST + t];
+                    P f = fft_held(steady[u * LAST + t]);
                     z = P(canon(z.x + canon(f.x)), canon(z.y + canon(f.y)));
                 }
                 uint place = outer * (N * width) + at.j * width + inner + t * (N / LAST) * width;
-                P sums = known[u * LAST + t] + stage_term(z, weight[u * LAST + t]);
+                P sums = fft_held(known[u * LAST + t]) + stage_term(z, weight[u * LAST + t]);
                 tendency[place] = z;
                 result[place] = P(canon(sums.x), canon(sums.y));
                 if (COLUMNS + inner < width) {
