@@ -1,4 +1,4 @@
-"""Folders that commands are tried in."""
+"""Folders that commands are tried in, and windows of flows that models are fitted to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dashi.flow import Every, Flow, Kolmogorov, ensemble, simulate
+from dashi.flow.windows import Windows
 from dashi.io import files
+from dashi.runtime.cpu_device import CpuDevice
 
 
 @pytest.fixture
@@ -74,3 +77,27 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert found.exit_code == 0, found.output
     return out
+
+
+@pytest.fixture(scope="session")
+def windows_of() -> Callable[..., Windows]:
+    """Makes windows of a flow: of these seeds, so many frames so many steps apart, after so many steps."""
+
+    def made(flow: Flow, seeds: list[int], frames: int, interval: int, spin: int, **more: Any) -> Windows:
+        taken: list[Any] = []
+        with CpuDevice() as cpu:
+            start = simulate(flow, ensemble(flow, "random", seeds, **more), spin, device=cpu, fast=True).states
+            simulate(
+                flow, start, (frames - 1) * interval, device=cpu, fast=True, every=Every(frame=interval),
+                frame=lambda run, fields: taken.append(fields["vorticity"].copy()),
+            )  # fmt: skip
+        return Windows(flow, interval, np.stack(taken, axis=1), tuple(seeds), (spin,) * len(seeds))
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def tiny(windows_of: Callable[..., Windows]) -> Windows:
+    """Three seeds of a forced flow of 32 x 32 points, six frames each."""
+    flow = Flow(32, nu=5e-3, dt=0.02, scheme="etdrk4", forcing=Kolmogorov(2), drag=0.1)
+    return windows_of(flow, [1, 2, 3], 6, 2, 20, peak=3)

@@ -5,10 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -335,86 +331,3 @@ def test_a_state_that_blows_up_stops_the_run_with_step_and_index(here: Path) -> 
     assert metrics.verdict.name == "blown up"
     assert read_certificate(here / "c.json").steps == 2
     assert good(*words, "--keep-going")["verdict"]["name"] == "blown up"
-
-
-# Stopping and going on
-
-
-@pytest.mark.parametrize("device", ["cpu", "vulkan:0"])
-def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(here: Path, device: str) -> None:
-    if not any(info.spec == device for info in dashi.devices()):
-        pytest.skip(f"there is no {device} here")
-    # Short strides make short blocks, so that it stops soon.
-    words = (*INPUTS, "--hash-every", "20", "--observe-every", "10", "--device", device, "--out", "run")
-    words += ("--certificate", "c.json", "--sheet-every", "10")
-    command = [sys.executable, "-m", "dashi", "rollout", *words, "--steps", "1000000000"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stderr is not None
-        assert running.stderr.readline().startswith("rolling out 1000000000 steps")
-        time.sleep(0.5)
-        running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=120)
-    assert running.returncode == 130, err
-    assert err.endswith("stopped\n")
-    assert "Traceback" not in err
-    metrics = read_metrics(here / "run" / "metrics.json")
-    assert metrics.stopped
-    assert f"{metrics.steps} of linear" in out
-    assert metrics.hashes
-    assert read_certificate(here / "c.json").steps == metrics.hashes[-1].step
-    end = metrics.steps + 30
-    told = call(*words, "--steps", str(end))
-    assert "holds a run that was interrupted" in told.stderr
-    resumed = good(*words, "--steps", str(end), "--resume")
-    whole = good(*INPUTS, "--hash-every", "20", "--steps", str(end), "--device", "cpu")
-    assert resumed["hashes"] == whole["hashes"]
-    assert not (here / "run" / "checkpoint.npz").exists()
-
-
-def test_a_checkpoint_of_other_inputs_is_refused(here: Path) -> None:
-    from dashi.cli import rollout_job
-
-    words = (*INPUTS, "--hash-every", "2", "--device", "cpu", "--out", "run", "--checkpoint-every", "5")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rollout_job.run_folder, "close_run", lambda *_, **__: None)
-        good(*words, "--steps", "12")
-    assert (here / "run" / "checkpoint.npz").exists()
-    for other in (("--b", "b.npz"), ("--psi", "squash"), ("--dtype", "float64")):
-        assert "of a run with other inputs" in bad(*words, "--steps", "12", *other, "--resume")
-    for option in ("--hash-every", "--sheet-every", "--bands"):
-        assert f"the run that goes on has {option} " in bad(*words, "--steps", "12", option, "3", "--resume")
-    longer = good(*words, "--steps", "20", "--resume")
-    assert longer["hashes"] == good(*INPUTS, "--hash-every", "2", "--steps", "20", "--device", "cpu")["hashes"]
-
-
-def killed_after_a_checkpoint(file: Path, words: tuple[str, ...]) -> bool:
-    """Runs, or goes on, until a checkpoint was written and some time passed, then kills; False if it ended first."""
-    before = file.stat().st_mtime_ns if file.exists() else None
-    command = [sys.executable, "-m", "dashi", "rollout", *words, *(() if before is None else ("--resume",))]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as running:
-        while running.poll() is None and (not file.exists() or file.stat().st_mtime_ns == before):
-            time.sleep(0.002)
-        # Any moment: between steps, while a checkpoint is written, between its file and its place.
-        time.sleep(0.03 * np.random.default_rng().random())
-        ended = running.poll() is not None
-        running.kill()
-    return not ended
-
-
-# Enough steps that the run cannot end before it is killed: NumPy takes half a millisecond for each.
-@pytest.mark.parametrize(("device", "steps"), [("cpu", "4000"), ("vulkan:0", "8000")])
-def test_a_run_that_is_killed_at_any_moment_resumes_to_the_same_hashes(here: Path, device: str, steps: str) -> None:
-    if not any(info.spec == device for info in dashi.devices()):
-        pytest.skip(f"there is no {device} here")
-    words = (*INPUTS, "--hash-every", "1000", "--steps", steps, "--device", device, "--out", "run",
-             "--checkpoint-every", "300", "--sheet-every", "700", "--observe-every", "900")  # fmt: skip
-    for _ in range(2):
-        assert killed_after_a_checkpoint(here / "run" / "checkpoint.npz", words)
-    good(*words, "--resume")
-    metrics = read_metrics(here / "run" / "metrics.json")
-    whole = good(*INPUTS, "--hash-every", "1000", "--steps", steps, "--device", "cpu", "--sheet-every", "700",
-                 "--observe-every", "900", "--out", "whole")  # fmt: skip
-    assert [h.model_dump() for h in metrics.hashes] == whole["hashes"]
-    for name in ("state.npz", "sheet_energy.npy"):
-        assert (here / "run" / name).read_bytes() == (here / "whole" / name).read_bytes()
-    assert not [p.name for p in (here / "run").iterdir() if p.name.endswith(".part")]

@@ -1,23 +1,22 @@
-"""Claims about the models of z: they are rolled out alone, generalise or do not, and are kept in files."""
+"""Claims about the models of z: they are rolled out alone, and generalise or do not."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dashi.errors import FileError, InputError, ShapeError
-from dashi.flow import Every, Flow, Kolmogorov, ensemble, observers, simulate
+from dashi.errors import InputError, ShapeError
+from dashi.flow import Flow, observers
 from dashi.flow.decode import statistics
 from dashi.flow.grid import shell_numbers
-from dashi.flow.proxy import MODELS, Schema, load_model, model_class, save_model
+from dashi.flow.proxy import Schema, model_class
 from dashi.flow.proxy.carried import correlations, encoded, skill, squares
-from dashi.flow.proxy.catalogue import pack, unpack
 from dashi.flow.proxy.dmd import Dmd
 from dashi.flow.proxy.eddy import eddy_viscosity, shells_of, subgrid
 from dashi.flow.proxy.encode import encode
@@ -28,39 +27,21 @@ from dashi.flow.proxy.lowpass import decode
 from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.proxy.persistence import Damped
 from dashi.flow.windows import Windows
-from dashi.io.arrays import read_arrays, write_arrays
 from dashi.runtime import Device
 from dashi.runtime.cpu_device import CpuDevice
 
 FLOW = Flow(64, nu=2e-3, dt=0.02, scheme="etdrk4")
 SCHEMA = Schema(64, 8)
-TINY = Flow(32, nu=5e-3, dt=0.02, scheme="etdrk4", forcing=Kolmogorov(2), drag=0.1)
 SMALL = Schema(32, 4)
 
 
-def windows_of(flow: Flow, seeds: list[int], frames: int, interval: int, spin: int, **more: Any) -> Windows:
-    taken: list[Any] = []
-    with CpuDevice() as cpu:
-        start = simulate(flow, ensemble(flow, "random", seeds, **more), spin, device=cpu, fast=True).states
-        simulate(
-            flow, start, (frames - 1) * interval, device=cpu, fast=True, every=Every(frame=interval),
-            frame=lambda run, fields: taken.append(fields["vorticity"].copy()),
-        )  # fmt: skip
-    return Windows(flow, interval, np.stack(taken, axis=1), tuple(seeds), (spin,) * len(seeds))
-
-
 @pytest.fixture(scope="module")
-def turbulence() -> tuple[Windows, Windows, Windows]:
+def turbulence(windows_of: Callable[..., Windows]) -> tuple[Windows, Windows, Windows]:
     """Training, validation and test windows of decaying flow, of different seeds: 30 frames every 0.1."""
     train, validation, test = (
         windows_of(FLOW, seeds, 30, 5, 50) for seeds in ([1, 2, 3, 4, 5, 6], [11, 12], [21, 22, 23])
     )
     return train, validation, test
-
-
-@pytest.fixture(scope="module")
-def tiny() -> Windows:
-    return windows_of(TINY, [1, 2, 3], 6, 2, 20, peak=3)
 
 
 def test_galerkin_generalises_and_linear_maps_do_not(turbulence: tuple[Windows, Windows, Windows]) -> None:
@@ -126,7 +107,7 @@ def test_backscatter_that_makes_a_forced_flow_gain_energy_is_bounded(
     tiny: Windows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def feeding(schema: Schema, _: Any) -> Any:
-        return np.where(shells_of(schema) <= 1, -20 * TINY.nu, TINY.nu)
+        return np.where(shells_of(schema) <= 1, -20 * tiny.flow.nu, tiny.flow.nu)
 
     with CpuDevice() as cpu:
         assert GalerkinModel.fit(SMALL, tiny, tiny.take([2]), device=cpu).backscatter == "scaled"
@@ -135,7 +116,7 @@ def test_backscatter_that_makes_a_forced_flow_gain_energy_is_bounded(
         for validation in (tiny.take([2]), None):
             model = GalerkinModel.fit(SMALL, tiny, validation, device=cpu)
             assert model.backscatter == "bounded"
-            assert model.eddy.min() == pytest.approx(-TINY.nu, rel=1e-6)
+            assert model.eddy.min() == pytest.approx(-tiny.flow.nu, rel=1e-6)
 
 
 def test_shells_are_the_same_wherever_they_are_counted() -> None:
@@ -152,37 +133,13 @@ def test_tau_is_what_the_truncation_misses(tiny: Windows) -> None:
     with CpuDevice() as cpu:
         everything = Schema(32, 10)
         lowpass = decode(everything, encode(everything, tiny.fields.astype(np.float64), device=cpu), device=cpu)
-        flow = replace(TINY, dtype="float64")
+        flow = replace(tiny.flow, dtype="float64")
         held = Windows(flow, tiny.interval, lowpass, tiny.seeds, tiny.starts)
         none = subgrid(everything, held, device=cpu)
         some = subgrid(SMALL, held, device=cpu)
     # A field that the modes hold whole misses nothing.
     assert np.abs(none.tau).max() < 1e-12
     assert np.abs(some.tau).max() > 1e-3
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_model_comes_back_from_its_file_and_rolls_the_same(
-    name: str, tiny: Windows, device: Device, tmp_path: Path
-) -> None:
-    if name == "dmd":
-        pytest.importorskip("pydmd")
-    schema = Schema(32, 4, 6, ((5, 0), (-3, 4)))
-    options: dict[str, Any] = {"iterations": 2, "then": 0} if name == "slaved" else {}
-    model = model_class(name).fit(schema, tiny, tiny.take([0]), device=device, **options)
-    file = tmp_path / "model.npz"
-    save_model(file, model, {"seeds": np.array(tiny.seeds)})
-    same = load_model(file)
-    assert type(same) is type(model)
-    assert (same.schema, same.interval, same.story) == (model.schema, model.interval, model.story)
-    z0 = encoded(schema, tiny, device=device)[:, 0]
-    one, two = (m.rollout(z0, 3, device=device) for m in (model, same))
-    assert one.shape == (3, 4, schema.size)
-    assert one.tobytes() == two.tobytes()
-    np.testing.assert_array_equal(one[:, 0], z0)
-    assert np.isfinite(one).all()
-    assert read_arrays(file)["note_seeds"].tolist() == [1, 2, 3]
-    assert unpack(pack(model)).parameters == model.parameters
 
 
 def test_ensembles_roll_as_their_members_do(tiny: Windows, device: Device) -> None:
@@ -307,10 +264,10 @@ def test_ctrl_c_leaves_no_half_of_a_perfect_rollout(tiny: Windows, monkeypatch: 
 def test_another_flow_keeps_the_closure(tiny: Windows) -> None:
     with CpuDevice() as cpu:
         model = GalerkinModel.fit(SMALL, tiny, None, device=cpu)
-    other = model.of_flow(replace(TINY, nu=1e-2, dt=0.01))
+    other = model.of_flow(replace(tiny.flow, nu=1e-2, dt=0.01))
     assert (other.steps, other.interval, other.flow.nu) == (2 * model.steps, model.interval, 1e-2)
     with pytest.raises(InputError, match="dt that divides"):
-        model.of_flow(replace(TINY, dt=0.03))
+        model.of_flow(replace(tiny.flow, dt=0.03))
 
 
 def test_what_cannot_be_fitted_or_rolled_is_refused(tiny: Windows) -> None:
@@ -319,10 +276,10 @@ def test_what_cannot_be_fitted_or_rolled_is_refused(tiny: Windows) -> None:
             GalerkinModel.fit(Schema(64, 4), tiny, None, device=cpu)
         with pytest.raises(InputError, match=r"has no option 'facter'. Fix: use factor, way, backscatter"):
             GalerkinModel.fit(SMALL, tiny, None, device=cpu, facter=1.0)
-        other = Windows(replace(TINY, nu=1e-3), tiny.interval, tiny.fields, tiny.seeds, tiny.starts)
+        other = Windows(replace(tiny.flow, nu=1e-3), tiny.interval, tiny.fields, tiny.seeds, tiny.starts)
         with pytest.raises(InputError, match="of another flow than the training windows"):
             Damped.fit(SMALL, tiny, other, device=cpu)
-        single = Windows(TINY, 2, tiny.fields[:, :1], tiny.seeds, tiny.starts)
+        single = Windows(tiny.flow, 2, tiny.fields[:, :1], tiny.seeds, tiny.starts)
         with pytest.raises(ShapeError, match="windows of two or more"):
             Damped.fit(SMALL, single, None, device=cpu)
         with pytest.raises(InputError, match="Fix: use 1 to 5 delays"):
@@ -339,64 +296,6 @@ def test_what_cannot_be_fitted_or_rolled_is_refused(tiny: Windows) -> None:
         model_class("other")
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("model", np.array("other"), "is not known here"),
-        ("model", np.array(3), "holds no model"),
-        ("version", np.array(9), "version 9 of the model galerkin"),
-        ("schema_version", np.array(2), "schema version 2"),
-        ("interval", np.array(np.nan), "time between frames"),
-        ("interval", np.array(1e9), "no whole number of steps of 0.02 from 1 to 1000000"),
-        ("interval", np.array(1e-9), "no whole number of steps"),
-        ("interval", np.array(0.05), "no whole number of steps"),
-        ("array_eddy", np.zeros(3), "one viscosity for each"),
-        ("array_eddy", np.full(24, np.inf), "not finite"),
-        ("parameter_factor", np.array("x"), "the option factor of the model galerkin is 'x'"),
-        ("parameter_factor", np.array(np.nan), "the option factor of the model galerkin is nan"),
-        ("parameter_way", np.array("sideways"), "Fix: use one of auto, grid, triads, numpy"),
-        ("parameter_flow_nu", None, "'nu' is missing"),
-        ("parameter_flow_dt", None, "'dt' is missing"),
-        ("parameter_flow_colour", np.array(1.0), "'colour' is none of its parameters"),
-        ("parameter_flow_force_amplitude", None, "the forcing kolmogorov is described by amplitude, wavenumber"),
-        ("parameter_flow_forcing", None, "a flow without force is described by nothing"),
-        ("parameter_flow_nu", np.array(-1.0), "at least 0"),
-        ("parameter_flow_n", np.array(64), "64 x 64"),
-        ("parameter_chosen_on", None, "damaged"),
-        ("parameter_backscatter", np.array("auto"), "no form 'auto' of backscatter"),
-        ("parameter_backscatter", np.array("more"), "backscatter of the model galerkin is 'more'"),
-    ],
-)
-def test_a_damaged_model_is_refused(name: str, value: Any, text: str, tiny: Windows, tmp_path: Path) -> None:
-    with CpuDevice() as cpu:
-        model = GalerkinModel.fit(SMALL, tiny, None, device=cpu)
-    arrays = {**pack(model), name: value}
-    file = tmp_path / "model.npz"
-    write_arrays(file, {key: values for key, values in arrays.items() if values is not None})
-    with pytest.raises(FileError, match="Fix:") as error:
-        load_model(file)
-    assert text in str(error.value)
-
-
-def test_fits_from_before_there_were_two_forms_of_backscatter_are_of_the_first() -> None:
-    kept = Path(__file__).parents[2] / "docs" / "benchmarks" / "closure-skill" / "kolmogorov-galerkin-8.npz"
-    model = load_model(kept)
-    assert isinstance(model, GalerkinModel)
-    assert (model.backscatter, model.factor, model.chosen_on) == ("scaled", 2.5, 4)
-
-
-def test_no_model_that_steps_is_restored_with_frames_that_are_no_steps(tiny: Windows) -> None:
-    with CpuDevice() as cpu:
-        for name in ("slaved", "perfect"):
-            options: dict[str, Any] = {"iterations": 1, "frames": 2, "then": 0, "batch": 1} if name == "slaved" else {}
-            model = model_class(name).fit(SMALL, tiny, None, device=cpu, **options)
-            again = type(model).restore(SMALL, model.interval, model.arrays, model.parameters)
-            assert again.interval == model.interval
-            for interval in (1e9, 1e-9, 0.05):
-                with pytest.raises(InputError, match=r"no whole number of steps.*Fix: "):
-                    type(model).restore(SMALL, interval, model.arrays, model.parameters)
-
-
 def test_a_model_says_where_it_runs(tiny: Windows, vulkan: Device) -> None:
     with CpuDevice() as cpu:
         for name in ("persistence", "damped", "ridge", "truncation", "perfect"):
@@ -408,23 +307,3 @@ def test_a_model_says_where_it_runs(tiny: Windows, vulkan: Device) -> None:
             assert there == "NumPy on the host" if host else there.startswith(vulkan.info.name)
         grid = GalerkinModel.fit(SMALL, tiny, None, device=cpu, way="grid")
         assert grid.where(vulkan, 3) == f"{vulkan.info.name}, way grid"
-
-
-def test_a_model_file_with_bytes_changed_is_read_or_refused_but_never_breaks(tiny: Windows, tmp_path: Path) -> None:
-    with CpuDevice() as cpu:
-        model = GalerkinModel.fit(SMALL, tiny, None, device=cpu)
-    file = tmp_path / "model.npz"
-    save_model(file, model)
-    good, rng = file.read_bytes(), np.random.default_rng(3)
-    fixes: list[str] = []
-    for _ in range(150):
-        octets = bytearray(good)
-        for place in rng.integers(0, len(octets), 3):
-            octets[place] = rng.integers(0, 256)
-        file.write_bytes(octets[: rng.integers(1, len(octets))] if rng.random() < 0.2 else octets)
-        try:
-            assert isinstance(load_model(file), GalerkinModel)
-        except InputError as error:
-            fixes.append(error.fix)
-    assert len(fixes) > 30
-    assert all(fixes)
