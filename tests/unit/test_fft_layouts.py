@@ -15,7 +15,7 @@ from dashi.runtime.vulkan_device import VulkanDevice
 
 LENGTHS = [n for n in range(1, 4097) if is_length(n)]
 SMALLEST = Limits()
-NUMBERS = {"points": 256, "each": 16, "bytes": 32, "rows": 1, "parts": 2, "groups": 1}
+NUMBERS = {"points": 256, "each": 16, "bytes": 32, "rows": 1, "parts": 2, "groups": 1, "few": 65536}
 FAMILIES = (fourier_layouts.FIELDS, fourier_layouts.REAL_FIELDS, spectral_stages.TUNINGS)
 USUAL = Limits(invocations=1024, shared_bytes=49152)
 
@@ -108,13 +108,14 @@ def test_lines_of_a_bundle_lie_on_one_workgroup() -> None:
         NUMBERS | {"points": 1, "each": 64, "bytes": 1024, "parts": 1},  # few invocations with much each
     ],
 )
-@pytest.mark.parametrize("shape", [(5, 60, 1), (1, 60, 7)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(5, 60, 1), (1, 60, 7), (5, 64, 1), (1, 64, 7)])
 def test_layouts_leave_no_trace_in_the_bits(
-    numbers: dict[str, int], shape: tuple[int, int, int], vulkan: VulkanDevice
+    numbers: dict[str, int], shape: tuple[int, int, int], dtype: type, vulkan: VulkanDevice
 ) -> None:
     kernel = replace(kernels.get("fft"), tunings={"odd": numbers}, prefer=None)
-    x = np.random.default_rng(5).standard_normal((*shape, 2)).astype(np.float32)
-    turns = table(shape[1], np.float32)
+    x = np.random.default_rng(5).standard_normal((*shape, 2)).astype(dtype)
+    turns = table(shape[1], dtype)
     got = vulkan.run(kernel, x, turns, inverse=0).numpy()
     assert got.tobytes() == np.asarray(kernel.reference(x, turns, inverse=0, scale=1.0)).tobytes()
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dashi import kernels, types
 from dashi.errors import ShapeError
 from dashi.flow.operator import ADVECTED, STRAINS
+from dashi.kernels.abi import Call, Limits
 from dashi.kernels.fourier import real_table, table
 from dashi.kernels.philox import philox, unit
 from dashi.kernels.spectral import FIELDS, Floats
-from dashi.kernels.spectral_stages import kept_columns
+from dashi.kernels.spectral_stages import TUNINGS, dispatches, kept_columns
 from dashi.runtime import Device
 from dashi.runtime.device import Room
 from dashi.runtime.vulkan_device import VulkanDevice
@@ -96,6 +98,29 @@ def test_a_forced_stage_is_tendency_force_and_sum_in_one(tuning: str, device: De
     np.testing.assert_array_equal(tendency[:, :, :keep], forced[:, :, :keep])
     np.testing.assert_array_equal(made[:, :, :keep], summed[:, :, :keep])
     assert not made[:, :, keep:].any()
+
+
+@pytest.mark.parametrize("shared", [16384, 32768, 49152])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_fields_lie_side_by_side_only_where_their_lines_lie_whole_in_shared_memory(dtype: str, shared: int) -> None:
+    limits = Limits(invocations=1024, shared_bytes=shared)
+    apart: set[str] = set()
+    for n in (8, 32, 64, 96, 128, 256, 384, 512):
+        for members in (1, 2, 4, 16, 64):
+            dims = {"members": members, "n": n, "modes": n // 2 + 1}
+            call = Call(types.dtype(dtype), {}, dims, {}, limits, TUNINGS["wide"])
+            rows = dispatches(call, "columns", ("result",)).dispatches[1]
+            apart.add(rows.shader.removesuffix("_mixed"))
+            if rows.shader.startswith("beside"):
+                assert (rows.spec["PARTS"], rows.spec["WINDOWS"]) == (1, 1), (n, members)
+    assert apart == {"beside", "rows"}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_small_fields_have_numpys_bits_where_shared_memory_is_short(dtype: type, vulkan: VulkanDevice) -> None:
+    inputs = [np.asarray(a, dtype) for a in stage_inputs(128, 16)[:4]] + [real_table(128, dtype), table(128, dtype)]
+    got = vulkan.run("vorticity_tendency", *inputs, tuning="wide").numpy()
+    assert got.tobytes() == np.asarray(kernels.get("vorticity_tendency").reference(*inputs)).tobytes()
 
 
 def test_the_eddy_tendency_is_its_parts_one_after_the_other(device: Device) -> None:

@@ -108,7 +108,8 @@ def _rows(call: Call, members: int, n: int, small: bool) -> Pass:
     """The pass over rows: the fields of one side by side, or one after the other."""
     through = ("spectra", "turns", "between")
     beside = Pass("beside", through, 4 * members * n, n // 2, scale=0.5, raw=3, bundle=4)
-    if small and beside.layout(call).parts == 1:
+    made = beside.layout(call)
+    if small and (made.parts, made.windows) == (1, 1):
         return beside
     return Pass("rows", through, members * n, n // 2, scale=0.5, raw=3)
 

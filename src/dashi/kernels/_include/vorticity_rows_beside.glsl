@@ -1,5 +1,5 @@
 // As vorticity_rows.glsl, with the four fields of a row side by side on the workgroup, as four lines: where rows are few
-// this takes less time than one after the other. LINES is a multiple of 4, and PARTS is 1.
+// this takes less time than one after the other. LINES is a multiple of 4, and PARTS and WINDOWS are 1.
 #include "fft_pairs.glsl"
 
 P row_mode(uint base, uint k) {
