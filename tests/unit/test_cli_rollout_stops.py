@@ -28,20 +28,14 @@ def inputs(write_inputs: Callable[[int], None]) -> None:
     write_inputs(12)
 
 
-def call(*words: str) -> Any:
-    return CliRunner().invoke(app, ["rollout", *words])
+def rollout(*words: str, ends: int = 0) -> Any:
+    done = CliRunner().invoke(app, ["rollout", *words])
+    assert done.exit_code == ends, done.output
+    return done
 
 
-def good(*words: str) -> dict[str, Any]:
-    done = call(*words, "--json")
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
-
-
-def refused(*words: str) -> str:
-    done = call(*words)
-    assert done.exit_code == 3, done.output
-    return done.stderr
+def hashes(*words: str) -> Any:
+    return json.loads(rollout(*words, "--json").stdout)["hashes"]
 
 
 @pytest.mark.parametrize("device", ["cpu", "vulkan:0"])
@@ -67,11 +61,11 @@ def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(here: Path, device: s
     assert metrics.hashes
     assert read_certificate(here / "c.json").steps == metrics.hashes[-1].step
     end = metrics.steps + 30
-    told = call(*words, "--steps", str(end))
+    told = rollout(*words, "--steps", str(end), ends=3)
     assert "holds a run that was interrupted" in told.stderr
-    resumed = good(*words, "--steps", str(end), "--resume")
-    whole = good(*INPUTS, "--hash-every", "20", "--steps", str(end), "--device", "cpu")
-    assert resumed["hashes"] == whole["hashes"]
+    resumed = hashes(*words, "--steps", str(end), "--resume")
+    whole = hashes(*INPUTS, "--hash-every", "20", "--steps", str(end), "--device", "cpu")
+    assert resumed == whole
     assert not (here / "run" / "checkpoint.npz").exists()
 
 
@@ -81,14 +75,15 @@ def test_a_checkpoint_of_other_inputs_is_refused(here: Path) -> None:
     words = (*INPUTS, "--hash-every", "2", "--device", "cpu", "--out", "run", "--checkpoint-every", "5")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rollout_job.run_folder, "close_run", lambda *_, **__: None)
-        good(*words, "--steps", "12")
+        rollout(*words, "--steps", "12")
     assert (here / "run" / "checkpoint.npz").exists()
     for other in (("--b", "b.npz"), ("--psi", "squash"), ("--dtype", "float64")):
-        assert "of a run with other inputs" in refused(*words, "--steps", "12", *other, "--resume")
+        assert "of a run with other inputs" in rollout(*words, "--steps", "12", *other, "--resume", ends=3).stderr
     for option in ("--hash-every", "--sheet-every", "--bands"):
-        assert f"the run that goes on has {option} " in refused(*words, "--steps", "12", option, "3", "--resume")
-    longer = good(*words, "--steps", "20", "--resume")
-    assert longer["hashes"] == good(*INPUTS, "--hash-every", "2", "--steps", "20", "--device", "cpu")["hashes"]
+        told = rollout(*words, "--steps", "12", option, "3", "--resume", ends=3).stderr
+        assert f"the run that goes on has {option} " in told
+    longer = hashes(*words, "--steps", "20", "--resume")
+    assert longer == hashes(*INPUTS, "--hash-every", "2", "--steps", "20", "--device", "cpu")
 
 
 def killed_after_a_checkpoint(file: Path, words: tuple[str, ...]) -> bool:
@@ -114,11 +109,11 @@ def test_a_run_that_is_killed_at_any_moment_resumes_to_the_same_hashes(here: Pat
              "--checkpoint-every", "300", "--sheet-every", "700", "--observe-every", "900")  # fmt: skip
     for _ in range(2):
         assert killed_after_a_checkpoint(here / "run" / "checkpoint.npz", words)
-    good(*words, "--resume")
+    rollout(*words, "--resume")
     metrics = read_metrics(here / "run" / "metrics.json")
-    whole = good(*INPUTS, "--hash-every", "1000", "--steps", steps, "--device", "cpu", "--sheet-every", "700",
+    whole = hashes(*INPUTS, "--hash-every", "1000", "--steps", steps, "--device", "cpu", "--sheet-every", "700",
                  "--observe-every", "900", "--out", "whole")  # fmt: skip
-    assert [h.model_dump() for h in metrics.hashes] == whole["hashes"]
+    assert [h.model_dump() for h in metrics.hashes] == whole
     for name in ("state.npz", "sheet_energy.npy"):
         assert (here / "run" / name).read_bytes() == (here / "whole" / name).read_bytes()
     assert not [p.name for p in (here / "run").iterdir() if p.name.endswith(".part")]

@@ -6,13 +6,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-import typer
-
 from dashi.cli.flow_evaluate import EvaluateRequest
 from dashi.cli.flow_evaluate_keep import COMMAND, Keeper, record_of, summary_of
 from dashi.cli.flow_evaluate_plan import check, chosen, plans_of
 from dashi.cli.flow_scores import print_scores
-from dashi.cli.output import print_error, print_json, remark
+from dashi.cli.output import print_outcome, remark
 from dashi.cli.progress import progress
 from dashi.core.accounts.placement import place
 from dashi.errors import DashiError, FileError, InputError, NoResultError
@@ -136,13 +134,7 @@ class EvaluateJob:
         """The scores, then what went wrong: with --json in the same document, since there is only one."""
         failure = self.failure or keeper.told
         if self.request.json:
-            told = self._summary(stopped=stopped, along=True)
-            if failure is not None:
-                told["error"] = {"type": type(failure).__name__, "what": failure.what, "fix": failure.fix}
-            print_json(told)
-            if failure is not None:
-                print_error(failure, as_json=False)
-                raise typer.Exit(3)
+            print_outcome(self._summary(stopped=stopped, along=True), failure)
             return
         print_scores(self.done)
         if failure is not None:

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from dashi.cli import flow_data
 from dashi.cli.flow_fit import FitRequest
 from dashi.cli.flow_fit_keep import FitKeeper
@@ -22,7 +20,7 @@ from dashi.cli.flow_fit_setup import (
 )
 from dashi.cli.flow_scores import print_scores
 from dashi.cli.flow_setup import flow_of, named_numbers, states_from
-from dashi.cli.output import print_error, print_json, remark
+from dashi.cli.output import print_json, print_outcome, remark
 from dashi.cli.progress import progress
 from dashi.core.accounts.placement import place
 from dashi.errors import InputError
@@ -219,12 +217,7 @@ class FitJob:
             "validation_seeds": list(fit.training.validation_seeds) if fit.training else [],
             "evaluations": [document(one) for one in fit.evaluations],
         }
-        if failure is not None:
-            told["error"] = {"type": type(failure).__name__, "what": failure.what, "fix": failure.fix}
-        print_json(told)
-        if failure is not None:
-            print_error(failure, as_json=False)
-            raise typer.Exit(3)
+        print_outcome(told, failure)
 
 
 def _unknown(windows: Windows) -> Windows:

@@ -10,6 +10,8 @@ from collections.abc import Generator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
+import typer
+
 from dashi.errors import DashiError
 from dashi.io.files import unwritable
 
@@ -55,7 +57,20 @@ def print_error(error: DashiError, as_json: bool) -> None:
     """What happened and the fix, on stderr; with --json also as a document on stdout."""
     sys.stderr.write(f"error: {error.what}\nFix: {error.fix}\n")
     if as_json:
-        print_json({"error": {"type": type(error).__name__, "what": error.what, "fix": error.fix}})
+        print_json({"error": error_document(error)})
+
+
+def error_document(error: DashiError) -> dict[str, str]:
+    """What happened and the fix, as documents have it."""
+    return {"type": type(error).__name__, "what": error.what, "fix": error.fix}
+
+
+def print_outcome(document: dict[str, Any], failure: DashiError | None) -> None:
+    """The document of a command with --json; what went wrong is in it too, since there is only one, and ends it."""
+    print_json(document if failure is None else {**document, "error": error_document(failure)})
+    if failure is not None:
+        print_error(failure, as_json=False)
+        raise typer.Exit(3)
 
 
 def remark(text: str) -> None:

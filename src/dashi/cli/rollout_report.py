@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dashi.cli.output import add_row, new_table, print_json, print_table
+from dashi.cli.output import add_row, error_document, new_table, print_json, print_table
 from dashi.cli.rollout import Request
 from dashi.core.rollouts.rollout import Rollout
 from dashi.errors import FileError
@@ -20,7 +20,7 @@ def print_report(
     if request.json:
         document = _document(request, metrics, certificates, folder)
         if unwritten:
-            document["error"] = {"type": "FileError", "what": unwritten.what, "fix": unwritten.fix}
+            document["error"] = error_document(unwritten)
         print_json(document)
         return
     table = new_table("", "")
