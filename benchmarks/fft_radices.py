@@ -49,6 +49,8 @@ def instead(radices: Radices, each: int | None) -> Iterator[None]:
     """Other radices, and another number of values of an invocation, while it is open."""
     with ExitStack() as changed:
         changed.enter_context(mock.patch.object(fourier, "ALONE", {**fourier.ALONE, **radices}))
+        plain = {n: sequence for n, sequence in fourier.PLAIN.items() if n not in radices}
+        changed.enter_context(mock.patch.object(fourier, "PLAIN", plain))
         if each is not None:
             for tuning in {id(t): t for name in TUNED for t in kernels.get(name).tunings.values()}.values():
                 # Numbers named long_... stand for longer sides alone: all sides take the same here.

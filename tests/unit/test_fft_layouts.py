@@ -10,7 +10,7 @@ import pytest
 from dashi import kernels
 from dashi.kernels import fourier_layouts, spectral_stages
 from dashi.kernels.abi import Limits
-from dashi.kernels.fourier import is_length, radices, real_table, table
+from dashi.kernels.fourier import is_length, plain_table, radices, real_table, table
 from dashi.runtime.vulkan_device import VulkanDevice
 
 LENGTHS = [n for n in range(1, 4097) if is_length(n)]
@@ -53,8 +53,9 @@ def test_few_invocations_hold_one_butterfly_each_and_exchange_and_load_together(
             numbers = fourier_layouts.sized(tuning, n)
             made = fourier_layouts.layout(n, 4, *((n, 1) if rows else (1, n)), USUAL, numbers)
             assert made.each == max(radices(n)), n
-            # A butterfly of 16 values is not short.
-            assert (made.fetch, made.parts) == ((True, 1) if n < 1024 else (False, numbers["parts"]))
+            # A butterfly of 16 values is not short: complex fields exchange both parts of it, in pieces.
+            long = (False, 1, 2) if "pieces" in tuning else (False, numbers["parts"], 1)
+            assert (made.fetch, made.parts, made.windows) == ((True, 1, 1) if n < 1024 else long)
             assert made.specs()["FETCH"] == int(made.fetch)
     assert [max(radices(n)) for n in (64, 128, 256, 512, 1024)] == [4, 8, 8, 8, 16]
 
@@ -93,6 +94,22 @@ def test_powers_of_two_alone_have_numpys_bits(n: int, dtype: type, tuning: str, 
     assert again.tobytes() == np.asarray(kernels.get("irfft2").reference(modes, *turns, scale)).tobytes()
 
 
+@pytest.mark.parametrize("tuning", ["wide", "small"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 8, 1024), (1, 1024, 8)])
+def test_plain_transforms_have_their_own_radices_and_numpys_bits(
+    shape: tuple[int, int, int], dtype: type, tuning: str, vulkan: VulkanDevice
+) -> None:
+    x = np.random.default_rng(7).standard_normal((*shape, 2)).astype(dtype)
+    turns = plain_table(shape[2], dtype), plain_table(shape[1], dtype)
+    for inverse in (0, 1):
+        got = vulkan.run("fft2", x, *turns, inverse=inverse, tuning=tuning).numpy()
+        assert got.tobytes() == np.asarray(kernels.get("fft2").reference(x, *turns, inverse, 1.0)).tobytes()
+    along = np.fft.fft2(x.astype(np.float64).view(np.complex128)[..., 0])
+    got = np.asarray(kernels.get("fft2").reference(x, *turns, 0, 1.0)).astype(np.float64)
+    assert np.linalg.norm(got.view(np.complex128)[..., 0] - along) < 1e-6 * np.linalg.norm(along)
+
+
 def test_lines_of_a_bundle_lie_on_one_workgroup() -> None:
     for n in (4, 64, 100, 1024):
         for lines in (4, 8, 4096):
@@ -115,7 +132,7 @@ def test_layouts_leave_no_trace_in_the_bits(
 ) -> None:
     kernel = replace(kernels.get("fft"), tunings={"odd": numbers}, prefer=None)
     x = np.random.default_rng(5).standard_normal((*shape, 2)).astype(dtype)
-    turns = table(shape[1], dtype)
+    turns = plain_table(shape[1], dtype)
     got = vulkan.run(kernel, x, turns, inverse=0).numpy()
     assert got.tobytes() == np.asarray(kernel.reference(x, turns, inverse=0, scale=1.0)).tobytes()
 

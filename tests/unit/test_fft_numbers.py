@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dashi.fft
 from dashi.errors import ShapeError
 from dashi.kernels import fourier, glsl
-from dashi.kernels.fourier import is_length, radices, real_table, table, unit_roots
+from dashi.kernels.fourier import is_length, plain_table, radices, real_table, table, unit_roots
 
 LENGTHS = [n for n in range(1, 4097) if is_length(n)]
 TYPES = [np.float32, np.float64]
@@ -50,11 +50,13 @@ def test_radices_decide_bits_so_every_length_has_those_it_is_known_by() -> None:
         power = n & -n
         odd = tuple(prime for prime in (7, 5, 3) for k in range(1, 8) if n % prime**k == 0)
         assert radices(n) == (ALONE.get(n, FIRST[n]) if n == power else (*FIRST[power], *odd)), n
+        assert radices(n, plain=True) == ((16, 8, 8) if n == 1024 else radices(n)), n
 
 
 def test_powers_of_two_fit_their_shader_and_end_as_they_begin() -> None:
     for n in (n for n in FIRST if n > 1):
         assert len(radices(n)) <= 3
+        assert len(radices(n, plain=True)) <= 3
         assert radices(n)[0] == radices(n)[-1]
 
 
@@ -81,14 +83,19 @@ def test_roots_keep_the_symmetry_of_the_circle(dtype: type) -> None:
     assert not np.signbit(roots[roots == 0]).any()
 
 
-def test_a_table_holds_the_factors_of_its_stages() -> None:
-    n, size = 240, 1
-    made, roots = table(n, np.float64), unit_roots(n, np.float64)
-    for radix in radices(n):
+@pytest.mark.parametrize(("n", "plain"), [(240, False), (240, True), (1024, False), (1024, True)])
+def test_a_table_holds_the_factors_of_its_stages(n: int, plain: bool) -> None:
+    size = 1
+    made = (plain_table if plain else table)(n, np.float64)
+    roots = unit_roots(n, np.float64)
+    for radix in radices(n, plain=plain):
         for t in range(1, radix):
             for k in range(size):
                 assert np.array_equal(made[t * size + k], roots[t * k * (n // (size * radix))])
         size *= radix
+
+
+def test_a_real_table_ends_with_the_roots() -> None:
     assert np.array_equal(real_table(48, np.float64)[24:], unit_roots(48, np.float64)[:24])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from dashi.errors import ClosedError, InputError, LimitError
 from dashi.runtime import Device, open_device
+from dashi.runtime.device import Step
 from dashi.runtime.probes import SAFE_TRIPS, expected
 from dashi.runtime.vulkan_device import VulkanDevice, split
 
@@ -42,6 +43,37 @@ def test_barriers_stand_only_where_a_hazard_is(vulkan: VulkanDevice) -> None:
         assert program.barriers == 4
 
 
+def overwriting(device: Device) -> list[Step]:
+    """Steps of which the second overwrites what the first reads, and the others need what was written before."""
+    w, x, y = (device.array(np.full(1000, value, np.float32)) for value in (1, 5, 3))
+    z = device.empty(1000)
+    first = device.bind("add", x, y, out=z)
+    second = device.bind("add", w, w, out=x)
+    return [first, second, device.bind("add", x, z), device.bind("add", w, y, out=z), device.bind("add", z, z)]
+
+
+def test_what_only_overwrites_what_was_read_waits_and_flushes_nothing(
+    vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, flushes, barrier = overwriting(vulkan), [], vulkan.raw.fns.CmdPipelineBarrier
+
+    def spy(*values: Any) -> None:
+        flushes.append(values[4])
+        barrier(*values)
+
+    monkeypatch.setattr(vulkan.raw.fns, "CmdPipelineBarrier", spy)
+    with vulkan.program(steps) as program:
+        assert (flushes, program.barriers) == ([1, 0, 1, 0, 1, 1], 4)  # the outer two are those of every recording
+        program.run()
+        assert set(steps[2].outputs[0].numpy()) == {10.0}
+        program.run()
+    assert (set(steps[2].outputs[0].numpy()), set(steps[4].outputs[0].numpy())) == ({7.0}, {8.0})
+    flushes.clear()
+    # What was written before such a wait is still to be seen: writing it again needs a flush.
+    with vulkan.program([steps[0], steps[1], steps[3]]):
+        assert flushes == [1, 0, 1, 1]
+
+
 @pytest.mark.validation
 @pytest.mark.usefixtures("vulkan_session")
 def test_a_missing_barrier_is_caught_by_synchronisation_validation() -> None:
@@ -53,8 +85,9 @@ def test_a_missing_barrier_is_caught_by_synchronisation_validation() -> None:
         hazards = [m for m in device.instance.messages if "SYNC-HAZARD" in m]
         assert hazards, "the layers did not report the missing barriers"
         device.instance.messages.clear()
-        with device.program(steps) as program:
-            program.run()
+        for good in (steps, overwriting(device)):
+            with device.program(good) as program:
+                program.run()
         assert device.instance.messages == []
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from dashi.errors import DTypeError, InputError, ShapeError
-from dashi.kernels.fourier import real_table, require_length, table
+from dashi.kernels.fourier import plain_table, real_table, require_length, table
 from dashi.kernels.portable import reciprocal, sqrt
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
@@ -129,8 +129,8 @@ def plan(
     lengths = [sizes[a] for a in axes]
     for n in lengths:
         require_length(n)
-    first = real_table if "rfft" in kind else table
-    tables = [first(lengths[-1], real)] + [table(n, real) for n in lengths[:-1]]
+    first, others = (real_table, table) if "rfft" in kind else (plain_table, plain_table)
+    tables = [first(lengths[-1], real)] + [others(n, real) for n in lengths[:-1]]
     scale = scale_of(math.prod(lengths), "i" if kind.startswith("i") else "", norm, real)
     return Plan(device, kind, sizes, real, axes[-1], scale, tuple(device.array(t) for t in tables), tuning, portable)
 

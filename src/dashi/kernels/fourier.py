@@ -1,8 +1,8 @@
 """Fourier transforms: the lengths that there are, the radices of each, and the tables of roots of unity.
 
-A transform of n values is a Stockham sequence of radices, a function of n alone, so that its bits depend on nothing
-else. Roots of unity are computed here once, in integers, and rounded correctly, so that they are the same on every
-machine: no library's sine is asked.
+A transform of n values is a Stockham sequence of radices, a function of n and of whether it is a plain one of complex
+arrays, so that its bits depend on nothing else. Roots of unity are computed here once, in integers, and rounded
+correctly, so that they are the same on every machine: no library's sine is asked.
 """
 
 from __future__ import annotations
@@ -28,13 +28,18 @@ ALONE: Final[Mapping[int, tuple[int, ...]]] = {32: (4, 2, 4), 64: (4, 4, 4), 128
 """Other radices of lengths that are this power of two and nothing else: with fewer values to a butterfly more of them,
 which keep the invocations of a small workgroup busy. Where odd factors follow, a stage more would cost more than that.
 """
+PLAIN: Final[Mapping[int, tuple[int, ...]]] = {1024: (16, 8, 8)}
+"""Other radices of plain transforms, of complex arrays (`fft`, `fft2`): nothing follows them that would want the first
+to be the last."""
 
 Floats = npt.NDArray[Any]
 
 
-def radices(n: int) -> tuple[int, ...]:
+def radices(n: int, *, plain: bool = False) -> tuple[int, ...]:
     """The radices of a transform of n values, first stage first; none for one value."""
     require_length(n)
+    if plain and n in PLAIN:
+        return PLAIN[n]
     if n in ALONE:
         return ALONE[n]
     twos, rest = (n & -n).bit_length() - 1, n >> ((n & -n).bit_length() - 1)
@@ -79,18 +84,23 @@ def require_modes(name: str, n: int, modes: int) -> None:
         )
 
 
-def table(n: int, dtype: npt.DTypeLike) -> Floats:
+def table(n: int, dtype: npt.DTypeLike, *, plain: bool = False) -> Floats:
     """The factors of all stages of a transform of n values, (n, 2). Entry t s + k of a stage that joins transforms of
     s values by radix r is exp(-2 pi i t k / (s r)), for 0 < t < r and 0 <= k < s: stages follow each other."""
     roots = unit_roots(n, dtype)
     made = np.zeros((n, 2), dtype)
     made[0, 0] = 1
     size = 1
-    for radix in radices(n):
+    for radix in radices(n, plain=plain):
         places = np.arange(size, size * radix)
         made[places] = roots[places // size * (places % size) * (n // (size * radix))]
         size *= radix
     return made
+
+
+def plain_table(n: int, dtype: npt.DTypeLike) -> Floats:
+    """The factors of a plain transform of n values."""
+    return table(n, dtype, plain=True)
 
 
 def real_table(n: int, dtype: npt.DTypeLike) -> Floats:

@@ -23,10 +23,11 @@ how many workgroups there should be before they take more rows or columns each; 
 few: those hold one butterfly each and, where it is short, exchange both parts together and load its factors first,
 which takes shared memory and registers that more of them would miss."""
 FIELDS: Final[dict[str, dict[str, int]]] = {
-    "wide": {**TUNINGS["wide"], "long": 2048, "long_rows": 8, "long_parts": 1, "long_windows": 4},
+    "wide": {**TUNINGS["wide"], "pieces": 2, "long": 2048, "long_rows": 8, "long_parts": 1, "long_windows": 4},
     "small": {**TUNINGS["small"], "long": 4096},
 }
-"""For complex fields. Numbers named long_... count for sides above `long`."""
+"""For complex fields. Few invocations with long butterflies exchange both parts of fp32 together, in so many `pieces`.
+Numbers named long_... count for sides above `long`."""
 REAL_FIELDS: Final[dict[str, dict[str, int]]] = {
     "wide": {
         **TUNINGS["wide"], "points": 1024, "each": 8,
@@ -48,11 +49,12 @@ SECTOR: Final = 32
 
 @dataclass(frozen=True)
 class Layout:
-    """Transforms of n values on a workgroup: how many lines of how many interleaved transforms, on how many
-    invocations; how much shared memory (in values, per line and part) in how many pieces; whether factors are loaded
-    first."""
+    """Transforms of n values on a workgroup: their radices; how many lines of how many interleaved transforms, on how
+    many invocations; how much shared memory (in values, per line and part) in how many pieces; whether factors are
+    loaded first."""
 
     n: int
+    sequence: tuple[int, ...]
     lines: int
     inner: int
     lanes: int
@@ -64,9 +66,8 @@ class Layout:
 
     def specs(self) -> dict[str, int]:
         """The specialisation constants of a shader that has to do with the layout."""
-        sequence = radices(self.n) or (1,)
         given = dict.fromkeys((f"R{stage}" for stage in range(MOST_STAGES)), 1)
-        given.update({f"R{stage}": radix for stage, radix in enumerate(sequence)})
+        given.update({f"R{stage}": radix for stage, radix in enumerate(self.sequence)})
         return {
             "LANES": self.lanes,
             "N": self.n,
@@ -77,7 +78,7 @@ class Layout:
             "PARTS": self.parts,
             "WINDOWS": self.windows,
             "FETCH": int(self.fetch),
-            "LAST": sequence[-1],
+            "LAST": self.sequence[-1],
             **given,
         }
 
@@ -94,10 +95,12 @@ def layout(
     limits: Limits,
     tuning: Mapping[str, int],
     bundle: int = 1,
+    *,
+    plain: bool = False,
 ) -> Layout:
     """Where transforms of n values of `size` bytes a part go, for an array (lines, n, columns); so many lines at least
     on a workgroup."""
-    sequence = radices(n) or (1,)
+    sequence = radices(n, plain=plain) or (1,)
     few = n & (n - 1) == 0 and lines * n * columns <= tuning["few"] * max(sequence)
     held = min(tuning["each"], max(sequence)) if few else tuning["each"]
     inner = min(columns, max(1, tuning["bytes"] // (2 * size)))
@@ -123,11 +126,12 @@ def layout(
         )
     room = min(limits.shared_bytes, tuning.get("shared", SHARED)) - 2 * size
     short = few and each <= SHORT
-    together = short or size == DOUBLE
-    for parts, windows in _exchanges(1 if together else tuning["parts"], tuning.get("windows", 1)):
-        span = _span(n, inner, -(-n * inner // windows), BANKS // (size * (3 - parts)))
+    pieces = tuning.get("pieces", 0) if few and not short and size != DOUBLE else 0
+    together = short or pieces > 0 or size == DOUBLE
+    for parts, windows in _exchanges(1 if together else tuning["parts"], max(pieces, tuning.get("windows", 1))):
+        span = _span(sequence, inner, -(-n * inner // windows), BANKS // (size * (3 - parts)))
         if stacked * span * size * (3 - parts) <= room:
-            return Layout(n, stacked, inner, lanes, each, span, parts, windows, fetch=short)
+            return Layout(n, sequence, stacked, inner, lanes, each, span, parts, windows, fetch=short)
     raise LimitError(
         f"a Fourier transform of {n} values does not fit {room} bytes of shared memory.",
         "use another device.",
@@ -147,10 +151,10 @@ def _exchanges(parts: int, first: int) -> Iterator[tuple[int, int]]:
     yield from ((2, windows) for windows in (1, 2, 4, 8, 16, 32) if windows >= first or parts == 1)
 
 
-def _span(n: int, inner: int, window: int, banks: int) -> int:
+def _span(sequence: tuple[int, ...], inner: int, window: int, banks: int) -> int:
     """Values of shared memory that a window of a line takes, gaps included, at the worst exchange."""
     span, size = window, 1
-    for radix in radices(n)[:-1]:
+    for radix in sequence[:-1]:
         run = size * inner
         apart = max(banks, run * radix)
         if run < banks and run * 4 <= apart:
@@ -161,7 +165,7 @@ def _span(n: int, inner: int, window: int, banks: int) -> int:
 
 def trips(made: Layout) -> int:
     """Loop iterations of an invocation, if its driver unrolls none: every stage runs over its values a few times."""
-    stages = len(radices(made.n)) + 2
+    stages = len(made.sequence) + 2
     return stages * (made.each * 4 + 8) * made.parts * made.windows
 
 

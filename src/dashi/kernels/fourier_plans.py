@@ -60,9 +60,9 @@ def sized(call: Call, *sides: int) -> Call:
     return replace(call, tuning=fourier_layouts.sized(call.tuning, max(sides)))
 
 
-def tiles(call: Call, lines: int, n: int, columns: int) -> Tiles:
+def tiles(call: Call, lines: int, n: int, columns: int, *, plain: bool = False) -> Tiles:
     """The tiles that suit a pass over the columns of an array (lines, n, columns)."""
-    made = layout(n, call.dtype.size, lines, columns, call.limits, call.tuning)
+    made = layout(n, call.dtype.size, lines, columns, call.limits, call.tuning, plain=plain)
     return Tiles(call.tuning["rows"], made.inner)
 
 
@@ -71,7 +71,8 @@ class Pass:
     """One pass over an array (lines, n, columns) of complex numbers: a shader, its buffers, and the factor of its
     results. Real lines are rows of n pairs of neighbours, or of n values where their number is odd. `raw` is 1 where
     what it reads is another pass's, 2 where what it makes is for another pass; those values then lie in
-    `tiles`, if given. Lines that must lie on one workgroup, one after the other, come in a `bundle`."""
+    `tiles`, if given. Lines that must lie on one workgroup, one after the other, come in a `bundle`. Transforms of
+    complex arrays are `plain`: they have radices of their own."""
 
     shader: str
     buffers: tuple[str, ...]
@@ -83,10 +84,12 @@ class Pass:
     raw: int = 0
     tiles: Tiles | None = None
     bundle: int = 1
+    plain: bool = False
 
     def layout(self, call: Call) -> Layout:
         """How it lies on workgroups."""
-        return layout(self.n, call.dtype.size, self.lines, self.columns, call.limits, call.tuning, self.bundle)
+        size, limits = call.dtype.size, call.limits
+        return layout(self.n, size, self.lines, self.columns, limits, call.tuning, self.bundle, plain=self.plain)
 
     def dispatch(self, call: Call) -> Dispatch:
         made = self.layout(call)
@@ -211,11 +214,11 @@ def filled(table: Callable[[int, type], Array], n: int) -> Fill:
     return fill
 
 
-def flops(n: int) -> int:
+def flops(n: int, *, plain: bool = False) -> int:
     """Real additions and multiplications of one complex transform, as the stages do them."""
     per = {2: 4, 3: 16, 4: 16, 5: 48, 7: 96, 8: 56, 16: 168}
     total, size = 0, 1
-    for radix in radices(n):
+    for radix in radices(n, plain=plain):
         total += n // radix * (per[radix] + (6 * (radix - 1) if size > 1 else 0))
         size *= radix
     return total

@@ -1,7 +1,7 @@
 """fft2: complex Fourier transforms along both axes of arrays (batch, h, w) of pairs (re, im): rows, then columns.
 
 As `fft` along the last axis and then along the one before it, but values are not flushed between the two. `turns` and
-`turns_h` are the tables of w and h.
+`turns_h` are `fourier.plain_table` of w and of h.
 """
 
 from dashi.kernels.fourier_fields import PORTABLE
