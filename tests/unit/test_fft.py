@@ -123,3 +123,12 @@ def test_bad_arguments_are_told_with_a_fix(device: Device) -> None:
         dashi.fft.plan(device, 8, "fft", dtype=np.float16)
     with pytest.raises(ShapeError, match="this rfft2 takes float32 of shape"):
         dashi.fft.plan(device, (8, 8), "rfft2").steps(device.array(np.zeros((8, 6), np.float32)))
+
+
+def test_sides_of_the_same_length_share_a_table(device: Device) -> None:
+    across, down = dashi.fft.plan(device, (16, 16), "fft2").tables
+    assert across is down
+    across, down = dashi.fft.plan(device, (16, 8), "fft2").tables
+    assert (across.shape, down.shape) == ((8, 2), (16, 2))
+    real, down = dashi.fft.plan(device, (16, 16), "rfft2").tables
+    assert real is not down

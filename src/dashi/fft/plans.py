@@ -130,9 +130,11 @@ def plan(
     for n in lengths:
         require_length(n)
     first, others = (real_table, table) if "rfft" in kind else (plain_table, plain_table)
-    tables = [first(lengths[-1], real)] + [others(n, real) for n in lengths[:-1]]
+    # Sides of the same length share a table: what one pass has in its caches serves the next.
+    wanted = [(first, lengths[-1]), *((others, n) for n in lengths[:-1])]
+    made = {key: device.array(key[0](key[1], real)) for key in dict.fromkeys(wanted)}
     scale = scale_of(math.prod(lengths), "i" if kind.startswith("i") else "", norm, real)
-    return Plan(device, kind, sizes, real, axes[-1], scale, tuple(device.array(t) for t in tables), tuning, portable)
+    return Plan(device, kind, sizes, real, axes[-1], scale, tuple(made[key] for key in wanted), tuning, portable)
 
 
 def _axes(kind: Kind, shape: Shape, axis: int) -> tuple[int, ...]:
