@@ -49,8 +49,10 @@ def instead(radices: Radices, each: int | None) -> Iterator[None]:
     """Other radices, and another number of values of an invocation, while it is open."""
     with ExitStack() as changed:
         changed.enter_context(mock.patch.object(fourier, "ALONE", {**fourier.ALONE, **radices}))
-        plain = {n: sequence for n, sequence in fourier.PLAIN.items() if n not in radices}
-        changed.enter_context(mock.patch.object(fourier, "PLAIN", plain))
+        others = {
+            use: {n: sequence for n, sequence in own.items() if n not in radices} for use, own in fourier.OTHERS.items()
+        }
+        changed.enter_context(mock.patch.object(fourier, "OTHERS", others))
         if each is not None:
             for tuning in {id(t): t for name in TUNED for t in kernels.get(name).tunings.values()}.values():
                 # Numbers named long_... stand for longer sides alone: all sides take the same here.

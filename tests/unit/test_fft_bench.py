@@ -70,7 +70,7 @@ def test_other_radices_are_tried_and_put_back(capsys: pytest.CaptureFixture[str]
     assert all("RK4 step " in line and "WRONG" not in line for line in lines)
     assert (radices(32), radices(16)) == ((4, 2, 4), (16,))
     with script["instead"](script["read"]("32=16x2"), None):
-        assert radices(32) == radices(32, plain=True) == (16, 2)
+        assert radices(32) == radices(32, "rows") == (16, 2)
         assert radices(96) == (8, 4, 3)
     with pytest.raises(argparse.ArgumentTypeError, match=r"'64=2x2x4x4': give a power of two as up to 3 of"):
         script["read"]("64=2x2x4x4")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dashi.fft
 from dashi.errors import ShapeError
 from dashi.kernels import fourier, glsl
-from dashi.kernels.fourier import is_length, plain_table, radices, real_table, table, unit_roots
+from dashi.kernels.fourier import Use, is_length, radices, real_table, table, unit_roots
 
 LENGTHS = [n for n in range(1, 4097) if is_length(n)]
 TYPES = [np.float32, np.float64]
@@ -42,6 +42,8 @@ def test_radices_multiply_to_every_length() -> None:
 FIRST = {2: (2,), 4: (4,), 8: (8,), 16: (16,), 32: (8, 4), 64: (8, 8), 128: (16, 8), 256: (16, 16), 512: (8, 8, 8)}
 FIRST |= {1: (), 1024: (8, 16, 8), 2048: (16, 8, 16), 4096: (16, 16, 16)}
 """Radices of the power of two in a length."""
+OTHERS: dict[Use, tuple[int, ...]] = {"lines": (16, 8, 8), "rows": (16, 16, 4), "columns": (4, 16, 16)}
+"""Radices of 1024 complex values, by what they are used for."""
 ALONE = {32: (4, 2, 4), 64: (4, 4, 4), 128: (8, 2, 8), 256: (8, 4, 8)}
 
 
@@ -50,13 +52,14 @@ def test_radices_decide_bits_so_every_length_has_those_it_is_known_by() -> None:
         power = n & -n
         odd = tuple(prime for prime in (7, 5, 3) for k in range(1, 8) if n % prime**k == 0)
         assert radices(n) == (ALONE.get(n, FIRST[n]) if n == power else (*FIRST[power], *odd)), n
-        assert radices(n, plain=True) == ((16, 8, 8) if n == 1024 else radices(n)), n
+        for use, other in OTHERS.items():
+            assert radices(n, use) == (other if n == 1024 else radices(n)), n
 
 
 def test_powers_of_two_fit_their_shader_and_end_as_they_begin() -> None:
     for n in (n for n in FIRST if n > 1):
         assert len(radices(n)) <= 3
-        assert len(radices(n, plain=True)) <= 3
+        assert all(len(radices(n, use)) <= 3 for use in OTHERS)
         assert radices(n)[0] == radices(n)[-1]
 
 
@@ -83,12 +86,13 @@ def test_roots_keep_the_symmetry_of_the_circle(dtype: type) -> None:
     assert not np.signbit(roots[roots == 0]).any()
 
 
-@pytest.mark.parametrize(("n", "plain"), [(240, False), (240, True), (1024, False), (1024, True)])
-def test_a_table_holds_the_factors_of_its_stages(n: int, plain: bool) -> None:
+@pytest.mark.parametrize("use", ["within", *OTHERS])
+@pytest.mark.parametrize("n", [240, 1024])
+def test_a_table_holds_the_factors_of_its_stages(n: int, use: Use) -> None:
     size = 1
-    made = (plain_table if plain else table)(n, np.float64)
+    made = table(n, np.float64, use)
     roots = unit_roots(n, np.float64)
-    for radix in radices(n, plain=plain):
+    for radix in radices(n, use):
         for t in range(1, radix):
             for k in range(size):
                 assert np.array_equal(made[t * size + k], roots[t * k * (n // (size * radix))])

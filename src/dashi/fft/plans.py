@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from dashi.errors import DTypeError, InputError, ShapeError
-from dashi.kernels.fourier import plain_table, real_table, require_length, table
+from dashi.kernels.fourier import real_table, require_length, table
 from dashi.kernels.portable import reciprocal, sqrt
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
@@ -129,12 +129,23 @@ def plan(
     lengths = [sizes[a] for a in axes]
     for n in lengths:
         require_length(n)
-    first, others = (real_table, table) if "rfft" in kind else (plain_table, plain_table)
-    # Sides of the same length share a table: what one pass has in its caches serves the next.
-    wanted = [(first, lengths[-1]), *((others, n) for n in lengths[:-1])]
-    made = {key: device.array(key[0](key[1], real)) for key in dict.fromkeys(wanted)}
     scale = scale_of(math.prod(lengths), "i" if kind.startswith("i") else "", norm, real)
-    return Plan(device, kind, sizes, real, axes[-1], scale, tuple(made[key] for key in wanted), tuning, portable)
+    return Plan(device, kind, sizes, real, axes[-1], scale, _tables(device, kind, lengths, real), tuning, portable)
+
+
+def _tables(device: Device, kind: Kind, lengths: list[int], real: np.dtype[Any]) -> tuple[Array, ...]:
+    """The factors along the last axis, and along the one before it. Sides whose tables are the same share one: what a
+    pass has in its caches serves the next."""
+    last, others = lengths[-1], lengths[:-1]
+    if "rfft" in kind:
+        wanted = [real_table(last, real), *(table(n, real) for n in others)]
+    else:
+        wanted = [table(last, real, "rows" if others else "lines"), *(table(n, real, "columns") for n in others)]
+    made: dict[bytes, Array] = {}
+    for one in wanted:
+        if one.tobytes() not in made:
+            made[one.tobytes()] = device.array(one)
+    return tuple(made[one.tobytes()] for one in wanted)
 
 
 def _axes(kind: Kind, shape: Shape, axis: int) -> tuple[int, ...]:

@@ -1,14 +1,14 @@
 """Fourier transforms: the lengths that there are, the radices of each, and the tables of roots of unity.
 
-A transform of n values is a Stockham sequence of radices, a function of n and of whether it is a plain one of complex
-arrays, so that its bits depend on nothing else. Roots of unity are computed here once, in integers, and rounded
+A transform of n values is a Stockham sequence of radices, a function of n and of what it is used for, so that its bits
+depend on nothing else. Roots of unity are computed here once, in integers, and rounded
 correctly, so that they are the same on every machine: no library's sine is asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,18 +28,25 @@ ALONE: Final[Mapping[int, tuple[int, ...]]] = {32: (4, 2, 4), 64: (4, 4, 4), 128
 """Other radices of lengths that are this power of two and nothing else: with fewer values to a butterfly more of them,
 which keep the invocations of a small workgroup busy. Where odd factors follow, a stage more would cost more than that.
 """
-PLAIN: Final[Mapping[int, tuple[int, ...]]] = {1024: (16, 8, 8)}
-"""Other radices of plain transforms, of complex arrays (`fft`, `fft2`): nothing follows them that would want the first
-to be the last."""
+Use = Literal["within", "lines", "rows", "columns"]
+"""What a transform is used for: within real transforms and the solver; as `fft`; as the rows or columns of `fft2`."""
+OTHERS: Final[Mapping[Use, Mapping[int, tuple[int, ...]]]] = {
+    "within": {},
+    "lines": {1024: (16, 8, 8)},
+    "rows": {1024: (16, 16, 4)},
+    "columns": {1024: (4, 16, 16)},
+}
+"""Other radices of transforms of complex arrays: nothing follows them that would want the first to be the last. Rows
+that end as columns begin let one pass do both (`fourier_plans.Pass.ahead`)."""
 
 Floats = npt.NDArray[Any]
 
 
-def radices(n: int, *, plain: bool = False) -> tuple[int, ...]:
+def radices(n: int, use: Use = "within") -> tuple[int, ...]:
     """The radices of a transform of n values, first stage first; none for one value."""
     require_length(n)
-    if plain and n in PLAIN:
-        return PLAIN[n]
+    if n in OTHERS[use]:
+        return OTHERS[use][n]
     if n in ALONE:
         return ALONE[n]
     twos, rest = (n & -n).bit_length() - 1, n >> ((n & -n).bit_length() - 1)
@@ -84,23 +91,18 @@ def require_modes(name: str, n: int, modes: int) -> None:
         )
 
 
-def table(n: int, dtype: npt.DTypeLike, *, plain: bool = False) -> Floats:
+def table(n: int, dtype: npt.DTypeLike, use: Use = "within") -> Floats:
     """The factors of all stages of a transform of n values, (n, 2). Entry t s + k of a stage that joins transforms of
     s values by radix r is exp(-2 pi i t k / (s r)), for 0 < t < r and 0 <= k < s: stages follow each other."""
     roots = unit_roots(n, dtype)
     made = np.zeros((n, 2), dtype)
     made[0, 0] = 1
     size = 1
-    for radix in radices(n, plain=plain):
+    for radix in radices(n, use):
         places = np.arange(size, size * radix)
         made[places] = roots[places // size * (places % size) * (n // (size * radix))]
         size *= radix
     return made
-
-
-def plain_table(n: int, dtype: npt.DTypeLike) -> Floats:
-    """The factors of a plain transform of n values."""
-    return table(n, dtype, plain=True)
 
 
 def real_table(n: int, dtype: npt.DTypeLike) -> Floats:

@@ -7,7 +7,7 @@ from typing import Final
 
 from dashi.kernels import fourier_layouts, fourier_plans
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
-from dashi.kernels.fourier import plain_table, require_length
+from dashi.kernels.fourier import radices, require_length, table
 from dashi.kernels.fourier_plans import Pass
 from dashi.kernels.fourier_reference import transform
 from dashi.types import Array, Cost, Shape
@@ -17,8 +17,8 @@ def _reference(x: Array, turns: Array, turns_h: Array, inverse: int, scale: floa
     batch, h, w, _ = x.shape
     require_length(w)
     require_length(h)
-    rows = transform(x.reshape(batch * h, w, 1, 2), turns, bool(inverse), 1.0, raw=2, plain=True)
-    return transform(rows.reshape(x.shape), turns_h, bool(inverse), scale, raw=1, plain=True)
+    rows = transform(x.reshape(batch * h, w, 1, 2), turns, bool(inverse), 1.0, raw=2, use="rows")
+    return transform(rows.reshape(x.shape), turns_h, bool(inverse), scale, raw=1, use="columns")
 
 
 def _plan(call: Call) -> Plan:
@@ -29,22 +29,28 @@ def _plan(call: Call) -> Plan:
         return Plan(())
     call = fourier_plans.sized(call, h, w)
     inverse, scale = bool(call.scalars["inverse"]), call.scalars["scale"]
-    tiles = fourier_plans.tiles(call, batch, h, w, plain=True)
-    rows = Pass("main", ("x", "turns", "between"), batch * h, w, inverse=inverse, raw=2, tiles=tiles, plain=True)
+    rows = Pass("main", ("x", "turns", "between"), batch * h, w, inverse=inverse, raw=2, use="rows", height=h)
     over = ("between", "turns_h", "result")
-    columns = Pass("main", over, batch, h, w, inverse, scale, raw=1, tiles=tiles, plain=True)
-    return Plan((rows.dispatch(call), columns.dispatch(call)), {"between": ("T", tiles.size(batch * h, w))})
+    columns = Pass("main", over, batch, h, w, inverse, scale, raw=1, use="columns")
+    ahead = radices(h, "columns")[0] if h > 1 else 1
+    if rows.can_do(ahead, call):
+        rest = replace(columns, n=h // ahead, columns=ahead * w, begun=ahead)
+        if w % rest.layout(call).inner == 0:  # a workgroup has one leg
+            rows, columns = replace(rows, ahead=ahead), rest
+    columns = columns.tiled(call)
+    rows = replace(rows, tiles=columns.tiles)
+    return Plan((rows.dispatch(call), columns.dispatch(call)), columns.between())
 
 
 def _cost(call: Call) -> Cost:
     batch, h, w = (call.dims[name] for name in ("batch", "h", "w"))
-    flops = batch * (h * fourier_plans.flops(w, plain=True) + w * fourier_plans.flops(h, plain=True))
+    flops = batch * (h * fourier_plans.flops(w, "rows") + w * fourier_plans.flops(h, "columns"))
     return Cost(flops, 2 * call.bytes("x", "result") + call.bytes("turns", "turns_h"), 2 * int(batch > 0))
 
 
 def _case(shape: Shape, inverse: int = 0, scale: float = 1.0) -> Case:
     _, h, w = shape
-    fill = {"turns": fourier_plans.filled(plain_table, w), "turns_h": fourier_plans.filled(plain_table, h)}
+    fill = {"turns": fourier_plans.filled(table, w, "rows"), "turns_h": fourier_plans.filled(table, h, "columns")}
     shapes = {"x": (*shape, 2), "turns": (w, 2), "turns_h": (h, 2)}
     return Case(shapes, {"inverse": inverse, "scale": scale}, fill)
 
@@ -57,7 +63,7 @@ PORTABLE: Final = Kernel(
         Operand("turns_h", shape=("h", 2)),
     ),
     outputs=(Operand("result", shape=("batch", "h", "w", 2)),),
-    shaders=fourier_plans.COMPLEX,
+    shaders=fourier_plans.FIELDS,
     plan=_plan,
     reference=_reference,
     cost=_cost,

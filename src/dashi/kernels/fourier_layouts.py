@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from dashi.errors import LimitError
 from dashi.kernels.abi import Limits
-from dashi.kernels.fourier import MOST_STAGES, radices
+from dashi.kernels.fourier import MOST_STAGES, Use, radices
 
 WARP: Final = 32
 MOST_EACH: Final = 64
@@ -23,11 +24,10 @@ how many workgroups there should be before they take more rows or columns each; 
 few: those hold one butterfly each and, where it is short, exchange both parts together and load its factors first,
 which takes shared memory and registers that more of them would miss."""
 FIELDS: Final[dict[str, dict[str, int]]] = {
-    "wide": {**TUNINGS["wide"], "pieces": 2, "long": 2048, "long_rows": 8, "long_parts": 1, "long_windows": 4},
+    "wide": {**TUNINGS["wide"], "long": 2048, "long_rows": 8, "long_parts": 1, "long_windows": 4},
     "small": {**TUNINGS["small"], "long": 4096},
 }
-"""For complex fields. Few invocations with long butterflies exchange both parts of fp32 together, in so many `pieces`.
-Numbers named long_... count for sides above `long`."""
+"""For complex fields. Numbers named long_... count for sides above `long`."""
 REAL_FIELDS: Final[dict[str, dict[str, int]]] = {
     "wide": {
         **TUNINGS["wide"], "points": 1024, "each": 8,
@@ -51,7 +51,7 @@ SECTOR: Final = 32
 class Layout:
     """Transforms of n values on a workgroup: their radices; how many lines of how many interleaved transforms, on how
     many invocations; how much shared memory (in values, per line and part) in how many pieces; whether factors are
-    loaded first."""
+    loaded first, and whether a workgroup holds those of the second stage together."""
 
     n: int
     sequence: tuple[int, ...]
@@ -63,6 +63,7 @@ class Layout:
     parts: int
     windows: int
     fetch: bool
+    hold: bool = False
 
     def specs(self) -> dict[str, int]:
         """The specialisation constants of a shader that has to do with the layout."""
@@ -96,11 +97,13 @@ def layout(
     tuning: Mapping[str, int],
     bundle: int = 1,
     *,
-    plain: bool = False,
+    use: Use = "within",
+    begun: int = 1,
+    hold: bool = False,
 ) -> Layout:
     """Where transforms of n values of `size` bytes a part go, for an array (lines, n, columns); so many lines at least
-    on a workgroup."""
-    sequence = radices(n, plain=plain) or (1,)
+    on a workgroup. Of transforms that are `begun`, those are the values left after a first stage of that radix."""
+    sequence = radices(n * begun, use)[int(begun > 1) :] or (1,)
     few = n & (n - 1) == 0 and lines * n * columns <= tuning["few"] * max(sequence)
     held = min(tuning["each"], max(sequence)) if few else tuning["each"]
     inner = min(columns, max(1, tuning["bytes"] // (2 * size)))
@@ -124,14 +127,17 @@ def layout(
             f"a Fourier transform of {n} values needs more than {limits.invocations} invocations in a workgroup.",
             "use shorter lines, or another device.",
         )
-    room = min(limits.shared_bytes, tuning.get("shared", SHARED)) - 2 * size
+    field = use in ("rows", "columns")
+    hold = hold and len(sequence) > 1
+    spare = 1 + (math.prod(sequence[:2]) if hold else int(field))
+    room = min(limits.shared_bytes, tuning.get("shared", SHARED)) - 2 * size * spare
     short = few and each <= SHORT
-    pieces = tuning.get("pieces", 0) if few and not short and size != DOUBLE else 0
-    together = short or pieces > 0 or size == DOUBLE
-    for parts, windows in _exchanges(1 if together else tuning["parts"], max(pieces, tuning.get("windows", 1))):
-        span = _span(sequence, inner, -(-n * inner // windows), BANKS // (size * (3 - parts)))
+    together = short or size == DOUBLE
+    for parts, windows in _exchanges(1 if together else tuning["parts"], tuning.get("windows", 1)):
+        banks = BANKS // (size * (3 - parts))
+        span = _span(sequence, inner, -(-n * inner // windows), banks, windows == 1)
         if stacked * span * size * (3 - parts) <= room:
-            return Layout(n, sequence, stacked, inner, lanes, each, span, parts, windows, fetch=short)
+            return Layout(n, sequence, stacked, inner, lanes, each, span, parts, windows, short, hold)
     raise LimitError(
         f"a Fourier transform of {n} values does not fit {room} bytes of shared memory.",
         "use another device.",
@@ -151,13 +157,15 @@ def _exchanges(parts: int, first: int) -> Iterator[tuple[int, int]]:
     yield from ((2, windows) for windows in (1, 2, 4, 8, 16, 32) if windows >= first or parts == 1)
 
 
-def _span(sequence: tuple[int, ...], inner: int, window: int, banks: int) -> int:
+def _span(sequence: tuple[int, ...], inner: int, window: int, banks: int, pitched: bool) -> int:
     """Values of shared memory that a window of a line takes, gaps included, at the worst exchange."""
     span, size = window, 1
     for radix in sequence[:-1]:
         run = size * inner
         apart = max(banks, run * radix)
-        if run < banks and run * 4 <= apart:
+        if pitched and run < banks:
+            span = max(span, window + radix * run)
+        elif run < banks and run * 4 <= apart:
             span = max(span, window + (window - 1) // apart * run)
         size *= radix
     return span

@@ -19,7 +19,7 @@ from dashi.kernels.abi import (
     Shader,
     Spec,
 )
-from dashi.kernels.fourier import MOST_STAGES, radices
+from dashi.kernels.fourier import MOST_STAGES, Use, radices
 from dashi.kernels.fourier_layouts import SHARED, Layout, layout, trips
 from dashi.types import Array, Shape
 
@@ -30,6 +30,7 @@ SPECS: Final = (
     Spec("TILE_COLUMNS", 1), Spec("FETCH", 0),
     *(Spec(f"R{stage}", 8 if stage < 2 else 1) for stage in range(MOST_STAGES)),
 )  # fmt: skip
+FIELD_SPECS: Final = (*SPECS, Spec("STEP", 1), Spec("AHEAD", 1), Spec("BEGUN", 1), Spec("HOLD", 0))
 SCALE: Final = Scalar("scale", default=1.0, doc="what results are multiplied by")
 COMPLEX_SCALARS: Final = (
     Scalar("inverse", "u32", 0, "1 for the inverse transform"),
@@ -60,19 +61,16 @@ def sized(call: Call, *sides: int) -> Call:
     return replace(call, tuning=fourier_layouts.sized(call.tuning, max(sides)))
 
 
-def tiles(call: Call, lines: int, n: int, columns: int, *, plain: bool = False) -> Tiles:
-    """The tiles that suit a pass over the columns of an array (lines, n, columns)."""
-    made = layout(n, call.dtype.size, lines, columns, call.limits, call.tuning, plain=plain)
-    return Tiles(call.tuning["rows"], made.inner)
-
-
 @dataclass(frozen=True)
 class Pass:
     """One pass over an array (lines, n, columns) of complex numbers: a shader, its buffers, and the factor of its
     results. Real lines are rows of n pairs of neighbours, or of n values where their number is odd. `raw` is 1 where
     what it reads is another pass's, 2 where what it makes is for another pass; those values then lie in
-    `tiles`, if given. Lines that must lie on one workgroup, one after the other, come in a `bundle`. Transforms of
-    complex arrays are `plain`: they have radices of their own."""
+    `tiles`, if given. Lines that must lie on one workgroup, one after the other, come in a `bundle`.
+
+    A pass over rows may do the first stage of the columns too, whose radix is then `ahead`: it leaves arrays of
+    columns / ahead rows, what was made of as many rows side by side. The pass over those columns is one over `begun`
+    transforms. `height` is the number of rows of a field."""
 
     shader: str
     buffers: tuple[str, ...]
@@ -84,12 +82,35 @@ class Pass:
     raw: int = 0
     tiles: Tiles | None = None
     bundle: int = 1
-    plain: bool = False
+    use: Use = "within"
+    ahead: int = 1
+    begun: int = 1
+    height: int = 1
 
     def layout(self, call: Call) -> Layout:
         """How it lies on workgroups."""
-        size, limits = call.dtype.size, call.limits
-        return layout(self.n, size, self.lines, self.columns, limits, call.tuning, self.bundle, plain=self.plain)
+        least = max(self.bundle, self.ahead)
+        return layout(
+            self.n, call.dtype.size, self.lines, self.columns, call.limits, call.tuning, least,
+            use=self.use, begun=self.begun, hold=max(self.ahead, self.begun) > 1,
+        )  # fmt: skip
+
+    def can_do(self, ahead: int, call: Call) -> bool:
+        """Whether the pass over rows can do a first stage of the columns of this radix: where invocations then hold,
+        at its end, the same places of as many rows, and more stages follow."""
+        if ahead not in (2, 4) or self.height == ahead or self.n & (self.n - 1):
+            return False
+        made = replace(self, ahead=ahead).layout(call)
+        return made.lines == ahead and made.lanes * made.sequence[-1] == self.n
+
+    def tiled(self, call: Call) -> Pass:
+        """The pass over columns, what it reads in tiles that suit it."""
+        return replace(self, tiles=Tiles(call.tuning["rows"], self.layout(call).inner))
+
+    def between(self) -> dict[str, tuple[str, int]]:
+        """The array that the pass reads in tiles, for the pass before it."""
+        tiles = self.tiles or Tiles(1, 1)
+        return {"between": ("T", tiles.size(self.lines * self.n, self.columns))}
 
     def dispatch(self, call: Call) -> Dispatch:
         made = self.layout(call)
@@ -116,6 +137,13 @@ class Pass:
                 "TILED": self.raw,
                 "TILE_ROWS": self.tiles.rows,
                 "TILE_COLUMNS": self.tiles.columns,
+            }
+        if self.use in ("rows", "columns"):
+            spec |= {
+                "STEP": self.height // self.ahead if self.ahead > 1 else 1,
+                "AHEAD": self.ahead,
+                "BEGUN": self.begun,
+                "HOLD": int(made.hold),
             }
         extent = (across, -(-groups // across), 1)
         name = self.shader if self.shader == "odd" or self.n & (self.n - 1) == 0 else f"{self.shader}_mixed"
@@ -167,7 +195,9 @@ def rows_inverse(source: str, result: str, lines: int, n: int, scale: Number, ra
     )
 
 
-def _shaders(name: str, source: str, result: str, include: str, file: str = "kernel.comp") -> dict[str, Shader]:
+def _shaders(
+    name: str, source: str, result: str, include: str, file: str = "kernel.comp", spec: tuple[Spec, ...] = SPECS
+) -> dict[str, Shader]:
     """Shaders made of a shared transform and a kernel's own loads and stores, for powers of two and for other lengths;
     `source` and `result` are the types of what they read and write."""
     powers = Shader(
@@ -177,7 +207,7 @@ def _shaders(name: str, source: str, result: str, include: str, file: str = "ker
             Binding("result", result, "write"),
         ),
         PUSH,
-        SPECS,
+        spec,
         local=("LANES", 1, 1),
         file=file,
         includes=(include,),
@@ -189,6 +219,10 @@ def _shaders(name: str, source: str, result: str, include: str, file: str = "ker
 
 
 COMPLEX: Final = _shaders("main", "P", "P", "fft_complex.glsl")
+FIELDS: Final = {
+    name: replace(shader, prelude=f"#define FFT_FIELD\n{shader.prelude}")
+    for name, shader in _shaders("main", "P", "P", "fft_complex.glsl", spec=FIELD_SPECS).items()
+}
 COLUMNS: Final = _shaders("columns", "P", "P", "fft_complex.glsl", "columns.comp")
 FORWARD: Final = {
     **_shaders("even", "P", "P", "fft_real.glsl"),
@@ -205,20 +239,20 @@ def fast(shader: Shader) -> Shader:
     return replace(shader, prelude=f"#define FFT_FAST\n{shader.prelude}")
 
 
-def filled(table: Callable[[int, type], Array], n: int) -> Fill:
+def filled(table: Callable[..., Array], n: int, *use: Use) -> Fill:
     """The factors of transforms of n values, for a test case."""
 
     def fill(rng: np.random.Generator, shape: Shape) -> Array:
-        return table(n, np.float64)
+        return table(n, np.float64, *use)
 
     return fill
 
 
-def flops(n: int, *, plain: bool = False) -> int:
+def flops(n: int, use: Use = "within") -> int:
     """Real additions and multiplications of one complex transform, as the stages do them."""
     per = {2: 4, 3: 16, 4: 16, 5: 48, 7: 96, 8: 56, 16: 168}
     total, size = 0, 1
-    for radix in radices(n, plain=plain):
+    for radix in radices(n, use):
         total += n // radix * (per[radix] + (6 * (radix - 1) if size > 1 else 0))
         size *= radix
     return total

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dashi.kernels.fourier import constants, radices
+from dashi.kernels.fourier import Use, constants, radices
 from dashi.kernels.portable import canon, mul
 
 Floats = npt.NDArray[Any]
@@ -183,12 +183,12 @@ _BUTTERFLIES: Final[dict[int, Callable[[list[Pair], Products], list[Pair]]]] = {
 }  # fmt: skip
 
 
-def stages(z: Pair, turns: Floats, *, plain: bool = False) -> Pair:
+def stages(z: Pair, turns: Floats, use: Use = "within") -> Pair:
     """The forward transform along the first axis of arrays (n, lines)."""
     n, lines = z[0].shape
     kind = z[0].dtype
     size = 1
-    for radix in radices(n, plain=plain):
+    for radix in radices(n, use):
         c = products(kind, needs_care(z))
         legs = [part.reshape(radix, n // (radix * size), size, lines) for part in z]
         v = [(legs[0][t], legs[1][t]) for t in range(radix)]
@@ -222,8 +222,8 @@ def _blocks(lines: int, n: int) -> list[slice]:
     return [slice(start, start + each) for start in range(0, lines, each)]
 
 
-def transform(x: Floats, turns: Floats, inverse: bool, scale: Any, raw: int = 0, *, plain: bool = False) -> Floats:
-    """Complex transforms along the middle axis of an array (outer, n, inner, 2). `raw` and `plain`: see
+def transform(x: Floats, turns: Floats, inverse: bool, scale: Any, raw: int = 0, use: Use = "within") -> Floats:
+    """Complex transforms along the middle axis of an array (outer, n, inner, 2). `raw`: see
     `fourier_plans.Pass`."""
     outer, n, inner, _ = x.shape
     factor = x.dtype.type(scale)
@@ -238,7 +238,7 @@ def transform(x: Floats, turns: Floats, inverse: bool, scale: Any, raw: int = 0,
     else:
         pieces = [(x[o, :, part], result[o, :, part]) for o in range(outer) for part in _blocks(inner, n)]
     for given, wanted in pieces:
-        z = stages((_loaded(given[..., first], raw), _loaded(given[..., second], raw)), turns, plain=plain)
+        z = stages((_loaded(given[..., first], raw), _loaded(given[..., second], raw)), turns, use)
         wanted[..., first], wanted[..., second] = (
             _stored(z[0], factor, raw),
             _stored(z[1], factor, raw),

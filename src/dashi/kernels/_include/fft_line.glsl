@@ -11,6 +11,11 @@
 //
 // Shared memory is exchanged in WINDOWS pieces, and, if PARTS is 2, real parts before imaginary ones, where it is
 // short.
+//
+// Transforms of fields (FFT_FIELD) may be shared out between two passes. A pass over rows does the first stage of the
+// columns too if AHEAD is its radix: a workgroup then holds as many rows, STEP rows apart, and LANES is N / LAST. It
+// leaves the legs of that stage side by side. The pass over columns goes on with leg fft_leg of transforms of
+// N * BEGUN values.
 #ifndef FFT_LINE_GLSL
 #define FFT_LINE_GLSL
 #include "fft_values.glsl"
@@ -46,8 +51,20 @@ uint fft_units(uint radix) {
     return (FFT_POINTS / radix + LANES - 1u) / LANES;
 }
 
-// The gap before a place of a line in shared memory. Butterflies write blocks; every block (or all banks) is
-// set off by as much as neighbours write at once, so that invocations write to different banks.
+// What a stage leaves for the next: where nothing is exchanged in pieces, leg t of butterfly j lies at
+// t * fft_pitch + j. Hops from leg to leg are then known to the compiler, to those who write and to those who read.
+// Legs are set off by as much as neighbours read at once, so that invocations read from different banks.
+bool fft_pitched(uint size, uint radix) {
+    return WINDOWS == 1u && size * radix < N;
+}
+
+uint fft_pitch(uint size, uint radix) {
+    uint run = size * INNER;
+    return FFT_LINE / radix + (run < FFT_BANKS ? run : 0u);
+}
+
+// Otherwise they lie in order: the gap before a place of a line. Butterflies write blocks; every block (or all banks)
+// is set off by as much as neighbours write at once, so that invocations write to different banks.
 uint fft_gap(uint place, uint block, uint run) {
     uint apart = max(FFT_BANKS, block);
     return run < FFT_BANKS && run * 4u <= apart ? place / apart * run : 0u;
@@ -66,8 +83,12 @@ void fft_write(uint part, uint window, uint size, uint radix) {
         [[unroll]] for (uint t = 0u; t < radix; t++) {
             uint asked = whole ? base : base + t * run;
             if (at.there && (WINDOWS == 1u || asked / FFT_WINDOW == window)) {
-                uint gap = fft_gap(level ? start : start + t * run, block, run);
-                uint to = at.line * SPAN + start + t * run + gap;
+                uint to = at.line * SPAN;
+                if (fft_pitched(size, radix)) {
+                    to += at.j * INNER + at.inner + t * fft_pitch(size, radix);
+                } else {
+                    to += start + t * run + fft_gap(level ? start : start + t * run, block, run);
+                }
                 P z = fft_held(value[u * radix + t]);
                 if (PARTS == 1u) {
                     fft_whole[to] = z;
@@ -94,9 +115,15 @@ void fft_read(uint part, uint window, uint size, uint before, uint radix) {
         [[unroll]] for (uint t = 0u; t < radix; t++) {
             uint asked = whole ? t * stride : base + t * stride;
             if (at.there && (WINDOWS == 1u || asked / FFT_WINDOW == window)) {
-                uint hop = t * stride - window * FFT_WINDOW;
-                uint gap = fft_gap(base + (level ? 0u : hop), block, run) + (level ? fft_gap(hop, block, run) : 0u);
-                uint from = at.line * SPAN + base + hop + gap;
+                uint from = at.line * SPAN;
+                if (fft_pitched(size, before)) {
+                    from += at.j / size % before * fft_pitch(size, before);
+                    from += (at.j / (size * before) * size + at.j % size) * INNER + at.inner + t * stride / before;
+                } else {
+                    uint hop = t * stride - window * FFT_WINDOW;
+                    uint gap = fft_gap(base + (level ? 0u : hop), block, run) + (level ? fft_gap(hop, block, run) : 0u);
+                    from += base + hop + gap;
+                }
                 if (WINDOWS > 1u) {
                     if (PARTS == 1u) {
                         fft_next[u * radix + t] = fft_hold(fft_whole[from]);
@@ -134,6 +161,17 @@ void fft_exchange(uint size, uint before, uint radix) {
     }
 }
 
+// Factor k of leg t of a stage that joins transforms of `joined` values.
+#ifdef FFT_FIELD
+uint fft_leg;
+#define fft_turn(t, joined, k) turns[((t) * (joined) + (k)) * BEGUN + fft_leg]
+
+// Those of the second stage, for the whole workgroup, if HOLD is 1.
+shared P fft_shared_turns[HOLD == 1u ? R0 * R1 : 1u];
+#else
+#define fft_turn(t, joined, k) turns[(t) * (joined) + (k)]
+#endif
+
 // The factors of the second and the third stage, if FETCH is 1.
 FftHeld fft_second[EACH];
 FftHeld fft_third[EACH];
@@ -144,9 +182,9 @@ void fft_fetch(uint size, uint before, uint radix) {
         FftPlace at = fft_place(u, radix);
         [[unroll]] for (uint t = 1u; t < radix; t++) {
             if (at.there && size == 1u) {
-                fft_second[u * radix + t] = fft_hold(turns[t * joined + at.j % joined]);
+                fft_second[u * radix + t] = fft_hold(fft_turn(t, joined, at.j % joined));
             } else if (at.there) {
-                fft_third[u * radix + t] = fft_hold(turns[t * joined + at.j % joined]);
+                fft_third[u * radix + t] = fft_hold(fft_turn(t, joined, at.j % joined));
             }
         }
     }
@@ -165,8 +203,12 @@ void fft_stage(uint size, uint before, uint radix) {
                     fft_times(e, fft_held(fft_second[e]));
                 } else if (FETCH == 1u && size == R0) {
                     fft_times(e, fft_held(fft_third[e]));
+#ifdef FFT_FIELD
+                } else if (HOLD == 1u && size == 1u) {
+                    fft_times(e, fft_shared_turns[t * joined + k]);
+#endif
                 } else {
-                    fft_times(e, turns[t * joined + k]);
+                    fft_times(e, fft_turn(t, joined, k));
                 }
             }
         }
@@ -183,6 +225,19 @@ void fft_transform() {
     if (FETCH == 1u && R2 > 1u) {
         fft_fetch(R0, R1, R2);
     }
+#ifdef FFT_FIELD
+    [[unroll]] for (uint first = 0u; first < HOLD * R0 * R1; first += LANES) {
+        uint place = first + gl_LocalInvocationIndex;
+        if (R0 * R1 % LANES == 0u || place < R0 * R1) {
+            fft_shared_turns[place] = fft_turn(1u, 0u, place);
+        }
+    }
+    [[unroll]] for (uint e = 0u; BEGUN > 1u && e < fft_units(R0) * R0; e++) {
+        if (e % R0 > 0u) {
+            fft_times(e, fft_turn(e % R0, 1u, 0u));
+        }
+    }
+#endif
     [[unroll]] for (uint u = 0u; u < fft_units(R0); u++) {
         if ((RAW & 1u) == 0u) {
             [[unroll]] for (uint e = u * R0; e < (u + 1u) * R0; e++) {
@@ -212,6 +267,19 @@ void fft_transform() {
     }
 #endif
 }
+
+#ifdef FFT_FIELD
+// After a transform of AHEAD lines, a leg of each on every invocation: the columns' first stage.
+void fft_ahead() {
+    [[unroll]] for (uint t = 0u; t < LAST; t++) {
+        if (AHEAD == 2u) {
+            fft_twos(t, LAST + t);
+        } else if (AHEAD == 4u) {
+            fft_fours(t, LAST + t, 2u * LAST + t, 3u * LAST + t);
+        }
+    }
+}
+#endif
 
 // What is stored of a value: times `scale`, if SCALED, and canonical, unless it is for another pass of the transform
 // (RAW & 2): sums of canonical values are never subnormal, so that every device keeps them.

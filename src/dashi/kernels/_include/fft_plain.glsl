@@ -8,6 +8,6 @@ P fft_load(uint outer, uint inner, uint j, uint hop) {
 }
 
 void fft_store(uint outer, uint inner, uint j, uint hop, P z) {
-    uint row = outer * N + j;
-    result[(TILED & 2u) != 0u ? fft_tile(outer, 0u, j, hop, N) : row * COLUMNS + inner + hop * COLUMNS] = z;
+    uint row = outer * (N * AHEAD) + j;
+    result[(TILED & 2u) != 0u ? fft_tile(outer, 0u, j, hop, N * AHEAD) : row * COLUMNS + inner + hop * COLUMNS] = z;
 }

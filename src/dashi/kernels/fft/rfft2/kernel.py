@@ -27,11 +27,10 @@ def plan(call: Call) -> Plan:
     if batch == 0:
         return Plan(())
     call = fourier_plans.sized(call, h, w)
-    tiles = fourier_plans.tiles(call, batch, h, modes)
-    rows = fourier_plans.rows_forward("x", "between", batch * h, w, 1.0, raw=2, tiles=tiles)
     ends = ("between", "turns_h", "result")
-    columns = Pass("columns", ends, batch, h, modes, scale=call.scalars["scale"], raw=1, tiles=tiles)
-    return Plan((rows.dispatch(call), columns.dispatch(call)), {"between": ("T", tiles.size(batch * h, modes))})
+    columns = Pass("columns", ends, batch, h, modes, scale=call.scalars["scale"], raw=1).tiled(call)
+    rows = fourier_plans.rows_forward("x", "between", batch * h, w, 1.0, raw=2, tiles=columns.tiles)
+    return Plan((rows.dispatch(call), columns.dispatch(call)), columns.between())
 
 
 def cost(call: Call) -> Cost:
