@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import numpy as np
 from dashi import kernels
 from dashi.errors import LimitError
 from dashi.fft.plans import Kind, Plan, plan
+from dashi.runtime import stopwatch
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device, Program
 from dashi.types import Array as HostArray
@@ -117,9 +117,8 @@ def _timed(device: Device, made: Plan, values: HostArray, expected: HostArray, t
 
 def _rounds(device: Device, program: Program) -> list[float]:
     """Microseconds of a transform in each round."""
-    until = time.perf_counter() + (0.2 if device.info.is_hardware else 0.0)
-    while time.perf_counter() < until:
-        program.run()  # hardware that was idle has a slow clock
+    if device.info.is_hardware:
+        stopwatch.warm(program.run, stopwatch.HARDWARE.warm)
     return [_microseconds(program) for _ in range(ROUNDS)]
 
 

@@ -17,6 +17,7 @@ from dashi.flow.fast import FastEngine
 from dashi.flow.grid import Floats
 from dashi.flow.operator import Vorticity
 from dashi.flow.peers import PlainFlow
+from dashi.runtime import stopwatch
 from dashi.runtime.device import Device
 
 SIZES: Final = (128, 256, 1024, 2048)
@@ -71,9 +72,8 @@ def _measured(device: Device, operator: Vorticity, states: Floats) -> Measured:
     device.write(pair[0], states)
     with device.program([*single[0], *single[1]] * many, timed=True) as program:
         program.run()
-        until = time.perf_counter() + (0.3 if device.info.is_hardware else 0.0)
-        while time.perf_counter() < until:
-            program.run()  # hardware that was idle has a slow clock
+        if device.info.is_hardware:
+            stopwatch.warm(program.run, stopwatch.HARDWARE.warm)
         taken = [program.run_timed() for _ in range(ROUNDS if device.info.is_hardware else 3)]
     ns = statistics.median(t.device if t.device is not None else t.wall for t in taken)
     return Measured(n, dtype, ns / 1000 / (2 * many), per_step, error, error <= BOUNDS[dtype])

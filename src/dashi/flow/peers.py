@@ -86,9 +86,9 @@ class TorchFlow:
             for _ in range(steps):
                 z.copy_(problem.step(z))
 
-        # Every round starts from the same state. The first is a round more, and warms up.
-        taken = replays_us(torch, loop, ROUNDS + 1, runs=2, replays=0, before=lambda: z.copy_(first))
-        return statistics.median(us / steps for us in taken[1:])
+        # Every round starts from the same state.
+        taken = replays_us(torch, loop, ROUNDS, runs=2, before=lambda: z.copy_(first))
+        return statistics.median(us / steps for us in taken)
 
 
 class JaxFlow:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dashi.runtime import stopwatch
+
 Work = Callable[[], Any]
 
 
@@ -45,24 +47,23 @@ class Graph(Timed):
         self._graph.reset()
 
 
-def replays_us(
-    torch: Any, work: Work, rounds: int, *, runs: int = 1, replays: int = 3, before: Work | None = None
-) -> list[float]:
+def replays_us(torch: Any, work: Work, rounds: int, *, runs: int = 1, before: Work | None = None) -> list[float]:
     """Microseconds of each replay of the work from a graph. The work is run `runs` times before it is captured, and
-    replayed `replays` times before it is timed; `before` is done ahead of each round, and not timed."""
+    replayed until the GPU is warm before it is timed; `before` is done ahead of each round, and not timed."""
     for _ in range(runs):
         work()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         work()
-    for _ in range(replays):
-        graph.replay()
-    taken: list[float] = []
-    for _ in range(rounds):
+
+    def one_round() -> float:
         if before is not None:
             before()
-        taken.append(Timed(torch, graph.replay).milliseconds() * 1000)
+        return Timed(torch, graph.replay).milliseconds() * 1000
+
+    stopwatch.warm(one_round, stopwatch.HARDWARE.warm)
+    taken = [one_round() for _ in range(rounds)]
     graph.reset()
     torch.cuda.empty_cache()
     return taken

@@ -58,6 +58,14 @@ def test_long_calls_are_not_repeated_for_ever() -> None:
     assert (times.calls, times.runs) == (1, 2)
 
 
+def test_a_device_works_for_as_long_as_was_asked_before_it_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(0, 1000, 100))
+    monkeypatch.setattr(stopwatch.time, "perf_counter_ns", lambda: next(now))
+    ran = iter(range(10))
+    assert stopwatch.warm(lambda: next(ran), 250) == 2
+    assert stopwatch.HARDWARE.warm >= 400_000_000  # an H200's clock was up after 311 ms, at the most
+
+
 class Changed(CpuDevice):
     """A device that computes right, then flips a bit of the results for which `spoils` says so."""
 

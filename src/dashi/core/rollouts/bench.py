@@ -15,6 +15,7 @@ from dashi.core.operators.operator import WAYS, Operator, Way
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.ways import limits_of
 from dashi.kernels.portable import canon
+from dashi.runtime import stopwatch
 from dashi.runtime.array import Array
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device, Program, Step
@@ -128,9 +129,8 @@ class _Loop:
                 took = _microseconds(program)
             steps = max(2, min(steps * 8, self._fitting(took / steps)))
         with self._program(steps) as program:
-            until = time.perf_counter() + (0.2 if self._device.info.is_hardware else 0.0)
-            while time.perf_counter() < until:
-                program.run()  # hardware that was idle has a slow clock
+            if self._device.info.is_hardware:
+                stopwatch.warm(program.run, stopwatch.HARDWARE.warm)
             taken = [_microseconds(program) / steps for _ in range(ROUNDS)]
         return statistics.median(taken), min(taken), steps
 
