@@ -121,6 +121,7 @@ def test_rows_of_1024_values_do_the_first_stage_of_the_columns(shape: tuple[int,
         "N": h // 4, "AHEAD": 1, "BEGUN": 4, "STEP": 1, "COLUMNS": 4 * w,
     }  # fmt: skip
     assert w % columns.spec["INNER"] == 0
+    assert rows.spec["TILE_ROWS"] == columns.spec["TILE_ROWS"] == min(16, h // 4)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ def test_fields_fit_the_shared_memory_of_every_device(shape: tuple[int, int, int
         assert values * size + 2 * size * (1 + factors) <= limits.shared_bytes
 
 
-@pytest.mark.parametrize("numbers", [{}, {"bytes": 24}, {"shared": 12288}, {"parts": 1}, {"rows": 3}])
+@pytest.mark.parametrize("numbers", [{}, {"bytes": 24}, {"shared": 12288}, {"parts": 1}, {"begun_rows": 3}])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(1, 8, 1024), (2, 16, 1024), (1, 12, 1024), (1, 1024, 8)])
 def test_how_a_field_is_shared_out_leaves_no_trace_in_the_bits(
@@ -172,6 +173,21 @@ def test_how_a_field_is_shared_out_leaves_no_trace_in_the_bits(
     for inverse in (0, 1):
         got = vulkan.run(kernel, x, *turns, inverse=inverse, scale=0.3).numpy()
         assert got.tobytes() == np.asarray(kernel.reference(x, *turns, inverse, 0.3)).tobytes()
+
+
+@pytest.mark.parametrize("shape", [(5, 8, 1024), (2, 8, 64)])
+def test_fields_of_more_workgroups_than_fit_side_by_side(shape: tuple[int, int, int], vulkan: VulkanDevice) -> None:
+    base = kernels.get("fft2")
+
+    def plan(call: Call) -> Plan:
+        made = base.plan(replace(call, limits=replace(call.limits, groups=3)))
+        assert any(one.groups[1] > 1 and one.spec["WHOLE"] == 0 for one in made.dispatches)
+        return made
+
+    x = np.random.default_rng(3).standard_normal((*shape, 2)).astype(np.float32)
+    turns = table(shape[2], np.float32, "rows"), table(shape[1], np.float32, "columns")
+    got = vulkan.run(replace(base, plan=plan), x, *turns, inverse=0, tuning="wide").numpy()
+    assert got.tobytes() == np.asarray(base.reference(x, *turns, 0, 1.0)).tobytes()
 
 
 @pytest.mark.parametrize("tuning", ["wide", "small"])

@@ -24,10 +24,11 @@ how many workgroups there should be before they take more rows or columns each; 
 few: those hold one butterfly each and, where it is short, exchange both parts together and load its factors first,
 which takes shared memory and registers that more of them would miss."""
 FIELDS: Final[dict[str, dict[str, int]]] = {
-    "wide": {**TUNINGS["wide"], "long": 2048, "long_rows": 8, "long_parts": 1, "long_windows": 4},
+    "wide": {**TUNINGS["wide"], "begun_rows": 16, "long": 2048, "long_rows": 8, "long_parts": 1, "long_windows": 4},
     "small": {**TUNINGS["small"], "long": 4096},
 }
-"""For complex fields. Numbers named long_... count for sides above `long`."""
+"""For complex fields. Numbers named long_... count for sides above `long`; begun_rows are the rows of a tile between a
+pass that has begun the columns and the one that goes on with them."""
 REAL_FIELDS: Final[dict[str, dict[str, int]]] = {
     "wide": {
         **TUNINGS["wide"], "points": 1024, "each": 8,

@@ -105,7 +105,8 @@ class Pass:
 
     def tiled(self, call: Call) -> Pass:
         """The pass over columns, what it reads in tiles that suit it."""
-        return replace(self, tiles=Tiles(call.tuning["rows"], self.layout(call).inner))
+        rows = call.tuning["rows"] if self.begun == 1 else min(call.tuning.get("begun_rows", 1), self.n)
+        return replace(self, tiles=Tiles(rows, self.layout(call).inner))
 
     def between(self) -> dict[str, tuple[str, int]]:
         """The array that the pass reads in tiles, for the pass before it."""
