@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import runpy
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dashi.fft import bench, peers
 from dashi.fft.bench import BenchCase
 from dashi.kernels.fourier import radices
 from dashi.runtime import Device
+from dashi.runtime.device import Timing
 
 
 @pytest.mark.parametrize("kind", ["fft2", "rfft2", "irfft2"])
@@ -56,6 +58,25 @@ def test_the_device_class_is_near_the_portable_one(device: Device) -> None:
     assert np.linalg.norm(fast - exact) <= bench.FAST_BOUND * np.linalg.norm(exact)
     with pytest.raises(InputError, match="rfft2 of float32 is always portable"):
         dashi.fft.plan(device, (8, 8), "rfft2", portable=False)
+
+
+class Cooled:
+    """A program that takes five times as long for its first runs."""
+
+    def __init__(self, slow: int) -> None:
+        self.slow, self.runs = slow, 0
+
+    def run_timed(self) -> Timing:
+        self.runs += 1
+        time.sleep(0.01)
+        return Timing(wall=1, enqueue=0, wait=0, device=20_000 * (5 if self.runs <= self.slow else 1))
+
+
+def test_the_script_tells_how_long_a_device_is_slow() -> None:
+    script = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "idle_clock.py"))
+    told = script["after"](Cooled(3), 0.0, 0.1)
+    assert told.startswith("idle for 0 s: first 5.0 us, last 1.0 us, slow for 0.0")
+    assert "never slow" in script["after"](Cooled(0), 0.0, 0.02)
 
 
 def test_other_radices_are_tried_and_put_back(capsys: pytest.CaptureFixture[str]) -> None:

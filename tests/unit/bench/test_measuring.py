@@ -63,7 +63,7 @@ def test_a_device_works_for_as_long_as_was_asked_before_it_is_timed(monkeypatch:
     monkeypatch.setattr(stopwatch.time, "perf_counter_ns", lambda: next(now))
     ran = iter(range(10))
     assert stopwatch.warm(lambda: next(ran), 250) == 2
-    assert stopwatch.HARDWARE.warm >= 400_000_000  # an H200's clock was up after 311 ms, at the most
+    assert stopwatch.HARDWARE.warm >= 400_000_000  # an H200's clock is up after 0.2 to 0.3 s
 
 
 class Changed(CpuDevice):
