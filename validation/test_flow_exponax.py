@@ -12,7 +12,8 @@ from dashi.flow import grid, initial
 from dashi.flow.equations import Flow
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("exponax") is None, reason="exponax is an optional test dependency: pip install exponax"
+    importlib.util.find_spec("exponax") is None,
+    reason="exponax is an optional test dependency: pip install dashi[validation]",
 )
 
 

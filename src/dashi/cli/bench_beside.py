@@ -63,10 +63,10 @@ def bench_device(spec: str) -> Generator[tuple[Device, Document]]:
 
 @dataclass(frozen=True)
 class Bench:
-    """A bench by its name: how its document becomes a table and a page, and where it is kept, if anywhere."""
+    """A bench by its name: how its document becomes tables and a page, and where it is kept, if anywhere."""
 
     name: str
-    cells: Callable[[Document], Cells]
+    tables: Callable[[Document], Sequence[Cells]]
     page: Callable[[Document], str]
     save: Path | None
 
@@ -82,10 +82,11 @@ class Bench:
         work: Sequence[Work],
         noun: str,
         row: Callable[[Work], Document],
+        into: str = "rows",
     ) -> None:
         """A row for each piece of work; after each the document is kept, so that Ctrl-C loses none of them."""
         document["peers"] = {peer.name: peer.version for peer in beside}
-        document["rows"] = rows = list[Document]()
+        document[into] = rows = list[Document]()
         with progress("measuring", len(work), noun) as advance:
             for one in work:
                 rows.append(row(one))
@@ -97,15 +98,15 @@ class Bench:
             bench_report.save(document, self.save, self.page(document), f"{self.name}-")
 
     def tell(self, document: Document, *, json: bool) -> None:
-        """For programs as it is, for people as a table."""
+        """For programs as it is, for people as tables."""
         if json:
             print_json(document)
             return
-        first, *rest = self.cells(document)
-        table = new_table(*first)
-        for line in rest:
-            add_row(table, *line)
-        print_table(table)
+        for first, *rest in self.tables(document):
+            table = new_table(*first)
+            for line in rest:
+                add_row(table, *line)
+            print_table(table)
 
 
 def cases_of(cases: Sequence[Work], numbers: Sequence[int] | None, usual: Sequence[Work]) -> list[Work]:

@@ -11,7 +11,11 @@ from dashi.cli.bench_beside import Bench, CaseNumbers, Save, bench_device, cases
 from dashi.cli.options import Json, OneDevice, example
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dashi.fft.bench import BenchCase
+    from dashi.fft.peers import TorchFft
+    from dashi.runtime.device import Device
 
 
 def register(app: typer.Typer) -> None:
@@ -37,27 +41,42 @@ def fft(
     """
     from dashi.fft import bench, peers
 
-    job = Bench("fft", _cells, _page, save)
+    job = Bench("fft", _tables, _page, save)
     job.require_writable()
     beside = [peers.load(name) for name in peer or ()]
     with bench_device(device) as (opened, document):
         usual = [c for c in bench.CASES if opened.info.is_hardware or c.n == 128]
 
-        def row(one: BenchCase) -> dict[str, Any]:
-            times = bench.measure(opened, one, bench.tunings_of(one) if tunings else (None,))
-            fast = bench.measure_fast(opened, one)
-            return bench.document(one, (*times, fast) if fast else times, {p.name: p.us(one) for p in beside})
+        def measured(one: BenchCase) -> dict[str, Any]:
+            return row(opened, one, beside, bench.tunings_of(one) if tunings else (None,))
 
-        job.measure(document, beside, cases_of(bench.CASES, case, usual), "cases", row)
+        job.measure(document, beside, cases_of(bench.CASES, case, usual), "cases", measured)
     job.tell(document, json=json)
-    if any(t["checked"].startswith("WRONG") for r in document["rows"] for t in r["times"]):
+    if wrong(document["rows"]):
         raise typer.Exit(1)
 
 
-def _cells(document: dict[str, Any]) -> list[list[str]]:
-    peers = list(document["peers"])
+def row(
+    device: Device, one: BenchCase, beside: Sequence[TorchFft], tunings: tuple[str | None, ...] = (None,)
+) -> dict[str, Any]:
+    """A case in both classes, and by the peers."""
+    from dashi.fft import bench
+
+    times = bench.measure(device, one, tunings)
+    fast = bench.measure_fast(device, one)
+    return bench.document(one, (*times, fast) if fast else times, {p.name: p.us(one) for p in beside})
+
+
+def wrong(rows: Sequence[dict[str, Any]]) -> bool:
+    """Whether some result had other bits."""
+    return any(t["checked"].startswith("WRONG") for r in rows for t in r["times"])
+
+
+def cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """A table of these rows."""
+    peers = list(rows[0]["peers_us"]) if rows else []
     lines = [["case", "tuning", "us", "GB/s", *(f"{p} (us)" for p in peers), "ratio", "checked"]]
-    for row in document["rows"]:
+    for row in rows:
         theirs = [row["peers_us"][p] for p in peers]
         for time in row["times"]:
             us = time["us"]
@@ -69,10 +88,14 @@ def _cells(document: dict[str, Any]) -> list[list[str]]:
     return lines
 
 
+def _tables(document: dict[str, Any]) -> list[list[list[str]]]:
+    return [cells(document["rows"])]
+
+
 def _page(document: dict[str, Any]) -> str:
     """The results as Markdown."""
     taken = (
         "Microseconds per transform, medians on the device's own clock, arrays resident; GB/s counts two passes that",
         "read and write everything once.",
     )
-    return bench_report.page("Fourier transforms", taken, document, _cells(document))
+    return bench_report.page("Fourier transforms", taken, document, _tables(document))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dashi.cli import bench_report
+from dashi.cli import bench_fft, bench_report
 from dashi.cli.bench_beside import Bench, Peers, Save, bench_device
 from dashi.cli.options import Json, OneDevice, example
 
@@ -34,19 +34,33 @@ def flow(
 
     States are resident; two steps are compared with float64 first, and a wrong result gives exit code 1. Times are
     medians on the device's own clock. On the device cpu the solver's --fast mode runs in turns with a plain solver by
-    SciPy (NumPy where that is not installed). What was measured is kept after each size.
+    SciPy (NumPy where that is not installed). Unless sizes are given, complex transforms follow on a GPU, by torch too
+    if it is a peer (all of them: dashi bench fft). What was measured is kept after each size.
     """
+    from dashi.fft import bench as fft_bench
+    from dashi.fft import peers as fft_peers
     from dashi.flow import bench, peers
 
-    job = Bench("flow", _cells, _page, save)
+    job = Bench("flow", _tables, _page, save)
     job.require_writable()
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take the memory of the whole GPU
     beside = [peers.load(name) for name in peer or ()]
+    transforming = [fft_peers.load(p.name) for p in beside if p.name in fft_peers.NAMES]
     with bench_device(device) as (opened, document):
         sizes = n or [*(bench.SIZES if opened.info.is_hardware else bench.SMALL)]
         job.measure(document, beside, sizes, "sizes", lambda size: _row(opened, size, dtype, beside))
+        if not n and opened.info.is_hardware:
+            fields = fft_bench.FIELDS
+            job.measure(
+                document,
+                beside,
+                fields,
+                "transforms",
+                lambda one: bench_fft.row(opened, one, transforming),
+                "transforms",
+            )
     job.tell(document, json=json)
-    if any(not row.get("good", True) for row in document["rows"]):
+    if any(not row.get("good", True) for row in document["rows"]) or bench_fft.wrong(document.get("transforms", ())):
         raise typer.Exit(1)
 
 
@@ -59,6 +73,11 @@ def _row(device: Device, size: int, dtype: str, beside: list[Peer]) -> dict[str,
     problem, states = bench.bench_flow(size, dtype)
     steps = max(2, min(50, 8_000_000 // (size * size)))
     return {**found, "peers_us": {p.name: p.us_per_step(problem, states, steps) for p in beside}}
+
+
+def _tables(document: dict[str, Any]) -> list[list[list[str]]]:
+    transforms = document.get("transforms")
+    return [_cells(document), *([bench_fft.cells(transforms)] if transforms else [])]
 
 
 def _cells(document: dict[str, Any]) -> list[list[str]]:
@@ -91,4 +110,4 @@ def _page(document: dict[str, Any]) -> str:
         "RK4, dealiased, four inverse and one forward transform in each of four stages; medians, states resident.",
         "us/step is the portable class; in the device class nothing is flushed.",
     )
-    return bench_report.page("A step of the flow solver", taken, document, _cells(document))
+    return bench_report.page("A step of the flow solver", taken, document, _tables(document))

@@ -171,9 +171,10 @@ def markdown(document: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(title: str, taken: Sequence[str], document: Mapping[str, Any], cells: Sequence[Sequence[str]]) -> str:
-    """Results as Markdown: where, how and by which command they were taken, then the table; its first row heads it."""
-    first, *rest = cells
+def page(
+    title: str, taken: Sequence[str], document: Mapping[str, Any], tables: Sequence[Sequence[Sequence[str]]]
+) -> str:
+    """Results as Markdown: where, how and by which command they were taken, then the tables; first rows head them."""
     device = document["device"]
     lines = [
         f"# {title} on {device['name']}",
@@ -183,11 +184,10 @@ def page(title: str, taken: Sequence[str], document: Mapping[str, Any], cells: S
         *(f"Peer: {version}." for version in document["peers"].values()),
         "",
         f"    {document['command']}",
-        "",
-        "| " + " | ".join(first) + " |",
-        "|" + "---|" * len(first),
-        *("| " + " | ".join(line) + " |" for line in rest),
     ]
+    for first, *rest in tables:
+        lines += ["", "| " + " | ".join(first) + " |", "|" + "---|" * len(first)]
+        lines += ["| " + " | ".join(line) + " |" for line in rest]
     return "\n".join(lines) + "\n"
 
 

@@ -33,7 +33,7 @@ def rollout(
     """
     from dashi.core.rollouts import bench, peers
 
-    job = Bench("rollout", _cells, _page, save)
+    job = Bench("rollout", lambda document: [_cells(document)], _page, save)
     job.require_writable()
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take the memory of the whole GPU
     beside = [peers.load(name) for name in peer or ()]
@@ -100,5 +100,5 @@ def _remarks(document: dict[str, Any]) -> list[str]:
 def _page(document: dict[str, Any]) -> str:
     """The results as Markdown."""
     taken = ("Microseconds per step, medians on the device's own clock, states and operator resident.",)
-    page = bench_report.page("Rollout", taken, document, _cells(document))
+    page = bench_report.page("Rollout", taken, document, [_cells(document)])
     return page + "".join(f"\n{line}.\n" for line in _remarks(document))

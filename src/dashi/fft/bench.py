@@ -47,8 +47,10 @@ class BenchCase:
         return np.random.default_rng(self.n).standard_normal(shape, dtype=np.dtype(self.dtype).type)
 
 
+FIELDS: Final = tuple(BenchCase("fft2", n) for n in (1024, 2048, 4096))
+"""Complex fields, whose time is that of memory."""
 CASES: Final = (
-    *(BenchCase("fft2", n) for n in (1024, 2048, 4096)),
+    *FIELDS,
     *(BenchCase(kind, n) for n in (128, 256, 1024, 2048) for kind in ("rfft2", "irfft2")),
     BenchCase("fft2", 1024, "float64"),
     BenchCase("fft2", 64, batch=1024),

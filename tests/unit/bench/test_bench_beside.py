@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +13,19 @@ import pytest
 from typer.testing import CliRunner
 
 import dashi
+from dashi.cli import bench_flow
 from dashi.cli.bench_beside import Bench, bench_device, cases_of
 from dashi.cli.main import app
 from dashi.errors import InputError, NoResultError
+from dashi.fft import bench as fft_bench
+from dashi.fft.bench import DEVICE_CLASS, BenchCase
+from dashi.flow import bench as flow_bench
+from dashi.runtime import stopwatch
+from dashi.runtime.cpu_device import CpuDevice
 
 
-def cells(document: dict[str, Any]) -> list[list[str]]:
-    return [["us"], *([str(row["us"])] for row in document["rows"])]
+def tables(document: dict[str, Any]) -> list[list[list[str]]]:
+    return [[["us"], *([str(row["us"])] for row in document["rows"])]]
 
 
 def page(document: dict[str, Any]) -> str:
@@ -42,7 +51,7 @@ def test_what_was_measured_before_ctrl_c_is_kept(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return {"us": work}
 
-    job = Bench("made", cells, page, tmp_path / "kept")
+    job = Bench("made", tables, page, tmp_path / "kept")
     job.require_writable()
     with bench_device("cpu") as (_, document), pytest.raises(KeyboardInterrupt):
         job.measure(document, [], [0, 1, 2, 3], "cases", row)
@@ -52,9 +61,42 @@ def test_what_was_measured_before_ctrl_c_is_kept(tmp_path: Path) -> None:
     assert data.name.startswith("made-numpy")
 
 
+def test_the_transforms_beneath_the_steps_are_timed_where_no_size_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pretending(CpuDevice):
+        """NumPy, as if it were hardware."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.info = replace(self.info, type="discrete")
+
+    @contextmanager
+    def opened(spec: str) -> Generator[tuple[Any, dict[str, Any]]]:
+        with bench_device("cpu") as (_, document), Pretending() as device:
+            yield device, document
+
+    monkeypatch.setattr(bench_flow, "bench_device", opened)
+    monkeypatch.setattr(fft_bench, "FIELDS", (BenchCase("fft2", 8), BenchCase("fft2", 16)))
+    monkeypatch.setattr(flow_bench, "SIZES", (8,))
+    monkeypatch.setattr(stopwatch, "HARDWARE", replace(stopwatch.HARDWARE, warm=0))
+    done = CliRunner().invoke(app, ["bench", "flow", "--json", "--save", str(tmp_path / "kept")])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert [row["case"] for row in document["transforms"]] == ["fft2 8^2, fp32", "fft2 16^2, fp32"]
+    times = [time for row in document["transforms"] for time in row["times"]]
+    assert {time["checked"] for time in times if time["tuning"] != DEVICE_CLASS} == {"same bits as NumPy"}
+    data, text = sorted((tmp_path / "kept").iterdir())
+    assert json.loads(data.read_text())["transforms"] == document["transforms"]
+    assert "| 8 | float32 |" in text.read_text()
+    assert "| fft2 16^2, fp32 |" in text.read_text()
+    alone = CliRunner().invoke(app, ["bench", "flow", "--n", "8", "--json"])
+    assert (alone.exit_code, "transforms" in json.loads(alone.stdout)) == (0, False)
+
+
 def test_nothing_is_kept_where_nothing_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    job = Bench("made", cells, page, None)
+    job = Bench("made", tables, page, None)
     job.require_writable()
     with bench_device("cpu") as (_, document):
         job.measure(document, [], [5], "cases", lambda work: {"us": work})
