@@ -16,6 +16,7 @@ import dashi
 from dashi.flow import Flow, ensemble, to_field
 from dashi.flow.decode import Decoder, fit_statistics
 from dashi.flow.proxy import Schema, encode
+from dashi.runtime import stopwatch
 from dashi.runtime.array import Array
 
 ANCHORS = ((9, 1), (0, 10), (10, 0), (-9, 2))
@@ -40,9 +41,9 @@ def main() -> None:
 
 
 def wall_us(decoder: Decoder, z: Array, observer: str, calls: int = 100) -> float:
-    """Microseconds of a call, the mean of many after some to warm up."""
-    for _ in range(20):
-        decoder.decode(z, observer)
+    """Microseconds of a call, the mean of many on a device that is warm."""
+    hardware = decoder.device.info.is_hardware
+    stopwatch.warm(lambda: decoder.decode(z, observer), stopwatch.HARDWARE.warm if hardware else 0)
     start = time.perf_counter()
     for _ in range(calls):
         decoder.decode(z, observer)

@@ -21,6 +21,7 @@ from dashi.flow.grid import Floats
 from dashi.flow.proxy.lowpass import require_z
 from dashi.flow.proxy.schema import Schema
 from dashi.kernels.portable import canon
+from dashi.runtime import stopwatch
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step
 from dashi.types import Array as HostArray
@@ -251,6 +252,9 @@ class Decoder:
         `decode` for all of them together. What decode() runs stays as it is: it is never timed."""
         stages = self.pipeline.stages(self._z)
         groups = {**stages, "decode": [step for steps in stages.values() for step in steps]}
+        if self.device.info.is_hardware:
+            with self.device.program(groups["decode"] * repeats, label="warming") as program:
+                stopwatch.warm(program.run, stopwatch.HARDWARE.warm)
         self.stage_ns = MappingProxyType({name: self._timed(steps, repeats) for name, steps in groups.items()})
         return self.stage_ns
 
