@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -14,20 +13,11 @@ from dashi.flow.decode import Decoder, Settings, fit_statistics
 from dashi.flow.decode.parity import agrees, compare
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.schema import Schema
-from dashi.runtime import open_device
 from dashi.runtime.vulkan_device import VulkanDevice
 
 pytestmark = pytest.mark.gpu
 
 N = 128
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[VulkanDevice]:
-    with open_device("auto") as device:
-        assert isinstance(device, VulkanDevice)
-        assert device.info.is_hardware, f"auto took {device.info.name}"
-        yield device
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -10,18 +9,9 @@ import pytest
 
 from dashi import kernels
 from dashi.kernels.fourier import real_table, table
-from dashi.runtime import open_device
 from dashi.runtime.vulkan_device import VulkanDevice
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[VulkanDevice]:
-    with open_device("auto") as device:
-        assert isinstance(device, VulkanDevice)
-        assert device.info.is_hardware, f"auto took {device.info.name}"
-        yield device
 
 
 def field(shape: tuple[int, ...], dtype: type) -> np.ndarray:

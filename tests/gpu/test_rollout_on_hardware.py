@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.ways import choose_way
-from dashi.runtime import open_device
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.vulkan_device import VulkanDevice
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[VulkanDevice]:
-    with open_device("auto") as device:
-        assert isinstance(device, VulkanDevice)
-        assert device.info.is_hardware, f"auto took {device.info.name}"
-        yield device
 
 
 def inputs(d: int, dtype: str, states: int = 1) -> tuple[np.ndarray, np.ndarray]:
