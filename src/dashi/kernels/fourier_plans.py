@@ -68,9 +68,9 @@ class Pass:
     what it reads is another pass's, 2 where what it makes is for another pass; those values then lie in
     `tiles`, if given. Lines that must lie on one workgroup, one after the other, come in a `bundle`.
 
-    A pass over rows may do the first stage of the columns too, whose radix is then `ahead`: it leaves arrays of
-    columns / ahead rows, what was made of as many rows side by side. The pass over those columns is one over `begun`
-    transforms. `height` is the number of rows of a field."""
+    A pass over the rows of fields of this `height` may do the first stage of their columns too, of radix `ahead`. It
+    leaves fields of height / ahead rows, each of them what `ahead` rows became, side by side. The pass over the columns
+    of those goes on with transforms that are `begun`, by a stage of that radix."""
 
     shader: str
     buffers: tuple[str, ...]
