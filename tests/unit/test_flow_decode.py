@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from dashi.flow.decode.settings import GATES, RESIDUALS, STAGES
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.lowpass import decode as lowpass
 from dashi.flow.proxy.schema import Schema
-from dashi.runtime import open_device
+from dashi.runtime import open_device, stopwatch
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
 from dashi.runtime.vulkan_device import VulkanDevice
@@ -280,6 +281,22 @@ def test_stage_times_are_measured_apart_and_told_with_what_is_decoded(
     after = look(decoder, z[0], "metrics")
     assert tuple(after.stage_ns) == (*STAGES, "decode")
     assert all(ns > 0 for ns in after.stage_ns.values())
+
+
+def test_a_gpu_is_warm_before_its_stages_are_timed(schema: Schema, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopwatch, "HARDWARE", replace(stopwatch.HARDWARE, warm=0))
+    labels: list[str] = []
+    with CpuDevice() as gpu:
+        gpu.info = replace(gpu.info, type="discrete")  # as if it were one
+        made = gpu.program
+
+        def program(*words: Any, label: str, **named: Any) -> Any:
+            labels.append(label)
+            return made(*words, label=label, **named)
+
+        monkeypatch.setattr(gpu, "program", program)
+        found = Decoder(schema, gpu).calibrate(repeats=1)
+    assert labels == ["warming", *["decode stage"] * len(found)]
 
 
 def test_the_hot_path_is_few_dispatches(vulkan: VulkanDevice, statistics: Statistics, schema: Schema) -> None:

@@ -13,6 +13,7 @@ from dashi.cli.bench_beside import Bench, Peers, Save, bench_device
 from dashi.cli.options import Json, OneDevice, example
 
 if TYPE_CHECKING:
+    from dashi.fft.bench import BenchCase
     from dashi.flow.peers import Peer
     from dashi.runtime.device import Device
 
@@ -34,8 +35,8 @@ def flow(
 
     States are resident; two steps are compared with float64 first, and a wrong result gives exit code 1. Times are
     medians on the device's own clock. On the device cpu the solver's --fast mode runs in turns with a plain solver by
-    SciPy (NumPy where that is not installed). Unless sizes are given, complex transforms follow on a GPU, by torch too
-    if it is a peer (all of them: dashi bench fft). What was measured is kept after each size.
+    SciPy (NumPy where that is not installed). Unless sizes or float64 are asked for, complex transforms follow on a
+    GPU, by torch too if it is a peer (all of them: dashi bench fft). What was measured is kept after each size.
     """
     from dashi.fft import bench as fft_bench
     from dashi.fft import peers as fft_peers
@@ -49,16 +50,12 @@ def flow(
     with bench_device(device) as (opened, document):
         sizes = n or [*(bench.SIZES if opened.info.is_hardware else bench.SMALL)]
         job.measure(document, beside, sizes, "sizes", lambda size: _row(opened, size, dtype, beside))
-        if not n and opened.info.is_hardware:
-            fields = fft_bench.FIELDS
-            job.measure(
-                document,
-                beside,
-                fields,
-                "transforms",
-                lambda one: bench_fft.row(opened, one, transforming),
-                "transforms",
-            )
+        if not n and dtype == "float32" and opened.info.is_hardware:
+
+            def transform(one: BenchCase) -> dict[str, Any]:
+                return bench_fft.row(opened, one, transforming)
+
+            job.measure(document, beside, fft_bench.FIELDS, "transforms", transform, into="transforms")
     job.tell(document, json=json)
     if any(not row.get("good", True) for row in document["rows"]) or bench_fft.wrong(document.get("transforms", ())):
         raise typer.Exit(1)

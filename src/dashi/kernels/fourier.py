@@ -1,8 +1,8 @@
 """Fourier transforms: the lengths that there are, the radices of each, and the tables of roots of unity.
 
 A transform of n values is a Stockham sequence of radices, a function of n and of what it is used for, so that its bits
-depend on nothing else. Roots of unity are computed here once, in integers, and rounded
-correctly, so that they are the same on every machine: no library's sine is asked.
+depend on nothing else. Roots of unity are computed here once, in integers, and rounded correctly, so that they are the
+same on every machine: no library's sine is asked.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ which keep the invocations of a small workgroup busy. Where odd factors follow, 
 """
 Use = Literal["within", "lines", "rows", "columns"]
 """What a transform is used for: within real transforms and the solver; as `fft`; as the rows or columns of `fft2`."""
+FIELD_USES: Final = ("rows", "columns")
 OTHERS: Final[Mapping[Use, Mapping[int, tuple[int, ...]]]] = {
     "within": {},
     "lines": {1024: (16, 8, 8)},

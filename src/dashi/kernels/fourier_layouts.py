@@ -9,7 +9,7 @@ from typing import Final
 
 from dashi.errors import LimitError
 from dashi.kernels.abi import Limits
-from dashi.kernels.fourier import MOST_STAGES, Use, radices
+from dashi.kernels.fourier import FIELD_USES, MOST_STAGES, Use, radices
 
 WARP: Final = 32
 MOST_EACH: Final = 64
@@ -128,9 +128,8 @@ def layout(
             f"a Fourier transform of {n} values needs more than {limits.invocations} invocations in a workgroup.",
             "use shorter lines, or another device.",
         )
-    field = use in ("rows", "columns")
     hold = hold and len(sequence) > 1
-    spare = 1 + (math.prod(sequence[:2]) if hold else int(field))
+    spare = 1 + (math.prod(sequence[:2]) if hold else int(use in FIELD_USES))
     room = min(limits.shared_bytes, tuning.get("shared", SHARED)) - 2 * size * spare
     short = few and each <= SHORT
     together = short or size == DOUBLE

@@ -19,7 +19,7 @@ from dashi.kernels.abi import (
     Shader,
     Spec,
 )
-from dashi.kernels.fourier import MOST_STAGES, Use, radices
+from dashi.kernels.fourier import FIELD_USES, MOST_STAGES, Use, radices
 from dashi.kernels.fourier_layouts import SHARED, Layout, layout, trips
 from dashi.types import Array, Shape
 
@@ -139,7 +139,7 @@ class Pass:
                 "TILE_ROWS": self.tiles.rows,
                 "TILE_COLUMNS": self.tiles.columns,
             }
-        if self.use in ("rows", "columns"):
+        if self.use in FIELD_USES:
             spec |= {
                 "STEP": self.height // self.ahead if self.ahead > 1 else 1,
                 "AHEAD": self.ahead,

@@ -223,8 +223,7 @@ def _blocks(lines: int, n: int) -> list[slice]:
 
 
 def transform(x: Floats, turns: Floats, inverse: bool, scale: Any, raw: int = 0, use: Use = "within") -> Floats:
-    """Complex transforms along the middle axis of an array (outer, n, inner, 2). `raw`: see
-    `fourier_plans.Pass`."""
+    """Complex transforms along the middle axis of an array (outer, n, inner, 2). `raw`: see `fourier_plans.Pass`."""
     outer, n, inner, _ = x.shape
     factor = x.dtype.type(scale)
     first, second = (1, 0) if inverse else (0, 1)

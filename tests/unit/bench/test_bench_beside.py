@@ -64,16 +64,10 @@ def test_what_was_measured_before_ctrl_c_is_kept(tmp_path: Path) -> None:
 def test_the_transforms_beneath_the_steps_are_timed_where_no_size_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Pretending(CpuDevice):
-        """NumPy, as if it were hardware."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.info = replace(self.info, type="discrete")
-
     @contextmanager
     def opened(spec: str) -> Generator[tuple[Any, dict[str, Any]]]:
-        with bench_device("cpu") as (_, document), Pretending() as device:
+        with bench_device("cpu") as (_, document), CpuDevice() as device:
+            device.info = replace(device.info, type="discrete")  # as if it were a GPU
             yield device, document
 
     monkeypatch.setattr(bench_flow, "bench_device", opened)
@@ -90,8 +84,9 @@ def test_the_transforms_beneath_the_steps_are_timed_where_no_size_is_given(
     assert json.loads(data.read_text())["transforms"] == document["transforms"]
     assert "| 8 | float32 |" in text.read_text()
     assert "| fft2 16^2, fp32 |" in text.read_text()
-    alone = CliRunner().invoke(app, ["bench", "flow", "--n", "8", "--json"])
-    assert (alone.exit_code, "transforms" in json.loads(alone.stdout)) == (0, False)
+    for words in (["--n", "8"], ["--dtype", "float64"]):
+        alone = CliRunner().invoke(app, ["bench", "flow", *words, "--json"])
+        assert (alone.exit_code, "transforms" in json.loads(alone.stdout)) == (0, False)
 
 
 def test_nothing_is_kept_where_nothing_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
