@@ -30,7 +30,7 @@ def test_device_given_as_itself_stays_open() -> None:
 
 @pytest.mark.parametrize("wrong", [None, 0, ["cpu"]])
 def test_anything_else_is_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match="Fix: pass dashi.open"), using_device(wrong):
+    with pytest.raises(InputError, match=r"Fix: pass dashi\.open"), using_device(wrong):
         pass
     with pytest.raises(DeviceNotFoundError), using_device("gpu"):
         pass
