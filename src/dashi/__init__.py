@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from dashi import errors, kernels
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from dashi.runtime.device import Device
     from dashi.runtime.info import DeviceInfo
 
     __version__: str
 
-__all__ = ["__version__", "devices", "errors", "kernels", "open"]
+__all__ = ["__version__", "core", "devices", "errors", "fft", "flow", "kernels", "open"]
 
 
 def open(device: str = "auto", *, timeout: float = 600.0, validation: bool | None = None, queues: int = 1) -> Device:
@@ -40,7 +42,11 @@ def devices() -> list[DeviceInfo]:
     return list_devices()
 
 
-def __getattr__(name: str) -> str:
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> str | ModuleType:
     # The version is written in pyproject.toml alone; reading a package's metadata takes time that few programs need.
     if name == "__version__":
         from importlib import metadata
@@ -49,4 +55,9 @@ def __getattr__(name: str) -> str:
             return metadata.version("dashi")
         except metadata.PackageNotFoundError:
             return "0+not.installed"
+    # Parts that few programs need all of are imported when they are first named.
+    if name in ("core", "fft", "flow"):
+        from importlib import import_module
+
+        return import_module(f"dashi.{name}")
     raise AttributeError(f"module 'dashi' has no attribute {name!r}")

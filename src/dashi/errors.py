@@ -24,6 +24,8 @@ DashiError
 │   ├── DeviceLostError
 │   ├── TimeoutError_     work did not finish in the time given
 │   ├── ClosedError       use after close
+│   │   └── ForkedError   use in a child process of a device that its parent opened
+│   ├── BusyError         all slots of a program hold results that were not read
 │   ├── NoResultError     the null device computes nothing
 │   └── VulkanError       any other Vulkan result code
 └── CompilerMissingError  building shaders needs the `compile` extra
@@ -140,6 +142,14 @@ class TimeoutError_(DeviceError, TimeoutError):
 
 class ClosedError(DeviceError):
     """Use after close."""
+
+
+class ForkedError(ClosedError):
+    """Use in a child process of a device that its parent opened."""
+
+
+class BusyError(DeviceError):
+    """Every slot of a program holds the results of a run that were not read."""
 
 
 class NoResultError(DeviceError):

@@ -66,15 +66,24 @@ def dtype(of: str | npt.DTypeLike) -> DType:
     if isinstance(of, str) and of in DTYPES:
         return DTYPES[of]
     try:
-        found = _BY_NUMPY.get(np.dtype(of))
-    except TypeError:
-        found = None
+        named = np.dtype(of)
+    except (TypeError, ValueError):
+        named = None
+    found = None if named is None else _BY_NUMPY.get(named)
     if found is None:
-        raise DTypeError(
-            f"dashi has no element type {of!r}.",
-            f"convert to one of {', '.join(str(d.numpy) for d in _ALL)}, for instance with .astype(np.float32).",
-        )
+        raise DTypeError(f"dashi has no element type {of!r}.", _conversion(named))
     return found
+
+
+def _conversion(named: np.dtype[np.generic] | None) -> str:
+    """How values of a type that dashi does not have become values of one that it has, and none is lost."""
+    if named is not None and named.kind == "c":
+        return "store complex numbers as pairs of real ones, in a last axis of 2: np.stack([z.real, z.imag], axis=-1)."
+    native = None if named is None else _BY_NUMPY.get(named.newbyteorder("="))
+    return (
+        f"convert to one of {', '.join(str(d.numpy) for d in _ALL)}, "
+        f"for instance with .astype(np.{native.numpy if native else 'float32'})."
+    )
 
 
 @dataclass(frozen=True)

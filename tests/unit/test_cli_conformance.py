@@ -13,8 +13,8 @@ from dashi import kernels
 from dashi.errors import DeviceLostError
 from dashi.runtime.array import Array
 from dashi.runtime.conformance import Result, Trial, check, check_one, trials
-from dashi.runtime.cpu_device import CpuDevice, CpuProgram, Done
-from dashi.runtime.device import Program, Step
+from dashi.runtime.cpu_device import CpuDevice, CpuProgram
+from dashi.runtime.device import Program, Step, Waitable
 from dashi.runtime.null_device import NullDevice
 
 Spoil = Callable[[Step], None]
@@ -26,11 +26,11 @@ class SpoiledProgram(CpuProgram):
 
     spoil: Spoil
 
-    def submit(self, after: object = ()) -> Done:
-        super().submit()
+    def submit(self, after: object = ()) -> Waitable:
+        ticket = super().submit()
         for step in self.steps:
             self.spoil(step)
-        return Done()
+        return ticket
 
 
 class SpoiledDevice(CpuDevice):

@@ -29,10 +29,17 @@ def f32(*shape: int) -> np.ndarray:
 def test_wrong_dtype(device: Device) -> None:
     with raises(
         errors.DTypeError,
-        "dashi has no element type dtype('complex64'). Fix: convert to one of float32, float64, float16, uint16, "
-        "uint32, int32, uint64, int64, int8, uint8, for instance with .astype(np.float32).",
+        "dashi has no element type dtype('complex64'). Fix: store complex numbers as pairs of real ones, in a last axis "
+        "of 2: np.stack([z.real, z.imag], axis=-1).",
     ):
         device.array(np.ones(3, np.complex64))
+    for kind, native in ((np.bool_, np.float32), (np.dtype(">f8"), np.float64)):
+        with raises(
+            errors.DTypeError,
+            f"dashi has no element type {np.dtype(kind)!r}. Fix: convert to one of float32, float64, float16, uint16, "
+            f"uint32, int32, uint64, int64, int8, uint8, for instance with .astype(np.{native.__name__}).",
+        ):
+            device.array(np.ones(3, kind))
     with raises(
         errors.DTypeError,
         "kernel 'add': y is float64, but x is float32. Fix: convert one of them, for instance y.astype(np.float32).",

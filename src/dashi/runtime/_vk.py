@@ -13,6 +13,7 @@ import sys
 from typing import Any, Final
 
 from dashi.errors import (
+    ClosedError,
     DashiError,
     DeviceLostError,
     LoaderNotFoundError,
@@ -162,6 +163,14 @@ class Functions:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
+        self.closed = False
+
+    def close(self) -> None:
+        """Forgets all functions: what they would be called with is gone."""
+        for name in self.names:
+            delattr(self, name.removeprefix("vk"))
+        self.names.clear()
+        self.closed = True
 
     def add(self, name: str, signature: str, address: int | None, *, keep_gil: bool = False) -> None:
         """Make `address` callable; a missing function stays absent."""
@@ -174,6 +183,8 @@ class Functions:
         self.names.add(name)
 
     def __getattr__(self, name: str) -> Any:
+        if self.closed:
+            raise ClosedError(f"vk{name} cannot be called: the device is closed.", "close the device later.")
         raise VulkanError(f"this driver has no vk{name}.", "run `dashi doctor` to see what the driver offers.")
 
 

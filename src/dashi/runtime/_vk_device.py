@@ -82,7 +82,9 @@ class RawDevice:
         getattr(self.fns, f"Destroy{kind}")(self.handle, handle, None)
 
     def close(self) -> None:
+        """Destroys the device; whoever calls one of its functions later gets a typed error and no dead handle."""
         self.fns.DestroyDevice(self.handle, None)
+        self.fns.close()
 
     def wait_idle(self) -> None:
         vk.check(self.fns.DeviceWaitIdle(self.handle), "vkDeviceWaitIdle")

@@ -157,7 +157,9 @@ class RawCommands:
         self.dispatches += count
 
     def copy(self, source: tuple[int, int], target: tuple[int, int], size: int) -> None:
-        """Copies `size` bytes from (buffer, offset) to (buffer, offset)."""
+        """Copies `size` bytes from (buffer, offset) to (buffer, offset); Vulkan has no copies of nothing."""
+        if not size:
+            return
         region = s.BufferCopy(srcOffset=source[1], dstOffset=target[1], size=size)
         self._device.fns.CmdCopyBuffer(self.handle, source[0], target[0], 1, ctypes.byref(region))
 

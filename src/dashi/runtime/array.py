@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dashi.errors import ClosedError, DTypeError, ShapeError
+from dashi.errors import ClosedError, DashiError, DTypeError, InputError, OutOfMemoryError, ShapeError
 from dashi.types import Array as HostArray
 from dashi.types import DType, Shape, dtype
 
@@ -88,10 +88,26 @@ class Array:
 
 def host_array(values: Any) -> HostArray:
     """Anything that NumPy or DLPack understands, as a C-ordered NumPy array (without a copy where possible)."""
-    if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
-        host: HostArray = np.asarray(cast("Any", values))
-    else:
-        host = _from_dlpack(values)
+    if np.ma.is_masked(values):
+        raise InputError(
+            "a masked array would lose its mask on the device.",
+            "fill it, and pass the mask as an array of its own: values.filled(0), values.mask.",
+        )
+    try:
+        if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
+            host: HostArray = np.asarray(cast("Any", values))
+        else:
+            host = _from_dlpack(values)
+    except DashiError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"the host has not enough memory for this: {error}.", "use smaller arrays.") from error
+    except (ArithmeticError, AttributeError, BufferError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"NumPy cannot take these values ({type(cast('Any', values)).__name__}) as an array: {error}",
+            "pass an array or lists of one length, of one of dashi's element types. A torch tensor that knows its "
+            "gradient: tensor.detach(); one of bfloat16: tensor.float().",
+        ) from error
     dtype(host.dtype)
     return np.ascontiguousarray(host).reshape(host.shape)
 

@@ -22,7 +22,7 @@ Room = dict[tuple[str, str, int], Array]
 """Scratch that steps share, by its name, element type and size."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Step:
     """A kernel bound to arrays: an operator ready to be recorded, as often as wanted."""
 
@@ -38,6 +38,11 @@ class Step:
     def cost(self) -> Cost:
         return self.kernel.cost(self.call)
 
+    def __repr__(self) -> str:
+        shapes, results = (", ".join(str(a.shape) for a in arrays) for arrays in (self.inputs, self.outputs))
+        scalars = "".join(f", {name}={value}" for name, value in self.call.scalars.items())
+        return f"<Step {self.kernel.name} {self.call.dtype.name}: {shapes} -> {results}{scalars}>"
+
 
 def bind(
     device: Device,
@@ -51,6 +56,8 @@ def bind(
 ) -> Step:
     """The step of a kernel on arrays of an open device, with its scratch in the room: see `Device.bind_in`."""
     found = kernels.get(kernel) if isinstance(kernel, str) else kernel
+    if not isinstance(found, Kernel):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"{found!r} is no kernel.", "pass its name; `dashi kernels list` names them all.")
     for operand, array in zip(found.inputs, inputs, strict=False):
         require_on(device, f"kernel {found.name!r}", operand.name, array)
     variant = variant_of(found, inputs)
@@ -82,7 +89,7 @@ def _outputs(device: Device, kernel: Kernel, call: Call, out: Array | Sequence[A
     """The arrays given, if they fit; else new ones."""
     if out is None:
         return tuple(device.empty(call.shapes[o.name], kind_of(o, call.dtype).numpy) for o in kernel.outputs)
-    given = (out,) if isinstance(out, Array) else tuple(out)
+    given = tuple(out) if isinstance(out, Sequence) else (out,)
     if len(given) != len(kernel.outputs):
         raise InputError(
             f"kernel {kernel.name!r} has {len(kernel.outputs)} outputs, {len(given)} given.",

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dashi.errors import ClosedError
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission
 from dashi.runtime.array import Array
-from dashi.runtime.device import Program, Recording, Step, Waitable
+from dashi.runtime.binding import Step
+from dashi.runtime.buffer import Buffer
+from dashi.runtime.gate import inside
 from dashi.runtime.info import Barriers
+from dashi.runtime.landing import Landing
+from dashi.runtime.program import Program, Recording, Waitable, require_tickets
 from dashi.runtime.staging import synchronise
-from dashi.runtime.sync import Queue, Ticket
+from dashi.runtime.sync import Queue, QueueTicket
 from dashi.types import Array as HostArray
 
 if TYPE_CHECKING:
@@ -36,17 +40,30 @@ class VulkanProgram(Program):
     ) -> None:
         super().__init__(device, steps, label, options)
         self._queue = queue
+        self._barriers: Barriers = options.barriers
         self._timestamps = device.raw.create_query_pool(2) if options.timed else None
         self._recorded: list[RawCommands] = []
-        self._closed = False
-        self._landing = {id(a): device.landing(a.nbytes) for a in options.fetch}
         self._bury = device.graveyard.watch(self, _destroy(device.raw, self._recorded, self._timestamps))
-        self._record(options.barriers)
+        self._sources: list[Buffer] = [array.storage for array in self.fetches]
         self._lock = threading.Lock()
-        self._submissions = [RawSubmission(device.raw, [c.handle], queue.timeline) for c in self._recorded]
+        first = self._record_slot()
+        self._submissions = first.submissions
+        if self.fetches:
+            self._landing = Landing(label, self.fetches, options.slots, first, _reader(device.raw, self.fetches))
+        self.dispatches = sum(commands.dispatches for commands in self._recorded)
+        self.barriers = sum(commands.barriers for commands in self._recorded)
         self._ran_timed = False
 
-    def _record(self, barriers: Barriers) -> None:
+    def _record_slot(self) -> _Slot:
+        """Everything that a run needs which comes back to memory of its own."""
+        first = len(self._recorded)
+        landing = [self.device.landing(source.nbytes) for source in self._sources]
+        self._record(landing)
+        timeline = self._queue.timeline
+        made = [RawSubmission(self.device.raw, [c.handle], timeline) for c in self._recorded[first:]]
+        return _Slot(made, landing)
+
+    def _record(self, landing: Sequence[Buffer]) -> None:
         commands = self._begin()
         if self._timestamps is not None:
             commands.timestamp(self._timestamps, 0, end=False)
@@ -54,11 +71,11 @@ class VulkanProgram(Program):
             if i:
                 self._end(commands)
                 commands = self._begin()
-            commands.dispatch(batch, barriers)
-        if self.fetches:
+            commands.dispatch(batch, self._barriers)
+        if landing:
             commands.in_order()
-            for array in self.fetches:
-                commands.copy(array.storage.range[:2], self._landing[id(array)].range[:2], array.nbytes)
+            for source, target in zip(self._sources, landing, strict=True):
+                commands.copy(source.range[:2], target.range[:2], source.nbytes)
         if self._timestamps is not None:
             commands.timestamp(self._timestamps, 1, end=True)
         self._end(commands)
@@ -91,49 +108,99 @@ class VulkanProgram(Program):
         commands.end_label()
         commands.results_to_host()
         commands.end()
-        self.dispatches += commands.dispatches
-        self.barriers += commands.barriers
 
     def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
-        self.device.require_open()
-        if self._closed:
-            raise ClosedError(f"the program {self.label!r} is closed.", "record it again, or close it later.")
-        queue, value = self._queue, 0
-        with self._lock:
-            for other in sort_waits(self.device, queue, after):
-                # The device itself waits for another queue's timeline, in an empty submission of its own.
-                queue.submit(RawSubmission(self.device.raw, [], queue.timeline, [other.queue.timeline]), (other.value,))
-            for submission in self._submissions:
-                value = queue.submit(submission)
+        # As the decorator `inside` does, without the cost of a call: a submission takes microseconds.
+        device, queue = self.device, self._queue
+        gate = device.gate
+        entered = gate.entered
+        try:
+            entered.append(None)
+            if gate.refusal is not None:
+                raise gate.refusal()
+            ticket = QueueTicket(device, queue)
+            with self._lock:
+                self.require_open()
+                if after:
+                    self._wait_for(require_tickets(after))
+                if self._landing is None:
+                    for submission in self._submissions:
+                        ticket.value = queue.submit(submission)
+                else:
+                    self._submit_to(self._landing, ticket)
+        finally:
+            entered.pop()
         self._ran_timed = self._timestamps is not None
-        return Ticket(queue, value)
+        return ticket
 
+    def _wait_for(self, after: Iterable[Waitable]) -> None:
+        """The device itself waits for other queues' timelines, in empty submissions of their own."""
+        raw, queue = self.device.raw, self._queue
+        for other in sort_waits(self.device, queue, after):
+            queue.submit(RawSubmission(raw, [], queue.timeline, [other.queue.timeline]), (other.value,))
+
+    def _submit_to(self, landing: Landing, ticket: QueueTicket) -> None:
+        slot: _Slot = landing.take(ticket, self._record_slot)
+        try:
+            for submission in slot.submissions:
+                ticket.value = self._queue.submit(submission)
+        except BaseException:
+            landing.give_back(ticket)
+            raise
+
+    @inside
     def device_ns(self) -> int | None:
-        if self._timestamps is None or not self._ran_timed:
-            return None
-        start, end = self.device.raw.query_results(self._timestamps, 2)
+        # Whoever closes the program waits: it would take the timestamps away.
+        with self._lock:
+            self.require_open()
+            if self._timestamps is None or not self._ran_timed:
+                return None
+            start, end = self.device.raw.query_results(self._timestamps, 2)
         return round((end - start) * self.device.info.timestamp_ns)
 
-    def fetched(self, array: Array) -> HostArray:
-        landing = self._landing[id(array)]
-        synchronise(self.device.raw, landing, flush=False)
-        assert landing.view is not None  # memory for reading back is always mapped
-        flat = np.frombuffer(landing.view, np.uint8, array.nbytes).copy()
-        return flat.view(array.dtype.numpy).reshape(array.shape)
-
     def close(self) -> None:
-        """Frees the recording once its last run is done. Closing twice is harmless."""
-        self._closed = True
-        self._bury()
-        self.device.graveyard.drain()
+        gate = self.device.gate
+        entered = gate.entered
+        try:
+            entered.append(None)
+            if gate.refusal is not None:
+                return  # it went with its device
+            with self._lock:
+                self._closed = True
+            self._bury()
+            self.device.graveyard.drain()
+        finally:
+            entered.pop()
 
 
-def sort_waits(device: VulkanDevice, queue: Queue, after: Iterable[Waitable]) -> list[Ticket]:
+@dataclass(frozen=True)
+class _Slot:
+    """A recording of the program, and the memory that its results come back to."""
+
+    submissions: Sequence[RawSubmission]
+    landing: Sequence[Buffer]
+
+
+def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int], HostArray]:
+    """Copies of arrays out of a slot."""
+    kinds = [(array.dtype.numpy, array.shape, array.nbytes) for array in arrays]
+
+    def read(slot: _Slot, index: int) -> HostArray:
+        (kind, shape, nbytes), landing = kinds[index], slot.landing[index]
+        synchronise(raw, landing, flush=False)
+        view = landing.view
+        assert view is not None  # memory for reading back is always mapped
+        return np.frombuffer(view, np.uint8, nbytes).copy().view(kind).reshape(shape)
+
+    return read
+
+
+def sort_waits(device: VulkanDevice, queue: Queue, after: Iterable[Waitable]) -> list[QueueTicket]:
     """Those tickets that the device can wait for by itself; work of the same queue is ordered anyway, and work of
     other devices is waited for here."""
-    waits: list[Ticket] = []
+    waits: list[QueueTicket] = []
     for other in after:
-        if not isinstance(other, Ticket) or other.queue not in device.queues:
+        if not isinstance(other, QueueTicket) or other.queue not in device.queues:
             other.wait()
         elif other.queue is not queue:
             waits.append(other)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
+from dashi.runtime.gate import inside
 from dashi.runtime.info import DeviceInfo
+from dashi.runtime.landing import Landing, Ticket
+from dashi.runtime.program import require_tickets
 from dashi.types import Array as HostArray
 
 EVERY_FEATURE = frozenset(
@@ -46,36 +51,63 @@ def cpu_info() -> DeviceInfo:
     )
 
 
-class Done:
-    """Work that was finished when it was submitted."""
-
-    done = True
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Returns at once."""
-
-
 class CpuProgram(Program):
     """Steps run in order, each by its reference."""
 
-    def __init__(self, device: Device, steps: Sequence[Step], label: str, options: Recording | None = None) -> None:
-        super().__init__(device, steps, label, options or Recording())
-        self._landed: dict[int, HostArray] = {}
+    device: CpuDevice
 
+    def __init__(self, device: CpuDevice, steps: Sequence[Step], label: str, options: Recording | None = None) -> None:
+        options = options or Recording()
+        super().__init__(device, steps, label, options)
+        self._sources: list[HostArray] = [array.storage for array in self.fetches]
+        if self.fetches:
+            self._landing = Landing(label, self.fetches, options.slots, self._slot(), _reader(self.fetches))
+
+    def _slot(self) -> list[HostArray]:
+        return [np.empty_like(source) for source in self._sources]
+
+    @inside
     def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
-        self.device.require_open()
-        for ticket in after:
-            ticket.wait()
-        for step in self.steps:
-            _compute(step)
-        self._landed = {id(array): array.numpy() for array in self.fetches}
-        return Done()
-
-    def fetched(self, array: Array) -> HostArray:
-        return self._landed[id(array)].copy()
+        self.require_open()
+        for other in require_tickets(after) if after else ():
+            other.wait()
+        ticket = Ticket(self.device)
+        landing: list[HostArray] = [] if self._landing is None else self._landing.take(ticket, self._slot)
+        try:
+            with self.device.order:
+                for step in self.steps:
+                    _compute(step)
+                for source, target in zip(self._sources, landing, strict=False):
+                    target[...] = source
+        except BaseException as error:
+            if self._landing is not None:
+                self._landing.give_back(ticket)
+            if isinstance(error, MemoryError):
+                raise no_memory(str(error)) from error
+            raise
+        return ticket
 
     def close(self) -> None:
-        """Nothing to free."""
+        self._closed = True
+
+
+def _reader(arrays: Sequence[Array]) -> Callable[[list[HostArray], int], HostArray]:
+    """Copies of arrays out of a slot."""
+    kinds = [(array.dtype.numpy, array.shape) for array in arrays]
+
+    def read(slot: list[HostArray], index: int) -> HostArray:
+        kind, shape = kinds[index]
+        return slot[index].copy().view(kind).reshape(shape)
+
+    return read
+
+
+def no_memory(why: str) -> OutOfMemoryError:
+    """The error for memory of the host that NumPy did not get."""
+    return OutOfMemoryError(
+        f"the host has not enough memory for this: {why.rstrip('.')}.",
+        "close arrays that are no longer needed, or use smaller ones.",
+    )
 
 
 def _compute(step: Step) -> None:
@@ -91,13 +123,17 @@ def _values(array: Array) -> HostArray:
 
 
 class CpuDevice(Device):
-    """Runs the NumPy reference of each kernel."""
+    """Runs the NumPy reference of each kernel; what several threads submit, one after another, as a queue does."""
 
     def __init__(self) -> None:
         super().__init__(cpu_info())
+        self.order = threading.RLock()
 
     def _allocate(self, nbytes: int) -> Any:
-        return np.zeros(nbytes, np.uint8)
+        try:
+            return np.zeros(nbytes, np.uint8)
+        except (MemoryError, ValueError) as error:
+            raise no_memory(str(error)) from error
 
     def _part(self, storage: Any, offset: int, nbytes: int) -> Any:
         return storage[offset : offset + nbytes]
@@ -106,10 +142,12 @@ class CpuDevice(Device):
         return np.may_share_memory(one, other)
 
     def write(self, array: Array, values: HostArray) -> None:
-        _values(array)[...] = values
+        with self.order:
+            _values(array)[...] = values
 
     def read(self, array: Array) -> HostArray:
-        return array.storage.copy()
+        with self.order:
+            return array.storage.copy()
 
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Any:
         return None
@@ -120,8 +158,9 @@ class CpuDevice(Device):
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
         for ticket in after:
             ticket.wait()
-        target.storage[...] = source.storage
-        return Done()
+        with self.order:
+            target.storage[...] = source.storage
+        return Ticket(self)
 
     def _close(self) -> None:
         """Nothing to free."""

@@ -8,104 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
-from dashi.errors import AlignmentError, ClosedError, InputError, LimitError, ShapeError
+from dashi.errors import AlignmentError, InputError, LimitError, ShapeError
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
 from dashi.runtime.array import Array, host_array
 from dashi.runtime.binding import Room as Room
 from dashi.runtime.binding import Step as Step
 from dashi.runtime.binding import bind
+from dashi.runtime.gate import Gate, inside
 from dashi.runtime.info import Barriers, DeviceInfo
-from dashi.runtime.operands import require_on
+from dashi.runtime.operands import require_on, sizes_of, whole_number
+from dashi.runtime.program import Program as Program
+from dashi.runtime.program import Recording as Recording
+from dashi.runtime.program import Timing as Timing
+from dashi.runtime.program import Waitable as Waitable
+from dashi.runtime.program import require_tickets
+from dashi.runtime.recording import recording, require_steps
 from dashi.runtime.tuning import Memory, choose
 from dashi.types import Array as HostArray
 from dashi.types import dtype
-
-
-class Waitable(Protocol):
-    """Submitted work."""
-
-    def wait(self, timeout: float | None = None) -> None: ...
-
-    @property
-    def done(self) -> bool: ...
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Times of one run in nanoseconds. `device` comes from timestamps on the device, None where there are none."""
-
-    wall: int
-    enqueue: int
-    wait: int
-    device: int | None
-
-
-@dataclass(frozen=True)
-class Recording:
-    """How steps are recorded: where barriers go, whether runs are timed on the device, for which queue, and which
-    arrays come back to the host with every run."""
-
-    barriers: Barriers = "auto"
-    timed: bool = False
-    queue: int = 0
-    fetch: tuple[Array, ...] = ()
-
-
-class Program(ABC):
-    """Steps recorded once, to be submitted any number of times."""
-
-    def __init__(self, device: Device, steps: Sequence[Step], label: str, options: Recording) -> None:
-        self.device = device
-        self.steps = tuple(steps)
-        self.label = label
-        self.fetches = options.fetch
-        self.dispatches = 0
-        self.barriers = 0
-
-    @abstractmethod
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
-        """Starts a run, after other work of this device, and returns at once."""
-
-    def run(self) -> None:
-        """Runs and waits."""
-        self.submit().wait()
-
-    def run_timed(self) -> Timing:
-        """Runs, waits, and says what took how long."""
-        start = time.perf_counter_ns()
-        ticket = self.submit()
-        submitted = time.perf_counter_ns()
-        ticket.wait()
-        end = time.perf_counter_ns()
-        return Timing(end - start, submitted - start, end - submitted, self.device_ns())
-
-    def device_ns(self) -> int | None:
-        """Time of the last run on the device's own clock (programs made with `timed=True`)."""
-        return None
-
-    @abstractmethod
-    def fetched(self, array: Array) -> HostArray:
-        """A copy of one of the arrays that come back with every run (`fetch`), as it was at the end of the last run
-        that was waited for. Work submitted since does not delay it."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Frees what was recorded; waits for runs that are under way."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
 
 class Device(ABC):
@@ -113,7 +42,9 @@ class Device(ABC):
 
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
+        self.gate = Gate(info.name)
         self._closed = False
+        self._closing = threading.RLock()
         self._tunings: Memory | None = None
         self.watcher: Callable[[Program], Program] | None = None
         """What programs pass through when they are recorded: a trace notes their submissions."""
@@ -173,16 +104,20 @@ class Device(ABC):
         return self.limits
 
     def require_open(self) -> None:
-        if self._closed:
-            raise ClosedError(
-                f"the device {self.info.name!r} is closed.", "open it again with dashi.open(), or close it later."
-            )
+        """Raises where the device was closed, or belongs to a process that this one was forked from."""
+        self.gate.require_open()
 
     def close(self) -> None:
-        """Frees everything that hangs off the device. Closing twice is harmless."""
-        if not self._closed:
-            self._close()
-            self._closed = True
+        """Frees everything that hangs off the device, as soon as the calls that are inside it, of any thread, have
+        returned; later calls raise ClosedError. Closing twice is harmless."""
+        # A child process owns nothing of its parent's device, not even the lock.
+        if self.gate.forked:
+            return
+        with self._closing:
+            self.gate.shut()
+            if not self._closed:
+                self._closed = True
+                self._close()
 
     def __enter__(self) -> Self:
         return self
@@ -195,10 +130,14 @@ class Device(ABC):
         with contextlib.suppress(Exception):
             self.close()
 
+    def __repr__(self) -> str:
+        closed = ", closed" if self.gate.refusal else ""
+        return f"<Device {self.info.spec}: {self.info.name} ({self.info.type}{closed})>"
+
+    @inside
     def empty(self, shape: int | Sequence[int], kind: Any = np.float32) -> Array:
         """An array whose contents are undefined."""
-        self.require_open()
-        sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        sizes = sizes_of(shape)
         if any(n < 0 for n in sizes):
             raise ShapeError(f"a shape cannot be negative: {sizes}.", "give lengths of 0 or more.")
         element = dtype(kind)
@@ -210,9 +149,9 @@ class Device(ABC):
             )
         return Array(self, sizes, element, self._allocate(nbytes))
 
+    @inside
     def array(self, values: Any) -> Array:
         """A copy of host data (NumPy, DLPack, nested lists) on this device."""
-        self.require_open()
         host = host_array(values)
         made = self.empty(host.shape, host.dtype)
         self.write(made, host)
@@ -222,7 +161,8 @@ class Device(ABC):
         """An array in the memory of another, from a byte on that is a multiple of `part_alignment`; of the same type
         unless `kind` names another."""
         require_on(self, "part", "an array", array)
-        sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        offset = whole_number(offset, "the byte at which a part starts")
+        sizes = sizes_of(shape)
         element = array.dtype if kind is None else dtype(kind)
         nbytes = math.prod(sizes) * element.size
         if offset % self.part_alignment:
@@ -241,6 +181,7 @@ class Device(ABC):
         """Bytes: parts of arrays start at multiples of it. Shaders may read vectors of 16 bytes to the end of one."""
         return max(16, self.limits.offset_alignment)
 
+    @inside
     def copy(self, source: Array, target: Array, after: Iterable[Waitable] = ()) -> Waitable:
         """Starts a copy from one array of this device to another, on the transfer queue where there is one, and
         returns at once. `after` names the work that must be done first."""
@@ -250,7 +191,12 @@ class Device(ABC):
             raise ShapeError(
                 f"cannot copy {source!r} to {target!r}.", "copy between two arrays of one shape and element type."
             )
-        return self._copy(source, target, after)
+        if source.overlaps(target):
+            raise InputError(
+                f"{source!r} and {target!r} share memory, so that a copy would overwrite what it reads.",
+                "copy between parts that do not overlap, or by way of another array.",
+            )
+        return self._copy(source, target, require_tickets(after) if after else ())
 
     @property
     def tunings(self) -> Memory:
@@ -265,6 +211,7 @@ class Device(ABC):
         remembered = self.tunings.get(kernel, variant) if kernel.tunings else None
         return choose(kernel, variant, self.limits, remembered, asked)
 
+    @inside
     def program(
         self,
         steps: Sequence[Step],
@@ -274,16 +221,15 @@ class Device(ABC):
         timed: bool = False,
         queue: int = 0,
         fetch: Sequence[Array] = (),
+        slots: int = 2,
     ) -> Program:
         """Records steps in order; each sees what those before it wrote. Programs of one queue run in the order of
         their submission; between queues, `submit(after=...)` says what must come first. `timed` programs know how
         long their last run took on the device's own clock. What `fetch` names comes back to the host with every run
-        (`Program.fetched`), whatever is submitted meanwhile."""
-        self.require_open()
-        self._require_steps(steps)
-        for array in fetch:
-            require_on(self, "program", "an array to fetch", array)
-        made = self._program(steps, label, Recording(barriers, timed, queue, tuple(fetch)))
+        (`Program.fetched`, `Ticket.fetched`), whatever is submitted meanwhile; `slots` is how many runs may wait to
+        be read (memory for them is taken when it is first needed)."""
+        options = recording(self, barriers, timed, queue, fetch, slots)
+        made = self._program(require_steps(self, steps), str(label), options)
         return self.watcher(made) if self.watcher else made
 
     def bind(
@@ -298,6 +244,7 @@ class Device(ABC):
         choice unless named."""
         return self.bind_in({}, kernel, *inputs, out=out, tuning=tuning, **scalars)
 
+    @inside
     def bind_in(
         self,
         room: Room,
@@ -309,7 +256,6 @@ class Device(ABC):
     ) -> Step:
         """As `bind`. Steps that are bound in the same room (a dict, empty at first) share what lies between their
         dispatches, which saves memory; they may not run at the same time (programs of one queue do not)."""
-        self.require_open()
         return bind(self, room, kernel, inputs, out=out, tuning=tuning, scalars=scalars)
 
     def run(
@@ -326,12 +272,3 @@ class Device(ABC):
         with self.program([step], label=step.kernel.name) as program:
             program.run()
         return step.outputs[0] if len(step.outputs) == 1 else step.outputs
-
-    def _require_steps(self, steps: Sequence[Step]) -> None:
-        """Steps can be recorded only where they were bound."""
-        for step in set(steps):
-            if any(array.device is not self for array in (*step.inputs, *step.outputs)):
-                raise InputError(
-                    f"a step of kernel {step.kernel.name!r} is bound to arrays of another device.",
-                    "bind it on this device: device.bind(...).",
-                )

@@ -51,9 +51,13 @@ class Instance:
         return [(handle, info) for handle, info in found if _usable(info)]
 
     def close(self) -> None:
+        """Destroys the instance. Closing twice is harmless."""
+        if self.fns.closed:
+            return
         if self._messenger is not None:
             self.fns.DestroyDebugUtilsMessengerEXT(self.handle, self._messenger[0], None)
         self.fns.DestroyInstance(self.handle, None)
+        self.fns.close()
 
 
 def _usable(info: DeviceInfo) -> bool:

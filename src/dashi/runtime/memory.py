@@ -174,7 +174,7 @@ class Allocator:
             self._allocations -= 1
             if block.dedicated or block.free == [(0, block.size)]:
                 self._blocks.remove(block)
-                self._raw.free(block.memory)
+                self._free(block)
 
     def stats(self) -> MemoryStats:
         with self._lock:
@@ -184,6 +184,10 @@ class Allocator:
         """Frees every block, in use or not."""
         with self._lock:
             for block in self._blocks:
-                self._raw.free(block.memory)
+                self._free(block)
             self._blocks.clear()
             self._used = self._allocations = 0
+
+    def _free(self, block: Block) -> None:
+        block.view = None  # the mapping ends with the memory
+        self._raw.free(block.memory)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Never
 
 from dashi.errors import NoResultError
 from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
 from dashi.kernels.build import Loader
 from dashi.runtime.array import Array
-from dashi.runtime.cpu_device import EVERY_FEATURE, Done
+from dashi.runtime.cpu_device import EVERY_FEATURE
 from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
+from dashi.runtime.gate import inside
 from dashi.runtime.info import DeviceInfo
+from dashi.runtime.landing import Landing, Ticket
+from dashi.runtime.program import require_tickets
 from dashi.types import Array as HostArray
 
 
@@ -23,17 +26,26 @@ class NullProgram(Program):
         self.recorded: list[tuple[str, Dispatch]] = [(s.kernel.name, d) for s in steps for d in s.lowered.dispatches]
         self.dispatches = len(self.recorded)
         self.submissions = 0
+        if self.fetches:
+            self._landing = Landing(label, self.fetches, options.slots, None, _no_result)
 
+    @inside
     def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
-        self.device.require_open()
+        self.require_open()
+        for other in require_tickets(after) if after else ():
+            other.wait()
+        ticket = Ticket(self.device)
+        if self._landing is not None:
+            self._landing.take(ticket, lambda: None)
         self.submissions += 1
-        return Done()
-
-    def fetched(self, array: Array) -> HostArray:
-        return array.numpy()
+        return ticket
 
     def close(self) -> None:
-        """Nothing to free."""
+        self._closed = True
+
+
+def _no_result(*_: object) -> Never:
+    raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:N for results.")
 
 
 class NullDevice(Device):
@@ -66,9 +78,11 @@ class NullDevice(Device):
 
     def write(self, array: Array, values: HostArray) -> None:
         """Forgets the values."""
+        array.storage  # noqa: B018  # it must be open
 
     def read(self, array: Array) -> HostArray:
-        raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:N for results.")
+        array.storage  # noqa: B018  # it must be open
+        _no_result()
 
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Plan:
         for dispatch in plan.dispatches:
@@ -79,7 +93,7 @@ class NullDevice(Device):
         return NullProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
-        return Done()
+        return Ticket(self)
 
     def _close(self) -> None:
         """Nothing to free."""

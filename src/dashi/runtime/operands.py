@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from dashi.errors import DTypeError, InputError, ShapeError
@@ -12,6 +13,28 @@ from dashi.types import DTYPES, DType, Shape
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
+
+
+def whole_number(value: Any, what: str) -> int:
+    """Any integer, as Python's own."""
+    try:
+        return index(value)
+    except TypeError:
+        raise InputError(f"{what} must be a whole number, not {value!r}.", "pass an int.") from None
+
+
+def sizes_of(shape: Any) -> Shape:
+    """A length, or several, as a shape."""
+    try:
+        return (index(shape),)
+    except TypeError:
+        pass
+    try:
+        return tuple(index(length) for length in shape)
+    except TypeError:
+        raise ShapeError(
+            f"{shape!r} is not a shape.", "give a length or a tuple of lengths, all whole: 3 or (4, 5)."
+        ) from None
 
 
 def kind_of(operand: Operand, variant: DType) -> DType:

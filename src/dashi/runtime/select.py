@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Any, Final
 
-from dashi.errors import DashiError, DeviceNotFoundError
+from dashi.errors import DashiError, DeviceNotFoundError, InputError
 from dashi.runtime.cpu_device import CpuDevice, cpu_info
 from dashi.runtime.device import Device
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.instance import Instance, find
 from dashi.runtime.null_device import NullDevice
+from dashi.runtime.operands import whole_number
 from dashi.runtime.probe import safe_drivers
 from dashi.runtime.vulkan_device import VulkanDevice
 
@@ -27,6 +28,7 @@ def open_device(
     `timeout` is the longest that one wait may last, in seconds; `validation` switches Vulkan's validation layers on
     (default: the environment variable DASHI_VALIDATION); `queues` is how many compute queues to open.
     """
+    _require(device, timeout, queues)
     if device == "cpu":
         return CpuDevice()
     if device == "null":
@@ -44,6 +46,17 @@ def open_device(
     except BaseException:
         instance.close()
         raise
+
+
+def _require(device: Any, timeout: Any, queues: Any) -> None:
+    """What a device is opened with must be of the right kind, whichever device it is."""
+    if not isinstance(device, str):
+        number = f'"vulkan:{device}"' if isinstance(device, int) else '"auto", "cpu", "null" or "vulkan:0"'
+        raise DeviceNotFoundError(f"{device!r} is not a device: devices are opened by name.", f"pass {number}.")
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise InputError(f"timeout={timeout!r} is no time to wait.", "pass a number of seconds above 0.")
+    if whole_number(queues, "the number of queues") < 1:
+        raise InputError(f"a device cannot be opened with {queues} queues.", "ask for 1 or more.")
 
 
 def open_instead(asked: str) -> Device:

@@ -19,6 +19,7 @@ from dashi.runtime.array import Array
 from dashi.runtime.buffer import Buffer, Graveyard
 from dashi.runtime.commands import VulkanProgram, sort_waits
 from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
+from dashi.runtime.gate import inside
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.instance import Instance
 from dashi.runtime.memory import Allocator, MemoryStats
@@ -26,7 +27,7 @@ from dashi.runtime.pipeline import DescriptorSets, Pipelines, PoolSet
 from dashi.runtime.probes import loop_limit
 from dashi.runtime.residence import resident_groups
 from dashi.runtime.staging import Staging
-from dashi.runtime.sync import Queue, Ticket
+from dashi.runtime.sync import Queue, QueueTicket
 from dashi.types import DTYPES
 from dashi.types import Array as HostArray
 
@@ -51,13 +52,24 @@ class VulkanDevice(Device):
         super().__init__(info)
         self.instance = instance
         families = _families(info, queues)
-        self.raw = create_device(instance.fns, physical, info.extensions, families, debug=instance.debug)
-        self.queues = tuple(Queue(self.raw, f, i, timeout) for f, count in families.items() for i in range(count))
-        self.queue, self.transfer = self.queues[0], self.queues[-1]
-        self.graveyard = Graveyard(self.queues)
-        self.allocator = Allocator(self.raw, info)
-        self.pipelines = Pipelines(self.raw, info)
-        self.sets = DescriptorSets(self.raw)
+        self.raw = raw = create_device(instance.fns, physical, info.extensions, families, debug=instance.debug)
+        # What was made last goes first; what cannot be made takes with it what was made before.
+        with contextlib.ExitStack() as stack:
+            stack.callback(lambda: raw.close())
+            self.queues = tuple(Queue(self.raw, f, i, timeout) for f, count in families.items() for i in range(count))
+            for queue in self.queues:
+                stack.callback(queue.close)
+            self.queue, self.transfer = self.queues[0], self.queues[-1]
+            self.graveyard = Graveyard(self.queues)
+            self.allocator = Allocator(self.raw, info)
+            stack.callback(self.allocator.close)
+            self.pipelines = Pipelines(self.raw, info)
+            stack.callback(self.pipelines.close)
+            self.sets = DescriptorSets(self.raw)
+            stack.callback(self.sets.close)
+            stack.callback(self.graveyard.close)
+            self._closers = stack.pop_all()
+        self.gate.shut_after_fork()
         self.work_per_dispatch = _HARDWARE_WORK if info.is_hardware else _SOFTWARE_WORK
         self._staging = Staging(self.raw, self.allocator, self.graveyard, self.queues)
         self._loader = Loader()
@@ -71,8 +83,13 @@ class VulkanDevice(Device):
         """The driver's limits; the longest loop that runs right is probed once and remembered on disk."""
         with self._lock:
             if self._limits is None:
+                # The trial itself runs within the driver's limits.
                 self._limits = super().limits
-                self._limits = replace(self._limits, loop_trips=loop_limit(self))
+                try:
+                    self._limits = replace(self._limits, loop_trips=loop_limit(self))
+                except BaseException:
+                    self._limits = None
+                    raise
             return self._limits
 
     @property
@@ -96,9 +113,9 @@ class VulkanDevice(Device):
         waits = any("rendezvous" in shader.features for shader in kernel.shaders.values())
         return replace(self.limits, resident=self.resident) if waits else self.limits
 
+    @inside
     def memory(self) -> MemoryStats:
         """How much device memory is reserved and used."""
-        self.require_open()
         self.graveyard.drain()
         return self.allocator.stats()
 
@@ -118,9 +135,11 @@ class VulkanDevice(Device):
             one.key == other.key and one.offset < other.offset + other.nbytes and other.offset < one.offset + one.nbytes
         )
 
+    @inside
     def write(self, array: Array, values: HostArray) -> None:
         self._staging.write(array.storage, values)
 
+    @inside
     def read(self, array: Array) -> HostArray:
         return self._staging.read(array.storage)
 
@@ -136,7 +155,7 @@ class VulkanDevice(Device):
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
         commands = RawCommands(self.raw, self.transfer.family)
-        ticket = Ticket(self.transfer, 0)
+        ticket = QueueTicket(self, self.transfer)
         try:
             commands.begin()
             commands.copy(source.storage.range[:2], target.storage.range[:2], source.nbytes)
@@ -146,7 +165,7 @@ class VulkanDevice(Device):
             submission = RawSubmission(
                 self.raw, [commands.handle], self.transfer.timeline, [w.queue.timeline for w in waits]
             )
-            ticket = Ticket(self.transfer, self.transfer.submit(submission, tuple(w.value for w in waits)))
+            ticket.value = self.transfer.submit(submission, tuple(w.value for w in waits))
         finally:
             # The ticket remembers the buffers: they must outlive the copy, whoever closes the arrays.
             self.graveyard.watch(ticket, partial(_end_copy, commands, (source.storage, target.storage)))
@@ -214,14 +233,10 @@ class VulkanDevice(Device):
         # A lost device cannot be waited for, but its objects must still be destroyed.
         with contextlib.suppress(Exception):
             self.raw.wait_idle()
-        self.graveyard.close()
-        self.sets.close()
-        self.pipelines.close()
-        self.allocator.close()
-        for queue in self.queues:
-            queue.close()
-        self.raw.close()
-        self.instance.close()
+        try:
+            self._closers.close()
+        finally:
+            self.instance.close()
 
 
 def _families(info: DeviceInfo, queues: int) -> dict[int, int]:

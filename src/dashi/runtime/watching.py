@@ -28,6 +28,7 @@ class WatchedProgram(Program):
         return self._inner.fetched(array)
 
     def close(self) -> None:
+        self._closed = True
         self._inner.close()
 
 

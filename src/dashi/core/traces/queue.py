@@ -33,7 +33,7 @@ class _Watch:
         self._thread.start()
 
     def submitted(self, ticket: Waitable, label: str, begin: int, dispatches: int) -> None:
-        self._jobs.put((ticket, label, begin, dispatches))
+        self._jobs.put((ticket.end, label, begin, dispatches))
 
     def finish(self) -> None:
         self._jobs.put(None)

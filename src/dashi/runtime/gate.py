@@ -1,0 +1,105 @@
+"""Who is inside a device: closing it waits for the calls that are under way, and later ones are refused.
+
+A call enters by one append and leaves by one pop, both atomic: that costs nanoseconds, where a lock of readers and
+writers would cost as much as a submission. The append stands inside the `try`, so that Ctrl-C cannot leave it behind.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
+
+from dashi.errors import ClosedError, ForkedError
+
+_LONGEST_PAUSE: Final = 0.01
+_NOT_AFTER_FORK: weakref.WeakSet[Gate] = weakref.WeakSet()
+"""Gates of devices whose handles mean nothing in a child process: what holds them is gone there."""
+
+
+class Gate:
+    """Counts the calls inside a device. `refusal` makes the error that whoever enters gets, once it is shut."""
+
+    __slots__ = ("__weakref__", "entered", "forked", "name", "refusal")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.entered: list[None] = []
+        self.refusal: Callable[[], ClosedError] | None = None
+        self.forked = False
+
+    def require_open(self) -> None:
+        """Raises where the gate is shut."""
+        if self.refusal is not None:
+            raise self.refusal()
+
+    def shut(self) -> None:
+        """Refuses whoever comes, and returns when all who were inside have left."""
+        self.refusal = self._closed
+        pause = 1e-5
+        while self.entered:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def shut_after_fork(self) -> None:
+        """From now on, child processes that are forked find the gate shut."""
+        _watch_forks()
+        _NOT_AFTER_FORK.add(self)
+
+    def _closed(self) -> ClosedError:
+        return ClosedError(
+            f"the device {self.name!r} is closed.", "open it again with dashi.open(), or close it later."
+        )
+
+    def leave_behind(self) -> None:
+        """What happens to it in a child process: it is shut, and nobody is waited for."""
+        self.forked = True
+        self.refusal = self._forked
+
+    def _forked(self) -> ForkedError:
+        return ForkedError(
+            f"the device {self.name!r} was opened in another process, of which this one is a copy.",
+            "open a device after the fork, or start processes by spawning: multiprocessing.get_context('spawn').",
+        )
+
+
+@cache
+def _watch_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_shut_all)
+
+
+def _shut_all() -> None:
+    for gate in list(_NOT_AFTER_FORK):
+        gate.leave_behind()
+
+
+class _Gated(Protocol):
+    @property
+    def gate(self) -> Gate: ...
+
+
+_Owner = TypeVar("_Owner", bound=_Gated)
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def inside(method: Callable[Concatenate[_Owner, _P], _R]) -> Callable[Concatenate[_Owner, _P], _R]:
+    """A method that runs inside its owner's gate, or raises because that is shut."""
+
+    @wraps(method)
+    def call(self: _Owner, *values: _P.args, **named: _P.kwargs) -> _R:
+        gate = self.gate
+        entered = gate.entered
+        try:
+            entered.append(None)
+            if gate.refusal is not None:
+                raise gate.refusal()
+            return method(self, *values, **named)
+        finally:
+            entered.pop()
+
+    return call
