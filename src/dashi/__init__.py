@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = ["__version__", "core", "devices", "errors", "fft", "flow", "kernels", "open"]
+__all__ = ["__version__", "devices", "errors", "kernels", "open"]
+_PARTS = ("core", "fft", "flow")
 
 
 def open(device: str = "auto", *, timeout: float = 600.0, validation: bool | None = None, queues: int = 1) -> Device:
@@ -43,7 +44,7 @@ def devices() -> list[DeviceInfo]:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_PARTS])
 
 
 def __getattr__(name: str) -> str | ModuleType:
@@ -55,8 +56,8 @@ def __getattr__(name: str) -> str | ModuleType:
             return metadata.version("dashi")
         except metadata.PackageNotFoundError:
             return "0+not.installed"
-    # Parts that few programs need all of are imported when they are first named.
-    if name in ("core", "fft", "flow"):
+    # Parts that not every program needs are imported when they are first named.
+    if name in _PARTS:
         from importlib import import_module
 
         return import_module(f"dashi.{name}")

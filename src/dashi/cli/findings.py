@@ -20,9 +20,9 @@ import dashi
 from dashi import kernels
 from dashi.errors import DashiError
 from dashi.kernels import build, compiler
+from dashi.runtime.cache import cache_folder
 from dashi.runtime.drivers import DriverFile, nvidia_without_file
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.pipeline import cache_folder
 from dashi.runtime.probe import Probe
 
 Status = Literal["ok", "optional", "warning", "failed"]

@@ -160,7 +160,7 @@ def _validation_messages(devices: Sequence[Device]) -> list[str]:
     """What the validation layers said, where they are on (DASHI_VALIDATION=1): a right result can still be luck."""
     from dashi.runtime.vulkan_device import VulkanDevice
 
-    return [message for d in devices if isinstance(d, VulkanDevice) for message in d.instance.messages]
+    return [message for d in devices if isinstance(d, VulkanDevice) for message in d.instance.take_messages()]
 
 
 def _check_all(

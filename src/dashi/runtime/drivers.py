@@ -29,17 +29,24 @@ class DriverFile:
 
 
 def _folders() -> list[Path]:
-    home = Path.home()
     data = [Path(p) for p in os.environ.get("XDG_DATA_DIRS", "/usr/local/share:/usr/share").split(":") if p]
     config = [Path(p) for p in os.environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":") if p]
-    own = [
-        Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config"),
-        Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share"),
-    ]
-    places = [*own[:1], *config, Path("/etc"), *own[1:], *data]
+    places = [
+        *_own("XDG_CONFIG_HOME", ".config"), *config, Path("/etc"), *_own("XDG_DATA_HOME", ".local/share"), *data,
+    ]  # fmt: skip
     if sys.platform == "darwin":
         places += [Path("/opt/homebrew/etc"), Path("/opt/homebrew/share"), Path("/usr/local/etc")]
     return [place / "vulkan" / "icd.d" for place in places]
+
+
+def _own(variable: str, below: str) -> list[Path]:
+    """The user's folder of that kind; none for users who have no home."""
+    chosen = os.environ.get(variable)
+    if chosen:
+        return [Path(chosen)]
+    with contextlib.suppress(RuntimeError):
+        return [Path.home() / below]
+    return []
 
 
 def _manifests() -> list[Path]:

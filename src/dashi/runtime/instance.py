@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,6 +15,7 @@ from dashi.runtime.info import DeviceInfo
 
 _PORTABILITY: Final = "VK_KHR_portability_enumeration"
 _DEBUG: Final = "VK_EXT_debug_utils"
+_log = logging.getLogger("dashi")
 
 
 class Instance:
@@ -50,6 +52,12 @@ class Instance:
         found = [(handle, raw.describe(self.fns, handle, i)) for i, handle in enumerate(handles)]
         return [(handle, info) for handle, info in found if _usable(info)]
 
+    def take_messages(self) -> list[str]:
+        """What the validation layers said since the last time. Whoever takes it shows it; what nobody took is logged
+        when the instance closes."""
+        taken, self.messages[:] = list(self.messages), []
+        return taken
+
     def close(self) -> None:
         """Destroys the instance. Closing twice is harmless."""
         if self.fns.closed:
@@ -58,6 +66,8 @@ class Instance:
             self.fns.DestroyDebugUtilsMessengerEXT(self.handle, self._messenger[0], None)
         self.fns.DestroyInstance(self.handle, None)
         self.fns.close()
+        for message in dict.fromkeys(self.messages):
+            _log.warning("validation layers: %s", message)
 
 
 def _usable(info: DeviceInfo) -> bool:

@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from dashi.kernels.build import Binary
 from dashi.runtime._vk_device import PIPELINE_OBJECT, RawDevice, RawPipeline
+from dashi.runtime.cache import cache_folder, read_cache, write_cache
 from dashi.runtime.info import DeviceInfo
 
 _SETS_PER_POOL: Final = 256
 _BUFFERS_PER_SET: Final = 6
-_DIGEST: Final = 32
-
-
-def cache_folder() -> Path:
-    """Where dashi keeps what it can rebuild: DASHI_CACHE_DIR, else the user's cache folder."""
-    chosen = os.environ.get("DASHI_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "dashi"
-
-
-def read_cache(path: Path) -> bytes:
-    """The cached bytes, or nothing if the file is missing or damaged."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return b""
-    body = data[_DIGEST:]
-    return body if hashlib.sha256(body).digest() == data[:_DIGEST] else b""
-
-
-def write_cache(path: Path, body: bytes) -> None:
-    """Writes atomically; a cache that cannot be written is not an error."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(body).digest() + body)
-            os.replace(name, path)
-        except OSError:
-            os.unlink(name)
-            raise
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from dashi.errors import DashiError, KernelError
 from dashi.kernels.abi import Limits
 from dashi.runtime import _vk as vk
 from dashi.runtime import _vk_instance as raw
+from dashi.runtime.cache import cache_folder, read_cache, write_cache
 from dashi.runtime.drivers import driver_environment, driver_files, nvidia_without_file
 from dashi.runtime.info import DeviceInfo, Heap, MemoryType, QueueFamily
 from dashi.runtime.instance import Instance
-from dashi.runtime.pipeline import cache_folder, read_cache, write_cache
 
 What = Literal["loader", "look", "compute"]
 TIMEOUT: Final = 60.0
@@ -110,18 +110,16 @@ def safe_drivers(timeout: float = TIMEOUT) -> list[str] | None:
     # A program packed into one file is its own interpreter: starting it again would start the program.
     if os.environ.get(_INSIDE) or not sys.executable or getattr(sys, "frozen", False):
         return None
-    known = read_cache(_memory())
-    if known:
-        verdict: dict[str, Any] = json.loads(known)
-    elif not drivers() or not probe("look", None, timeout).unsafe:
-        _remember({})
-        return None
-    else:
+    verdict = _remembered()
+    if verdict is None:
+        if not drivers() or not probe("look", None, timeout).unsafe:
+            _remember({})
+            return None
         _log.warning("a Vulkan driver crashed or hung in a probe; finding out which")
         verdict = _verdict(probe_each(timeout))
-    for driver, problem in verdict["bad"].items():
+    for driver, problem in verdict.bad.items():
         _log.warning("the Vulkan driver %s is left out: it %s; `dashi doctor` tries it again", driver, problem)
-    return verdict["good"]
+    return verdict.good
 
 
 def _memory() -> Path:
@@ -143,13 +141,36 @@ def _mark(path: str) -> tuple[int, int]:
     return 0, 0
 
 
+@dataclass(frozen=True)
+class _Verdict:
+    """Drivers that crash or hang and how, and those that are loaded instead of all: None where none is bad."""
+
+    good: list[str] | None
+    bad: dict[str, str]
+
+
 def _remember(found: Mapping[str, Probe]) -> None:
-    write_cache(_memory(), json.dumps(_verdict(found)).encode())
+    write_cache(_memory(), json.dumps(asdict(_verdict(found))).encode())
 
 
-def _verdict(found: Mapping[str, Probe]) -> dict[str, Any]:
+def _remembered() -> _Verdict | None:
+    """What was found before; None where that is not to be read."""
+    try:
+        document: Any = json.loads(read_cache(_memory()))
+        good, bad = document["good"], document["bad"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    if not isinstance(bad, dict) or not (good is None or isinstance(good, list)):
+        return None
+    problems, names = cast("dict[str, Any]", bad), cast("list[Any] | None", good)
+    if not all(isinstance(text, str) for text in (*problems.values(), *(names or ()))):
+        return None
+    return _Verdict(names, problems)
+
+
+def _verdict(found: Mapping[str, Probe]) -> _Verdict:
     bad = {driver: p.problem for driver, p in found.items() if p.unsafe}
-    return {"good": [driver for driver in found if driver not in bad] if bad else None, "bad": bad}
+    return _Verdict([driver for driver in found if driver not in bad] if bad else None, bad)
 
 
 def _ending(code: int, said: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dashi.runtime.pipeline import cache_folder, read_cache, write_cache
+from dashi.runtime.cache import cache_folder, read_number, write_cache
 
 if TYPE_CHECKING:
     from dashi.runtime.vulkan_device import VulkanDevice
@@ -19,9 +19,9 @@ SAFE_TRIPS: Final = 65000
 def loop_limit(device: VulkanDevice) -> int:
     """Loop iterations per invocation that this device is known to run; tried once, then remembered on disk."""
     file = cache_folder() / "probes" / f"{device.info.uuid}-loops.bin"
-    known = read_cache(file)
-    if known:
-        return int(known)
+    known = read_number(file, SAFE_TRIPS, _TRIED)
+    if known in (SAFE_TRIPS, _TRIED):
+        return known
     start = np.array([1], np.uint32)
     result = int(device.run("iterate", start, steps=_TRIED).numpy()[0])
     limit = _TRIED if result == expected(1, _TRIED) else SAFE_TRIPS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dashi.runtime.pipeline import cache_folder, read_cache, write_cache
+from dashi.runtime.cache import cache_folder, read_number, write_cache
 
 if TYPE_CHECKING:
     from dashi.runtime.vulkan_device import VulkanDevice
@@ -30,11 +30,11 @@ def resident_groups(device: VulkanDevice) -> int:
     if not info.is_hardware or not info.features >= NEEDED or not sys.executable or getattr(sys, "frozen", False):
         return 0
     file = cache_folder() / "probes" / f"{info.uuid}-{info.driver_version}-resident.bin"
-    known = read_cache(file)
-    if not known:
-        known = str(_ask(info.spec)).encode()
-        write_cache(file, known)
-    return int(known)
+    known = read_number(file, 0, _MOST)
+    if known is None:
+        known = _ask(info.spec)
+        write_cache(file, str(known).encode())
+    return known
 
 
 def _ask(spec: str) -> int:

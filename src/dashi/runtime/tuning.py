@@ -10,8 +10,8 @@ from typing import Any, Final, cast
 
 from dashi.errors import AbiError, InputError
 from dashi.kernels.abi import Kernel, Limits
+from dashi.runtime.cache import cache_folder, read_cache, write_cache
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.pipeline import cache_folder, read_cache, write_cache
 
 ENVIRONMENT: Final = "DASHI_TUNINGS"
 """Overrides, by kernel: "gemm_tiled=wide,prefix_scan=small"."""
@@ -82,7 +82,7 @@ class Memory:
     def _load(self) -> dict[str, str]:
         try:
             document: Any = json.loads(read_cache(_file(self._identity)) or b"{}") if self._identity else {}
-        except ValueError:
+        except (ValueError, RecursionError):
             document = {}
         entries = cast("dict[Any, Any]", document) if isinstance(document, dict) else {}
         return {k: v for k, v in entries.items() if isinstance(k, str) and isinstance(v, str)}
