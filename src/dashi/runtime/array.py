@@ -98,6 +98,8 @@ def host_array(values: Any) -> HostArray:
             host: HostArray = np.asarray(cast("Any", values))
         else:
             host = _from_dlpack(values)
+        dtype(host.dtype)
+        return np.ascontiguousarray(host).reshape(host.shape)
     except DashiError:
         raise
     except MemoryError as error:
@@ -105,11 +107,9 @@ def host_array(values: Any) -> HostArray:
     except (ArithmeticError, AttributeError, BufferError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(
             f"NumPy cannot take these values ({type(cast('Any', values)).__name__}) as an array: {error}",
-            "pass an array or lists of one length, of one of dashi's element types. A torch tensor that knows its "
-            "gradient: tensor.detach(); one of bfloat16: tensor.float().",
+            "pass an array, or lists of one length. A torch tensor that requires grad: tensor.detach(); one of "
+            "bfloat16: tensor.float().",
         ) from error
-    dtype(host.dtype)
-    return np.ascontiguousarray(host).reshape(host.shape)
 
 
 def _from_dlpack(values: Any) -> HostArray:

@@ -89,7 +89,7 @@ class Landing:
     ) -> None:
         self._label = label
         self._index = {id(array): i for i, array in enumerate(arrays)}
-        self._all = (1 << len(arrays)) - 1
+        self._all = sum(1 << i for i, array in enumerate(arrays) if array.nbytes)
         self._most = most
         self._read = read
         self._lock = threading.Lock()
