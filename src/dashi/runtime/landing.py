@@ -114,16 +114,18 @@ class Landing:
                 ticket.slot.run, ticket.slot.owner = 0, None
 
     def _free(self, make: Callable[[], Any]) -> Slot:
-        free = [slot for slot in self._slots if not slot.claimed]
-        # What the program itself answers for goes last, and only if it was read while there can be another slot.
-        free.sort(key=lambda slot: slot.run == self._waited)
-        if free and (free[0].run != self._waited or not free[0].unread):
-            return free[0]
+        last: Slot | None = None
+        for slot in self._slots:
+            if not slot.claimed:
+                if slot.run != self._waited:
+                    return slot
+                last = slot
+        # What the program itself answers for goes last: it was read, or there can be no other slot.
+        if last is not None and (not last.unread or len(self._slots) == self._most):
+            return last
         if len(self._slots) < self._most:
             self._slots.append(Slot(make()))
             return self._slots[-1]
-        if free:
-            return free[0]
         raise BusyError(
             f"all {self._most} slots of the program {self._label!r} hold results that were not read.",
             "read them (ticket.fetched) or drop their tickets before submitting again, or ask for more: "
