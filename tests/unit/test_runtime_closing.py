@@ -197,6 +197,23 @@ def test_close_waits_for_the_calls_that_are_inside(fresh_vulkan: VulkanDevice) -
     assert values[0].tolist() == [1] * 8
 
 
+def test_a_device_closed_from_inside_one_of_its_calls_is_freed_later(fresh_vulkan: VulkanDevice) -> None:
+    reading = fresh_vulkan._staging.read  # pyright: ignore[reportPrivateUsage]
+
+    def interrupted(storage: Any) -> Any:
+        fresh_vulkan.close()  # as a signal's handler would
+        return reading(storage)
+
+    fresh_vulkan._staging.read = interrupted  # pyright: ignore[reportPrivateUsage]
+    x = fresh_vulkan.array(np.ones(8, np.float32))
+    assert x.numpy().tolist() == [1] * 8
+    with pytest.raises(ClosedError):
+        x.numpy()
+    assert not fresh_vulkan.raw.fns.closed
+    fresh_vulkan.close()
+    assert fresh_vulkan.raw.fns.closed
+
+
 def test_raw_calls_on_a_closed_device_raise_before_they_reach_the_driver(fresh_vulkan: VulkanDevice) -> None:
     raw, queue = fresh_vulkan.raw, fresh_vulkan.queue
     fresh_vulkan.close()

@@ -108,14 +108,14 @@ class Device(ABC):
         self.gate.require_open()
 
     def close(self) -> None:
-        """Frees everything that hangs off the device, as soon as the calls that are inside it, of any thread, have
-        returned; later calls raise ClosedError. Closing twice is harmless."""
+        """Frees everything that hangs off the device, once the calls that are inside it, of any thread, have
+        returned; later calls raise ClosedError. Closing twice is harmless. A signal's handler that interrupted such a
+        call may close the device: it is then freed by the next `close`, or when it is forgotten."""
         # A child process owns nothing of its parent's device, not even the lock.
         if self.gate.forked:
             return
         with self._closing:
-            self.gate.shut()
-            if not self._closed:
+            if self.gate.shut() and not self._closed:
                 self._closed = True
                 self._close()
 

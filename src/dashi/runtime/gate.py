@@ -6,6 +6,7 @@ writers would cost as much as a submission. The append stands inside the `try`, 
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 import weakref
@@ -36,13 +37,26 @@ class Gate:
         if self.refusal is not None:
             raise self.refusal()
 
-    def shut(self) -> None:
-        """Refuses whoever comes, and returns when all who were inside have left."""
+    def shut(self) -> bool:
+        """Refuses whoever comes, and returns when all who were inside have left. False, at once, if the caller is
+        one of them (a signal's handler that interrupted a call): that one cannot be waited for."""
         self.refusal = self._closed
         pause = 1e-5
         while self.entered:
+            if self._entered_here():
+                return False
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+        return True
+
+    def _entered_here(self) -> bool:
+        """Whether this thread is inside: whoever enters has the list in a local variable of this name."""
+        frame = inspect.currentframe()
+        while frame is not None:
+            if frame.f_locals.get("entered") is self.entered:
+                return True
+            frame = frame.f_back
+        return False
 
     def shut_after_fork(self) -> None:
         """From now on, child processes that are forked find the gate shut."""
