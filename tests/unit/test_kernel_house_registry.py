@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,9 @@ import dashi.kernels
 from dashi.errors import AbiError, KernelError, KernelNotFoundError, StaleBinaryError
 from dashi.kernels import build, registry, scaffold
 from dashi.kernels.abi import Kernel
+from dashi.kernels.other_names import ADVICE
 from dashi.kernels.registry import Registry
+from dashi.kernels.validate import check_name
 
 
 @pytest.fixture
@@ -74,6 +77,48 @@ def test_an_unknown_name_gets_its_neighbours() -> None:
     with pytest.raises(KernelNotFoundError) as error:
         Registry().get("qqqqqqqq")
     assert str(error.value) == ("there is no kernel 'qqqqqqqq'. Fix: `dashi kernels list` names them all.")
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("matmul", "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)"),
+        ("MatMul", "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)"),
+        ("divide", "use `div` (element by element) or `scale` (by a number)"),
+        ("power", "use `square` or `sqrt`; x^a of positive x is `exp` of a times `log`"),
+        (
+            "softmax",
+            (
+                "no kernel does it: compute it on the host with NumPy, "
+                "or write one (`dashi kernels new softmax --folder my_kernels`)"
+            ),
+        ),
+    ],
+)
+def test_other_peoples_names_lead_to_the_kernels_that_do_it(name: str, fix: str) -> None:
+    with pytest.raises(KernelNotFoundError) as error:
+        dashi.kernels.get(name)
+    assert str(error.value) == f"there is no kernel {name!r}. Fix: {fix}; `dashi kernels list` names them all."
+
+
+def test_advice_for_other_names_names_kernels_that_are_there() -> None:
+    house = dashi.kernels.default()
+    words = {word for kernel in house for word in (kernel.name, *kernel.aliases)}
+    for name, advice in ADVICE.items():
+        assert name not in words, f"{name} is a kernel: the advice is never read"
+        for quoted in re.findall("`([^`]+)`", advice):
+            if quoted.startswith("dashi kernels new"):
+                check_name(quoted.split()[3])
+            else:
+                assert house.get(quoted).name == quoted
+    assert {name for name in ADVICE if "`" not in ADVICE[name]} == set(
+        "concatenate concat cat stack hstack vstack reshape view ravel flatten random rand randn normal uniform".split()
+    )
+
+
+def test_a_near_alias_is_offered_too() -> None:
+    with pytest.raises(KernelNotFoundError, match="did you mean cumsum"):
+        dashi.kernels.get("cumsun")
 
 
 def test_an_alias_finds_its_kernel(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import hashlib
 import importlib.util
@@ -20,6 +19,7 @@ from dashi.errors import AbiError, DashiError, KernelError, KernelNotFoundError,
 from dashi.kernels import build
 from dashi.kernels.abi import Kernel, Number
 from dashi.kernels.compiler import available
+from dashi.kernels.other_names import fix_for
 from dashi.kernels.validate import check_name, validate
 from dashi.types import Array
 
@@ -87,15 +87,15 @@ class Registry:
             return kernel
 
     def _by_alias(self, name: str) -> Kernel:
+        known = set(self.names())
         for other in self.names():
             # A kernel that cannot be read has no aliases that anyone could know; asking for it by name says why.
             with contextlib.suppress(KernelError):
                 kernel = self.get(other)
                 if name in kernel.aliases:
                     return kernel
-        near = difflib.get_close_matches(name, self.names(), n=3)
-        offer = f"did you mean {' or '.join(near)}? " if near else ""
-        raise KernelNotFoundError(f"there is no kernel {name!r}.", f"{offer}`dashi kernels list` names them all.")
+                known.update(kernel.aliases)
+        raise KernelNotFoundError(f"there is no kernel {name!r}.", fix_for(name, known))
 
     def taken(self, name: str) -> Path | None:
         """The folder of the kernel that has this name or alias, if one has."""
