@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from typing import Final
 
 LIST: Final = "`dashi kernels list` names them all."
-_NONE: Final = "no kernel does it: compute it on the host with NumPy, or write one (`dashi kernels new {name} --folder my_kernels`)"
+_NONE: Final = (
+    "no kernel does it: compute it on the host with NumPy, or write one "
+    "(`dashi kernels new {name} --folder my_kernels`)"
+)
 
 _ADVICE: Final = {
     "matmul dot mm inner": "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)",
