@@ -282,3 +282,30 @@ def test_a_new_kernel_never_overwrites(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(KernelError, match=r"cannot be written: Not a directory\. Fix: choose a folder you may write"):
         scaffold.new("twice", tmp_path / "file")
+
+
+@pytest.mark.parametrize("statement", ["raise SystemExit", "raise SystemExit(0)", "import sys; sys.exit()"])
+def test_a_kernel_that_ends_the_program_is_refused(tmp_path: Path, statement: str) -> None:
+    folder = scaffold.new("quits", tmp_path)
+    text = (folder / "kernel.py").read_text()
+    (folder / "kernel.py").write_text(f"{statement}\n{text}")
+    with pytest.raises(AbiError, match=r"kernel\.py does not import: SystemExit: .*\. Fix: correct the file\."):
+        registry.read(folder)
+    (folder / "kernel.py").write_text(text.replace("    return canon(", f"    {statement}\n    return canon("))
+    with pytest.raises(KernelError, match=r"the reference in .*kernel\.py ends the program\. Fix: correct the file\."):
+        registry.read(folder).reference(np.ones(3, np.float32), a=1.0)
+
+
+def test_a_folder_of_kernels_is_read_whole_or_named(tmp_path: Path) -> None:
+    first, second = scaffold.new("first", tmp_path / "mine"), scaffold.new("second", tmp_path / "mine" / "second")
+    assert second == tmp_path / "mine" / "second"
+    (tmp_path / "mine" / "notes").mkdir()
+    assert [kernel.folder for kernel in registry.read_all(tmp_path / "mine")] == [first, second]
+    assert [kernel.folder for kernel in registry.read_all(first)] == [first]
+    with pytest.raises(KernelError) as error:
+        Registry().add(tmp_path / "mine")
+    assert str(error.value) == (
+        f"the folder {tmp_path / 'mine'} holds no kernel.py, but first, second in it do. Fix: pass {first} or {second}."
+    )
+    with pytest.raises(KernelError, match=r"notes holds no kernel\.py\. Fix: write one"):
+        registry.read_all(tmp_path / "mine" / "notes")

@@ -207,15 +207,12 @@ def test_the_number_of_workgroups_does_not_change_the_bits(vulkan: VulkanDevice,
         assert vulkan.run(replace(kernel, plan=plan), field).numpy().tobytes() == expected.tobytes()
 
 
-HUGE = 1 << 31
-
-
-@pytest.mark.parametrize("shape", [(0,), (0, 4), (5,), (3, 4)])
-def test_a_radius_beyond_every_field_ends_on_the_host(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("shape", "radius"), [((0,), 1 << 31), ((0, 4), 1 << 28), ((5,), 1 << 31), ((3, 4), 1 << 28)])
+def test_a_radius_beyond_every_field_ends_on_the_host(shape: tuple[int, ...], radius: int) -> None:
     field = np.resize(np.array([1, 0, -1, 1], np.int8), shape)
     with CpuDevice() as cpu:
-        assert cpu.run("ternary_annihilate_pairs", field, radius=HUGE).numpy().tolist() == (0 * field).tolist()
-        assert cpu.run("ternary_majority", field, radius=HUGE).numpy().shape == shape
+        assert cpu.run("ternary_annihilate_pairs", field, radius=radius).numpy().tolist() == (0 * field).tolist()
+        assert cpu.run("ternary_majority", field, radius=radius).numpy().shape == shape
 
 
 @pytest.mark.parametrize("shape", [(1,), (5,), (3, 4), (6, 5)])
