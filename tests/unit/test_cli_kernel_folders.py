@@ -1,4 +1,4 @@
-"""`dashi kernels ... --folder`: a kernel's folder or one that holds several, and folders whose code ends the program."""
+"""`dashi kernels ... --folder`: a kernel's folder or one that holds several; folders whose code ends the program."""
 
 from __future__ import annotations
 

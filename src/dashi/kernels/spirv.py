@@ -140,18 +140,15 @@ def refused(why: str) -> SpirvError:
 
 
 def _check_uses(module: Module) -> None:
-    defined, seen = module.defined, set[int]()
+    defined = module.defined
     for instruction in module.instructions:
         # Types and constants are built from earlier ones; a circle among them would have no end.
         earlier = instruction.info.is_declared
         for number in instruction.used():
             if number not in defined:
                 raise refused(f"{instruction.name} at word {instruction.at} uses id {number}, which nothing defines")
-            if earlier and number not in seen:
+            if earlier and defined[number].at >= instruction.at:
                 raise refused(f"{instruction.name} at word {instruction.at} uses id {number} before it is made")
-        result = instruction.result
-        if result is not None:
-            seen.add(result)
 
 
 def _words(data: bytes) -> tuple[int, ...]:
