@@ -196,7 +196,7 @@ def _index(kernel: Kernel) -> Mapping[str, Mapping[str, str]]:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _stale(kernel, f"has an unreadable {FOLDER}/{INDEX} ({error})") from error
     if not _is_index(data):
         raise _stale(kernel, f"has a {FOLDER}/{INDEX} that is not an index of binaries")

@@ -36,9 +36,10 @@ _ATOMIC_CHANGES: Final = (
     "AtomicExchange AtomicIAdd AtomicISub AtomicSMin AtomicUMin AtomicSMax AtomicUMax AtomicAnd AtomicOr AtomicXor "
     "AtomicFMinEXT AtomicFMaxEXT AtomicFAddEXT"
 )
-_SPECIALISED: Final = frozenset(f"{_INTS} {_INT_TESTS} {_LOGIC} Select CompositeExtract UConvert SConvert".split()) | {
-    "ShiftLeftLogical", "ShiftRightLogical", "ShiftRightArithmetic",
-}  # fmt: skip
+_SPECIALISED: Final = frozenset(
+    f"{_INTS} {_INT_TESTS} {_LOGIC} ShiftLeftLogical ShiftRightLogical ShiftRightArithmetic Select CompositeExtract "
+    "CompositeInsert VectorShuffle UConvert SConvert FConvert".split()
+)
 """What may compute a specialisation constant."""
 _DECORATIONS: Final = {
     0: 0, 1: 1, 2: 0, 4: 0, 5: 0, 6: 1, 7: 1, 11: 1, 18: 0, 19: 0, 20: 0, 21: 0, 23: 0, 24: 0, 25: 0, 33: 1, 34: 1,
@@ -70,6 +71,12 @@ _GLSL_OTHER: Final[dict[int, tuple[Shape, Shape]]] = {
     59: (("i", 32, 2), ("f", 64, 1)), 65: (("f", 64, 1), ("i", 32, 2)),
 }  # fmt: skip
 """Argument and result of those that pack and unpack."""
+_GLSL_COUNTED: Final = {
+    **dict.fromkeys(_numbers("33 34 36 52 54 55 56 57 60 61 63 64 66"), 1),
+    **dict.fromkeys(_numbers("35 51 53 67 71"), 2),
+    **dict.fromkeys(_numbers("70 72"), 3),
+}
+"""Those of matrices, lengths and parts of numbers: their arguments are only counted."""
 
 
 def check_types(module: Module) -> None:
@@ -306,10 +313,10 @@ class _Types:
         self._memory(i, i.words[3:])
 
     def store(self, i: Instruction) -> None:
-        if self.pointers.get(self.values.get(i.words[0]), (0,))[0] in _READ_ONLY:
-            raise _wrong(i, "writes to memory that is only read")
         if self.pointee(i, i.words[0]) != self.values.get(i.words[1]):
             raise _wrong(i, "writes another type than the pointer's")
+        if self.pointers[self.values[i.words[0]]][0] in _READ_ONLY:
+            raise _wrong(i, "writes to memory that is only read")
         self._memory(i, i.words[2:])
 
     def copy_memory(self, i: Instruction) -> None:
@@ -473,9 +480,12 @@ class _Types:
             if [self.shape(a) for a in arguments] != [given] or self.shapes.get(i.words[0]) != made:
                 raise _wrong(i, _OPERANDS)
             return
-        if len(arguments) != _GLSL_ARITY.get(number):
+        if len(arguments) != _GLSL_ARITY.get(number, _GLSL_COUNTED.get(number)):
             raise _wrong(i, f"calls function {number} of GLSL.std.450 with {len(arguments)} arguments")
-        self._alike(i, arguments, "i" if number in _GLSL_INTS else "f")
+        if number in _GLSL_COUNTED:
+            self.require_values(i, arguments)
+        else:
+            self._alike(i, arguments, "i" if number in _GLSL_INTS else "f")
 
     def atomic(self, i: Instruction) -> None:
         changes = i.info.name in _ATOMIC_CHANGES
