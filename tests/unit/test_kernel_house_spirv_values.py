@@ -17,7 +17,7 @@ from dashi.kernels.spirv import Instruction, Module, parse
 from dashi.kernels.spirv_ops import OPS
 from dashi.kernels.spirv_scope import check_scope
 from dashi.kernels.spirv_structure import check_structure
-from dashi.kernels.spirv_types import check_types
+from dashi.kernels.spirv_values import check_types
 
 Words = tuple[int, ...]
 

@@ -58,7 +58,7 @@ def _require_element_type(kernel: Kernel, name: str, value: Any) -> None:
 def _number_for_array(
     kernel: Kernel, operand: Operand | None, name: str, value: Any, inputs: Sequence[Any]
 ) -> InputError:
-    number = value.item() if isinstance(value, np.generic) else value
+    number: Any = cast("Any", value).item() if isinstance(value, np.generic) else value
     what = f"kernel {kernel.name!r}: {name} is the number {number!r}, but an array belongs there"
     if kernel.scalars:
         return InputError(f"{what}; scalars go by name.", f"call {usage(kernel)}.")

@@ -29,7 +29,7 @@ from dashi.kernels.spirv_portable import forbid_contraction, lint_portable
 from dashi.kernels.spirv_reflect import reflect
 from dashi.kernels.spirv_scope import check_scope
 from dashi.kernels.spirv_structure import check_structure
-from dashi.kernels.spirv_types import check_types
+from dashi.kernels.spirv_values import check_types
 
 FOLDER: Final = "spirv"
 INDEX: Final = "index.json"

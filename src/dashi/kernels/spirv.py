@@ -1,7 +1,7 @@
 """SPIR-V modules as data: parsed defensively, so that nothing malformed goes further than here.
 
 `parse` checks the file word by word: header, instruction lengths, ids. `spirv_structure` checks sections, functions
-and blocks; `spirv_scope` that values are made before they are used, `spirv_types` that they are of the right types;
+and blocks; `spirv_scope` that values are made before they are used, `spirv_values` that they are of the right types;
 `spirv_reflect` reads the interface, `spirv_check` holds it against the ABI; `spirv_portable` forbids contraction and
 lints. Khronos' own validator runs too where it is installed and a binary is built or added.
 """

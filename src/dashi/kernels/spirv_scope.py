@@ -44,7 +44,7 @@ def check_scope(module: Module) -> None:
             continue
         if name == "FunctionEnd":
             _check_function(module, blocks, outside | parameters)
-            inside, blocks, parameters = False, [], set()
+            inside, blocks, parameters = False, [], set[int]()
         elif name == "Function":
             inside = True
         elif name == "FunctionParameter":
