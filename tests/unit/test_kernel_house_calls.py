@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import dashi.kernels
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.kernels.abi import Kernel, Operand, Scalar
 from dashi.kernels.calls import resolve_call
+from dashi.runtime.device import Device
 from dashi.types import Shape
 
 
@@ -165,3 +167,127 @@ def test_float_scalars_are_rounded_once_for_every_backend(value: float) -> None:
     call = resolve_call(dashi.kernels.get("axpy"), "f32", [(1,), (1,)], {"a": value})
     with np.errstate(over="ignore"):
         assert np.float64(call.scalars["a"]).tobytes() == np.float64(np.float32(value)).tobytes()
+
+
+X = np.ones(3, np.float32)
+ARRAYS_WANTED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
+    "a scalar by position": (
+        ("axpy", 2, X, X),
+        {},
+        (
+            "kernel 'axpy': x is the number 2, but an array belongs there; scalars go by name. "
+            "Fix: call run('axpy', x, y, a=...)."
+        ),
+    ),
+    "a scalar behind the arrays": (
+        ("scale", X, 2.0),
+        {},
+        (
+            "kernel 'scale': argument 2 is the number 2.0, but an array belongs there; scalars go by name. "
+            "Fix: call run('scale', x, a=...)."
+        ),
+    ),
+    "a number to broadcast": (
+        ("add", X, np.float64(1)),
+        {},
+        (
+            "kernel 'add': y is the number 1.0, but an array belongs there; nothing is broadcast. "
+            "Fix: pass an array: np.full(x.shape, 1.0, np.float32)."
+        ),
+    ),
+    "a number for named dimensions": (
+        ("gemv", 1, np.eye(3)),
+        {},
+        "kernel 'gemv': x is the number 1, but an array belongs there. Fix: pass an array of shape (k,).",
+    ),
+    "a number alone": (
+        ("relu", 3.0),
+        {},
+        (
+            "kernel 'relu': x is the number 3.0, but an array belongs there. "
+            "Fix: pass an array of one element: np.array([3.0], np.float32)."
+        ),
+    ),
+    "nothing": (
+        ("add", X, None),
+        {},
+        (
+            "kernel 'add': y is None, but an array belongs there. "
+            "Fix: call run('add', x, y) with arrays, for instance np.zeros(5, np.float32)."
+        ),
+    ),
+    "arrays by name": (
+        ("axpy",),
+        {"x": X, "y": X, "a": 2},
+        "kernel 'axpy': x, y passed by name, but arrays go by position. Fix: call run('axpy', x, y, a=...).",
+    ),
+    "too many": (
+        ("add", X, X, 1.0),
+        {},
+        "kernel 'add' takes 2 arrays (x, y), 3 given. Fix: call it with x, y, in this order.",
+    ),
+    "an array for a scalar": (
+        ("scale", X),
+        {"a": X},
+        (
+            "kernel 'scale': scalar a is an array of shape (3,), but one number belongs there. "
+            "Fix: pass a as one number; arrays go by position (x)."
+        ),
+    ),
+    "text for a scalar": (
+        ("scale", X),
+        {"a": "2"},
+        (
+            "kernel 'scale': scalar a is '2', which is not a float32 number. "
+            "Fix: pass a as a number that float32 can hold."
+        ),
+    ),
+    "a complex scalar": (
+        ("scale", X),
+        {"a": np.array(2 + 0j)},
+        (
+            "kernel 'scale': scalar a is array(2.+0.j), which is not a float32 number. "
+            "Fix: pass a as a number that float32 can hold."
+        ),
+    ),
+    "a complex array": (
+        ("complex_conj", X + 1j),
+        {},
+        (
+            "kernel 'complex_conj': x is complex64; complex numbers are pairs (re, im) here. "
+            "Fix: pass x.view(np.float32).reshape(*x.shape, 2) of a C-ordered array, to a kernel of pairs."
+        ),
+    ),
+    "truth values": (
+        ("where", X > 0, X, X),
+        {},
+        (
+            "kernel 'where': condition is bool, which is no element type here. "
+            "Fix: convert it to the type of the other arrays: condition.astype(np.float32), for instance."
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ARRAYS_WANTED)
+def test_what_is_no_array_or_no_number_is_named_with_what_goes_there(device: Device, case: str) -> None:
+    positional, named, text = ARRAYS_WANTED[case]
+    with pytest.raises(InputError) as error:
+        device.run(*positional, **named)
+    assert str(error.value) == text
+
+
+def test_the_fixes_for_wrong_arguments_work(device: Device) -> None:
+    x = device.array(X)
+    assert device.run("axpy", x, x, a=2).numpy().tolist() == [3, 3, 3]
+    assert device.run("add", x, np.full(x.shape, 1.0, np.float32)).numpy().tolist() == [2, 2, 2]
+    assert device.run("relu", np.array([3.0], np.float32)).numpy().tolist() == [3]
+    z = X + 2j * X
+    pairs = device.run("complex_conj", z.view(np.float32).reshape(*z.shape, 2)).numpy()
+    assert pairs.tolist() == [[1, -2]] * 3
+    assert device.run("where", (X > 0).astype(np.float32), X, -X).numpy().tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("number", [2, 2.0, True + 1, np.float64(2), np.int8(2), np.array(2.0), Fraction(2)])
+def test_numbers_of_any_make_are_scalars(number: Any) -> None:
+    assert resolve_call(dashi.kernels.get("scale"), "f32", [(3,)], {"a": number}).scalars == {"a": 2.0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,9 @@ import dashi.kernels
 from dashi.errors import AbiError, KernelError, KernelNotFoundError, StaleBinaryError
 from dashi.kernels import build, registry, scaffold
 from dashi.kernels.abi import Kernel
+from dashi.kernels.other_names import ADVICE
 from dashi.kernels.registry import Registry
+from dashi.kernels.validate import check_name
 
 
 @pytest.fixture
@@ -74,6 +77,48 @@ def test_an_unknown_name_gets_its_neighbours() -> None:
     with pytest.raises(KernelNotFoundError) as error:
         Registry().get("qqqqqqqq")
     assert str(error.value) == ("there is no kernel 'qqqqqqqq'. Fix: `dashi kernels list` names them all.")
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("matmul", "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)"),
+        ("MatMul", "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)"),
+        ("divide", "use `div` (element by element) or `scale` (by a number)"),
+        ("power", "use `square` or `sqrt`; x^a of positive x is `exp` of a times `log`"),
+        (
+            "softmax",
+            (
+                "no kernel does it: compute it on the host with NumPy, "
+                "or write one (`dashi kernels new softmax --folder my_kernels`)"
+            ),
+        ),
+    ],
+)
+def test_other_peoples_names_lead_to_the_kernels_that_do_it(name: str, fix: str) -> None:
+    with pytest.raises(KernelNotFoundError) as error:
+        dashi.kernels.get(name)
+    assert str(error.value) == f"there is no kernel {name!r}. Fix: {fix}; `dashi kernels list` names them all."
+
+
+def test_advice_for_other_names_names_kernels_that_are_there() -> None:
+    house = dashi.kernels.default()
+    words = {word for kernel in house for word in (kernel.name, *kernel.aliases)}
+    for name, advice in ADVICE.items():
+        assert name not in words, f"{name} is a kernel: the advice is never read"
+        for quoted in re.findall("`([^`]+)`", advice):
+            if quoted.startswith("dashi kernels new"):
+                check_name(quoted.split()[3])
+            else:
+                assert house.get(quoted).name == quoted
+    assert {name for name in ADVICE if "`" not in ADVICE[name]} == set(
+        "concatenate concat cat stack hstack vstack reshape view ravel flatten random rand randn normal uniform".split()
+    )
+
+
+def test_a_near_alias_is_offered_too() -> None:
+    with pytest.raises(KernelNotFoundError, match="did you mean cumsum"):
+        dashi.kernels.get("cumsun")
 
 
 def test_an_alias_finds_its_kernel(tmp_path: Path) -> None:
@@ -237,3 +282,30 @@ def test_a_new_kernel_never_overwrites(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(KernelError, match=r"cannot be written: Not a directory\. Fix: choose a folder you may write"):
         scaffold.new("twice", tmp_path / "file")
+
+
+@pytest.mark.parametrize("statement", ["raise SystemExit", "raise SystemExit(0)", "import sys; sys.exit()"])
+def test_a_kernel_that_ends_the_program_is_refused(tmp_path: Path, statement: str) -> None:
+    folder = scaffold.new("quits", tmp_path)
+    text = (folder / "kernel.py").read_text()
+    (folder / "kernel.py").write_text(f"{statement}\n{text}")
+    with pytest.raises(AbiError, match=r"kernel\.py does not import: SystemExit: .*\. Fix: correct the file\."):
+        registry.read(folder)
+    (folder / "kernel.py").write_text(text.replace("    return canon(", f"    {statement}\n    return canon("))
+    with pytest.raises(KernelError, match=r"the reference in .*kernel\.py ends the program\. Fix: correct the file\."):
+        registry.read(folder).reference(np.ones(3, np.float32), a=1.0)
+
+
+def test_a_folder_of_kernels_is_read_whole_or_named(tmp_path: Path) -> None:
+    first, second = scaffold.new("first", tmp_path / "mine"), scaffold.new("second", tmp_path / "mine" / "second")
+    assert second == tmp_path / "mine" / "second"
+    (tmp_path / "mine" / "notes").mkdir()
+    assert [kernel.folder for kernel in registry.read_all(tmp_path / "mine")] == [first, second]
+    assert [kernel.folder for kernel in registry.read_all(first)] == [first]
+    with pytest.raises(KernelError) as error:
+        Registry().add(tmp_path / "mine")
+    assert str(error.value) == (
+        f"the folder {tmp_path / 'mine'} holds no kernel.py, but first, second in it do. Fix: pass {first} or {second}."
+    )
+    with pytest.raises(KernelError, match=r"notes holds no kernel\.py\. Fix: write one"):
+        registry.read_all(tmp_path / "mine" / "notes")

@@ -148,3 +148,13 @@ def test_what_does_not_fit_is_refused_with_a_fix(device: Device) -> None:
     x, pair = np.zeros((1, 2, 2, 2)), np.zeros((1, 2))
     with pytest.raises(ShapeError, match=r"z of 3 numbers has no 2 energies from 2 on"):
         device.run("band_scale", x, np.zeros((2, 2), np.uint32), pair, pair, np.zeros((1, 3)), first=2)
+
+
+def test_a_box_far_beyond_the_field_is_refused_and_an_empty_field_has_none(device: Device) -> None:
+    with pytest.raises(LimitError) as error:
+        device.run("box_smooth", np.ones((1, 4, 4), np.float32), radius=1 << 31)
+    assert str(error.value) == (
+        "kernel 'box_smooth': a radius of 2147483648 is more than 65536. "
+        "Fix: pass a radius below the sides of the field: a wider box only goes round it again."
+    )
+    assert device.run("box_smooth", np.ones((0, 4, 4), np.float32), radius=1 << 31).numpy().shape == (0, 4, 4)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from dashi import kernels
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Call, Kernel, Plan
+from dashi.kernels.torus import box_sums, moved, shifts
+from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
 from dashi.runtime.vulkan_device import VulkanDevice
 
@@ -203,3 +205,18 @@ def test_the_number_of_workgroups_does_not_change_the_bits(vulkan: VulkanDevice,
         field = np.random.default_rng(11).integers(-1, 2, shape, dtype=np.int8)
         expected = vulkan.run(name, field).numpy()
         assert vulkan.run(replace(kernel, plan=plan), field).numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(("shape", "radius"), [((0,), 1 << 31), ((0, 4), 1 << 28), ((5,), 1 << 31), ((3, 4), 1 << 28)])
+def test_a_radius_beyond_every_field_ends_on_the_host(shape: tuple[int, ...], radius: int) -> None:
+    field = np.resize(np.array([1, 0, -1, 1], np.int8), shape)
+    with CpuDevice() as cpu:
+        assert cpu.run("ternary_annihilate_pairs", field, radius=radius).numpy().tolist() == (0 * field).tolist()
+        assert cpu.run("ternary_majority", field, radius=radius).numpy().shape == shape
+
+
+@pytest.mark.parametrize("shape", [(1,), (5,), (3, 4), (6, 5)])
+@pytest.mark.parametrize("radius", [0, 1, 2, 7, 11])
+def test_sums_over_boxes_count_every_turn_round_the_field(shape: tuple[int, ...], radius: int) -> None:
+    field = np.random.default_rng(radius).integers(-1, 2, shape).astype(np.int32)
+    assert (box_sums(field, radius) == sum(moved(field, shift) for shift in shifts(shape, radius))).all()

@@ -33,9 +33,11 @@ def chosen(names: Sequence[str] | None, folder: Path | None) -> list[Kernel]:
     from dashi import kernels
 
     if folder is not None:
-        from dashi.kernels.registry import read
+        from dashi.kernels.registry import read_all
 
-        return [read(folder.resolve()), *(kernels.get(name) for name in names or ())]
+        there = {kernel.name: kernel for kernel in read_all(folder.resolve())}
+        wanted = [name for name in names or () if name in there] or list(there)
+        return [there.get(name) or kernels.get(name) for name in dict.fromkeys((*wanted, *(names or ())))]
     return [kernels.get(name) for name in names or kernels.names()]
 
 

@@ -27,7 +27,9 @@ from dashi.kernels.spirv import parse
 from dashi.kernels.spirv_check import check_against
 from dashi.kernels.spirv_portable import forbid_contraction, lint_portable
 from dashi.kernels.spirv_reflect import reflect
+from dashi.kernels.spirv_scope import check_scope
 from dashi.kernels.spirv_structure import check_structure
+from dashi.kernels.spirv_values import check_types
 
 FOLDER: Final = "spirv"
 INDEX: Final = "index.json"
@@ -74,9 +76,14 @@ def compile_variant(kernel: Kernel, shader: str, variant: str, compiler: Compile
 
 
 def validate(words: bytes, kernel: Kernel, shader: str, variant: str) -> None:
-    """Everything that a binary must pass before a driver sees it, wherever it comes from."""
+    """What a binary must pass before a driver sees it, wherever it comes from: words and ids, sections and blocks,
+    values made before they are used and of the right types, the interface that the ABI declares, and the rules of
+    portable arithmetic. That stops damage and mistakes. It is not the whole of Khronos' validator, which has the last
+    word where it is installed and a binary is built or added; and a shader that was made to hang still hangs."""
     module = parse(words)
     check_structure(module)
+    check_scope(module)
+    check_types(module)
     check_against(reflect(module), kernel, shader, variant)
     if kernel.portable:
         lint_portable(module, f"{kernel.name}/{shader}.{variant}")
@@ -189,7 +196,7 @@ def _index(kernel: Kernel) -> Mapping[str, Mapping[str, str]]:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _stale(kernel, f"has an unreadable {FOLDER}/{INDEX} ({error})") from error
     if not _is_index(data):
         raise _stale(kernel, f"has a {FOLDER}/{INDEX} that is not an index of binaries")

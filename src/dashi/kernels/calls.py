@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar, part_of
+from dashi.kernels.arguments import is_number, usage
 from dashi.types import DTYPES, DType, Shape
 from dashi.types import dtype as dtype_of
 
@@ -128,6 +130,11 @@ def _length(dimension: str | int, dims: Mapping[str, int]) -> int:
 def _scalars(kernel: Kernel, variant: DType, given: Mapping[str, Number]) -> dict[str, Number]:
     declared = {s.name: s for s in kernel.scalars}
     unknown = sorted(set(given) - set(declared))
+    if set(unknown) & {o.name for o in kernel.inputs}:
+        raise InputError(
+            f"kernel {kernel.name!r}: {', '.join(unknown)} passed by name, but arrays go by position.",
+            f"call {usage(kernel)}.",
+        )
     if unknown:
         offer = f"its scalars are {', '.join(declared)}" if declared else "it takes none"
         raise InputError(
@@ -146,18 +153,24 @@ def _scalars(kernel: Kernel, variant: DType, given: Mapping[str, Number]) -> dic
 def _number(kernel: Kernel, scalar: Scalar, value: Number, variant: DType) -> Number:
     """The number as the device will see it: rounded to its type here, so that every backend starts from one value."""
     kind = variant if scalar.dtype == "T" else DTYPES[scalar.dtype]
-    try:
-        if kind.is_float:
-            with np.errstate(over="ignore"):
-                return float(np.asarray(float(value), dtype=kind.numpy))
-        whole = int(value)
-        bits = 8 * kind.size
-        low, high = (0, 1 << bits) if kind.numpy.kind == "u" else (-1 << (bits - 1), 1 << (bits - 1))
-        if whole == value and low <= whole < high:
-            return whole
-    except (TypeError, ValueError, OverflowError):
-        pass
+    rounded = None
+    if is_number(kernel, scalar, value):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            rounded = _rounded(value, kind)
+    if rounded is not None:
+        return rounded
     raise DTypeError(
         f"kernel {kernel.name!r}: scalar {scalar.name} is {value!r}, which is not a {kind.numpy} number.",
         f"pass {scalar.name} as a number that {kind.numpy} can hold.",
     )
+
+
+def _rounded(value: Number, kind: DType) -> Number | None:
+    """The number in its type; None for what an integer type cannot hold."""
+    if kind.is_float:
+        with np.errstate(over="ignore"):
+            return float(np.asarray(float(value), dtype=kind.numpy))
+    whole = int(value)
+    bits = 8 * kind.size
+    low, high = (0, 1 << bits) if kind.numpy.kind == "u" else (-1 << (bits - 1), 1 << (bits - 1))
+    return whole if whole == value and low <= whole < high else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import hashlib
 import importlib.util
@@ -20,6 +19,7 @@ from dashi.errors import AbiError, DashiError, KernelError, KernelNotFoundError,
 from dashi.kernels import build
 from dashi.kernels.abi import Kernel, Number
 from dashi.kernels.compiler import available
+from dashi.kernels.other_names import fix_for
 from dashi.kernels.validate import check_name, validate
 from dashi.types import Array
 
@@ -69,8 +69,8 @@ class Registry:
             return self._loaded[name]
 
     def add(self, folder: str | Path, build_missing: bool = True) -> Kernel:
-        """Register a kernel folder from outside the project. Binaries that are missing or stale are built where the
-        compiler is installed, unless `build_missing` is false; otherwise they are an error."""
+        """Register a kernel folder from outside the project; its kernel.py is run. Binaries that are missing or stale
+        are built where the compiler is installed, unless `build_missing` is false; otherwise they are an error."""
         path = Path(folder).resolve()
         with self._lock:
             if self._folders.get(path.name) == path:
@@ -87,15 +87,15 @@ class Registry:
             return kernel
 
     def _by_alias(self, name: str) -> Kernel:
+        known = set(self.names())
         for other in self.names():
             # A kernel that cannot be read has no aliases that anyone could know; asking for it by name says why.
             with contextlib.suppress(KernelError):
                 kernel = self.get(other)
                 if name in kernel.aliases:
                     return kernel
-        near = difflib.get_close_matches(name, self.names(), n=3)
-        offer = f"did you mean {' or '.join(near)}? " if near else ""
-        raise KernelNotFoundError(f"there is no kernel {name!r}.", f"{offer}`dashi kernels list` names them all.")
+                known.update(kernel.aliases)
+        raise KernelNotFoundError(f"there is no kernel {name!r}.", fix_for(name, known))
 
     def taken(self, name: str) -> Path | None:
         """The folder of the kernel that has this name or alias, if one has."""
@@ -121,19 +121,38 @@ def _ready(kernel: Kernel, build_missing: bool) -> None:
 
 
 def read(folder: Path, family: str = ADDED) -> Kernel:
-    """The kernel of a folder, its ABI checked; its binaries are not looked at."""
+    """The kernel of a folder, its ABI checked; its binaries are not looked at. Reading a folder runs its kernel.py."""
     path = folder / "kernel.py"
     if not folder.is_dir():
         raise KernelError(f"there is no kernel folder {folder}.", "pass the folder that holds kernel.py.")
     if not path.is_file():
+        if inside := _folders_in(folder):
+            raise KernelError(
+                f"the folder {folder} holds no kernel.py, but {', '.join(p.name for p in inside)} in it "
+                f"{'does' if len(inside) == 1 else 'do'}.",
+                f"pass {' or '.join(str(p) for p in inside)}.",
+            )
         raise KernelError(
             f"the folder {folder} holds no kernel.py.", "write one, or make a folder with `dashi kernels new NAME`."
         )
     check_name(folder.name)
     declared = _import(path)
-    kernel = replace(declared, name=folder.name, family=family, folder=folder, reference=_quiet(declared.reference))
+    kernel = replace(
+        declared, name=folder.name, family=family, folder=folder, reference=_guarded(declared.reference, path)
+    )
     validate(kernel)
     return kernel
+
+
+def read_all(folder: Path) -> list[Kernel]:
+    """The kernel of a folder; or those of all its subfolders that hold a kernel.py, by name."""
+    several = [] if (folder / "kernel.py").is_file() else _folders_in(folder)
+    return [read(path) for path in several or [folder]]
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    """The kernel folders right inside another."""
+    return sorted(path.parent for path in folder.glob("*/kernel.py"))
 
 
 def _import(path: Path) -> Kernel:
@@ -148,7 +167,7 @@ def _import(path: Path) -> Kernel:
         spec.loader.exec_module(module)
     except DashiError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a kernel that ends the program would pass for one that is in order
         raise AbiError(f"{path} does not import: {type(error).__name__}: {error}.", "correct the file.") from error
     finally:
         del sys.modules[module_name]
@@ -158,12 +177,16 @@ def _import(path: Path) -> Kernel:
     return declared
 
 
-def _quiet(reference: Reference) -> Reference:
-    """Overflow and NaN are values here, not mishaps: NumPy need not warn of them, whoever calls the reference."""
+def _guarded(reference: Reference, path: Path) -> Reference:
+    """Overflow and NaN are values here, not mishaps: NumPy need not warn of them, whoever calls the reference. And no
+    reference ends the program."""
 
     @functools.wraps(reference)
-    def quiet(*inputs: Array, **scalars: Number) -> Array | tuple[Array, ...]:
+    def guarded(*inputs: Array, **scalars: Number) -> Array | tuple[Array, ...]:
         with np.errstate(all="ignore"):
-            return reference(*inputs, **scalars)
+            try:
+                return reference(*inputs, **scalars)
+            except SystemExit as error:
+                raise KernelError(f"the reference in {path} ends the program.", "correct the file.") from error
 
-    return quiet
+    return guarded

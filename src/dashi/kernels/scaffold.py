@@ -45,7 +45,8 @@ KERNEL = elementwise(
 
 
 def new(name: str, where: str | Path | None = None, family: str = "user") -> Path:
-    """Write a kernel folder `where`/name (without `where`: in the project, in that family) and return its path.
+    """Write a kernel folder `where`/name (without `where`: in the project, in that family) and return its path; a
+    `where` that ends in that name already is the kernel's folder itself.
 
     It is not built yet: `build(get(name))` does that, or `add(folder)` for a folder outside the project.
     """
@@ -53,7 +54,8 @@ def new(name: str, where: str | Path | None = None, family: str = "user") -> Pat
     check_name(family)
     if Registry().taken(name):
         raise KernelError(f"there is a kernel {name!r} already.", "choose another name.")
-    folder = (ROOT / family if where is None else Path(where)) / name
+    parent = ROOT / family if where is None else Path(where)
+    folder = parent if where is not None and parent.name == name else parent / name
     try:
         folder.mkdir(parents=True)
         (folder / "kernel.comp").write_text(_COMP, encoding="utf-8")

@@ -1,8 +1,9 @@
 """SPIR-V modules as data: parsed defensively, so that nothing malformed goes further than here.
 
 `parse` checks the file word by word: header, instruction lengths, ids. `spirv_structure` checks sections, functions
-and blocks; `spirv_reflect` reads the interface, `spirv_check` holds it against the ABI; `spirv_portable` forbids
-contraction and lints. Types of operands are left to Khronos' validator, which runs too where it is installed.
+and blocks; `spirv_scope` that values are made before they are used, `spirv_values` that they are of the right types;
+`spirv_reflect` reads the interface, `spirv_check` holds it against the ABI; `spirv_portable` forbids contraction and
+lints. Khronos' own validator runs too where it is installed and a binary is built or added.
 """
 
 from __future__ import annotations
@@ -140,18 +141,15 @@ def refused(why: str) -> SpirvError:
 
 
 def _check_uses(module: Module) -> None:
-    defined, seen = module.defined, set[int]()
+    defined = module.defined
     for instruction in module.instructions:
         # Types and constants are built from earlier ones; a circle among them would have no end.
         earlier = instruction.info.is_declared
         for number in instruction.used():
             if number not in defined:
                 raise refused(f"{instruction.name} at word {instruction.at} uses id {number}, which nothing defines")
-            if earlier and number not in seen:
+            if earlier and defined[number].at >= instruction.at:
                 raise refused(f"{instruction.name} at word {instruction.at} uses id {number} before it is made")
-        result = instruction.result
-        if result is not None:
-            seen.add(result)
 
 
 def _words(data: bytes) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """The shape of a module: sections in order, functions made of blocks, blocks that end, no recursion.
 
-With `parse` and `spirv_reflect` this is what a binary from outside must pass before a driver sees it.
+`build.validate` says what else a binary from outside must pass before a driver sees it.
 """
 
 from __future__ import annotations

@@ -81,6 +81,21 @@ def moved(values: npt.NDArray[np.int32], shift: tuple[int, ...]) -> npt.NDArray[
     return np.roll(values, [-step for step in shift], tuple(range(values.ndim)))
 
 
+def box_sums(values: npt.NDArray[np.int32], radius: int) -> npt.NDArray[np.int32]:
+    """Sums over the periodic box of that radius round every site, modulo 2^32 as on a device. A box wider than the
+    field goes round it: whole turns count at once, so that a radius of any size takes the time of the field's."""
+    sums = values.astype(np.int64)
+    for axis, length in enumerate(values.shape if values.size else ()):
+        along = np.moveaxis(sums, axis, -1)
+        turns, rest = divmod(2 * radius + 1, length)
+        twice = np.cumsum(np.concatenate([along, along], -1), -1)
+        before = np.concatenate([np.zeros_like(along[..., :1]), twice], -1)
+        first = (np.arange(length) - radius) % length
+        boxes = turns * along.sum(-1, keepdims=True) + before[..., first + rest] - before[..., first]
+        sums = np.moveaxis(boxes, -1, axis)
+    return sums.astype(np.int32)
+
+
 def box_trips(shape: Shape, radius: int) -> int:
     """Loop iterations for the four sites of a word, each with its box."""
     side = 2 * radius + 1

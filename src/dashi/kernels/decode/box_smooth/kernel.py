@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dashi.errors import LimitError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, groups_for
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.spectral import LOCAL, Floats, shader
@@ -15,11 +16,21 @@ from dashi.types import Array, Cost, Shape
 
 RADIUS = Scalar("radius", "u32", 5, "how far the box reaches along each axis")
 DETAIL = Scalar("detail", "u32", 0, "1: the field minus the mean, instead of the mean")
+WIDEST = 1 << 16
 SIDES = (Scalar("h", "u32"), Scalar("w", "u32"), Scalar("radius", "u32"))
 
 
 def weight(kind: np.dtype[np.generic], radius: int) -> Floats:
     return np.asarray(1.0 / (2 * radius + 1), kind)
+
+
+def require_radius(radius: int) -> None:
+    """Sums go round the field neighbour by neighbour, so a radius far beyond every field is work without end."""
+    if radius > WIDEST:
+        raise LimitError(
+            f"kernel 'box_smooth': a radius of {radius} is more than {WIDEST}.",
+            "pass a radius below the sides of the field: a wider box only goes round it again.",
+        )
 
 
 def along(values: Floats, axis: int, radius: int) -> Floats:
@@ -32,6 +43,9 @@ def along(values: Floats, axis: int, radius: int) -> Floats:
 
 def reference(field: Array, radius: int, detail: int) -> Array:
     values = canon(field)
+    if values.size == 0:
+        return values
+    require_radius(radius)
     smooth = along(canon(along(values, 2, radius)), 1, radius)
     return canon(values - smooth if detail else smooth)
 
@@ -41,6 +55,7 @@ def plan(call: Call) -> Plan:
     if total == 0:
         return Plan(())
     radius = int(call.scalars["radius"])
+    require_radius(radius)
     groups, rounds = groups_for(total, LOCAL, call.limits)
     push = {
         "total": total, "stride": groups * LOCAL, "h": call.dims["h"], "w": call.dims["w"], "radius": radius,

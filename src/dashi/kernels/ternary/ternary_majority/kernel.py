@@ -13,14 +13,13 @@ from dashi.kernels.torus import (
     RADIUS,
     SHAPES,
     TUNINGS,
+    box_sums,
     box_trips,
     fits_rows,
     grid,
-    moved,
     require_weight,
     rows_plan,
     rows_shader,
-    shifts,
     trits,
 )
 from dashi.kernels.trits import EACH, FIELDS, LOCAL, each, random_trits
@@ -36,7 +35,7 @@ def reference(s: Array, *, radius: int, eta: int, centre: int, grow: int) -> Arr
     grid(NAME, s.shape)
     require_weight(NAME, centre)
     field = trits(s)
-    sums = sum((moved(field, shift) for shift in shifts(s.shape, radius)), (centre - 1) * field)
+    sums = box_sums(field, radius) + (centre - 1) * field
     chosen = np.where(np.abs(sums) >= max(eta, 1), np.sign(sums), 0)
     return np.where((field != 0) | bool(grow), chosen, 0).astype(np.int8)
 

@@ -1,0 +1,3 @@
+T apply(uint i) {
+    return abs(canon(x[i]));
+}

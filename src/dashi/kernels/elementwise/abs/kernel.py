@@ -1,0 +1,20 @@
+"""abs: result = |x|."""
+
+import numpy as np
+
+from dashi.kernels.patterns import WITH_HALVES, elementwise
+from dashi.kernels.portable import canon
+from dashi.types import Array
+
+
+def reference(x: Array) -> Array:
+    return canon(np.abs(canon(x)))
+
+
+KERNEL = elementwise(
+    summary="|x|",
+    flops=1,
+    wide=True,
+    dtypes=WITH_HALVES,
+    reference=reference,
+)

@@ -1,0 +1,3 @@
+WORDS apply(uint i) {
+    return x[i];
+}

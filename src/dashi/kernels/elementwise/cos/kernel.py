@@ -1,0 +1,23 @@
+"""cos: the cosine of x in radians, within 1 ulp. Every finite x is reduced exactly; infinities give NaN."""
+
+from dataclasses import replace
+
+from dashi.kernels import portable
+from dashi.kernels.patterns import TUNINGS, elementwise
+from dashi.types import Array
+
+
+def reference(x: Array) -> Array:
+    return portable.cos(x)
+
+
+KERNEL = replace(
+    elementwise(
+        summary="cosine of x in radians; NaN of infinities",
+        flops={"f32": 38, "f64": 47},  # float operations of the longer path, |x| >= pi/4
+        reference=reference,
+    ),
+    # The reduction is long: four copies of it cost a compiler seconds.
+    tunings={name: TUNINGS[name] for name in ("each2", "each1")},
+    prefer=None,
+)

@@ -1,0 +1,30 @@
+"""fill: an array of the shape and type of x with one value everywhere; x is not read (np.full_like)."""
+
+import numpy as np
+
+from dashi.kernels import patterns
+from dashi.kernels.abi import Call, Number, Scalar
+from dashi.kernels.words import word_moves
+from dashi.types import Array
+
+
+def reference(x: Array, value: Number) -> Array:
+    return np.full_like(x, value)
+
+
+def push(call: Call) -> dict[str, Number]:
+    """The value's bits, repeated to two words."""
+    low, high = np.full(8 // call.dtype.size, call.scalars["value"], call.dtype.numpy).view(np.uint32).tolist()
+    return {"low": low, "high": high}
+
+
+KERNEL = word_moves(
+    summary="one value everywhere, in the shape and type of x, which is not read",
+    inputs=("x",),
+    read=(),
+    scalars=(Scalar("value", doc="what every element becomes, rounded to the type of x"),),
+    push=push,
+    pushed=(Scalar("low", "u32"), Scalar("high", "u32")),
+    cases=patterns.cases(("x",), ({"value": 1}, {"value": 0}, {"value": 119})),
+    reference=reference,
+)

@@ -1,0 +1,6 @@
+T apply(uint i) {
+    T a = canon(x[i]);
+    T b = canon(y[i]);
+    T larger = a < b ? b : a;
+    return is_nan_bits(a) ? a : (is_nan_bits(b) ? b : larger);
+}

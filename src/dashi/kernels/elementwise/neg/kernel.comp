@@ -1,0 +1,3 @@
+T apply(uint i) {
+    return -canon(x[i]);
+}

@@ -1,0 +1,3 @@
+T apply(uint i) {
+    return p_reciprocal(x[i]);
+}

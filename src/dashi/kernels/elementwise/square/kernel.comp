@@ -1,0 +1,4 @@
+T apply(uint i) {
+    T v = canon(x[i]);
+    return mul(v, v);
+}

@@ -1,0 +1,88 @@
+"""What other libraries call things: from a name that no kernel has to the kernels that do it, if there are any.
+
+Names of kernels stand in backticks in the advice; a test asks the registry for each.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+LIST: Final = "`dashi kernels list` names them all."
+_NONE: Final = (
+    "no kernel does it: compute it on the host with NumPy, or write one "
+    "(`dashi kernels new {name} --folder my_kernels`)"
+)
+
+_ADVICE: Final = {
+    "matmul dot mm inner": "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)",
+    "bmm batched_matmul": "use `gemv_batched` (row vectors times matrices) or `gemm_tiled` (matrix times matrix)",
+    "mv matvec vecmat linear": "use `gemv` (row vector times matrix) or `gemm_tiled` (rows times matrix)",
+    "spmm sparse_matmul csr_matmul": "use `spmv_csr` (sparse matrix times vector)",
+    "solve inv inverse lstsq": "use `cholesky` and `triangular_solve` (symmetric positive definite systems)",
+    "plus": "use `add`",
+    "subtract minus": "use `sub`",
+    "multiply times hadamard": "use `mul` (element by element), `scale` (by a number) or `complex_mul`",
+    "divide true_divide truediv": "use `div` (element by element) or `scale` (by a number)",
+    "floor_divide mod remainder fmod": "use `div`; whole quotients and remainders: " + _NONE,
+    "negative negate": "use `neg`",
+    "absolute fabs": "use `abs`, or `complex_abs2` of complex pairs",
+    "abs2": "use `square`, or `complex_abs2` of complex pairs",
+    "recip": "use `reciprocal`",
+    "power pow": "use `square` or `sqrt`; x^a of positive x is `exp` of a times `log`",
+    "log2 log10": "use `log`, then `scale` by 1 / ln of the base",
+    "exp2 exp10": "use `scale` by ln of the base, then `exp`",
+    "tan": "use `sin`, `cos` and `div`",
+    "clip clamp_min clamp_max": "use `clamp` (infinities leave a side open)",
+    "fmax": "use `maximum` (element by element) or `reduce_max`",
+    "fmin": "use `minimum` (element by element) or `reduce_min`",
+    "greater less gt lt ge le equal": "use `sub` and `relu`: what is above 0 counts as true in `where`",
+    "select choose ifelse": "use `where`",
+    "logistic expit": "use `sigmoid`",
+    "fma mad addcmul muladd": "use `fma3` (rounded twice)",
+    "saxpy daxpy": "use `axpy`",
+    "scal sscal dscal": "use `scale`",
+    "full full_like zeros zeros_like ones ones_like memset set": "use `fill`",
+    "clone memcpy identity assign": "use `copy`",
+    "total reduce_add": "use `reduce_sum`",
+    "mean average": "use `reduce_sum`, and divide by the number of elements",
+    "var std variance": "use `reduce_statistics` ([min, max, sum, sum of squares])",
+    "amax": "use `reduce_max`",
+    "amin": "use `reduce_min`",
+    "nrm2 l2norm norm2 vector_norm": "use `reduce_l2`",
+    "cumulative_sum inclusive_scan": "use `prefix_scan`",
+    "take index_select": "use `gather`",
+    "put index_put": "use `scatter`",
+    "index_add segment_sum": "use `scatter_add_segmented`",
+    "repeat": "use `tile`",
+    "permute swapaxes": "use `transpose` (of two axes)",
+    "conj conjugate": "use `complex_conj`",
+    "ifft": "use `fft` with inverse=1, or dashi.fft.ifft",
+    "ifft2": "use `fft2` with inverse=1, or dashi.fft.ifft2",
+    "convolve conv convolution conv2d": "use `rfft2`, `complex_mul` and `irfft2` (periodic convolution)",
+    "half float16 astype cast": "use `to_f16`, `from_f16`, `to_bf16` or `from_bf16`",
+    "hash blake3 sha256": "use `hash_state`",
+    "concatenate concat cat stack hstack vstack": (
+        "no kernel does it: concatenate on the host with NumPy, or write into parts of one array (device.part)"
+    ),
+    "reshape view ravel flatten": "no kernel is needed: device.part(array, 0, shape) is the same memory in that shape",
+    "random rand randn normal uniform": "no kernel does it: draw on the host with numpy.random",
+    (
+        "softmax gelu silu swish erf floor ceil round trunc sort argsort topk unique cumprod prod nansum logsumexp "
+        "expm1 log1p sinh cosh asin acos atan arcsin arccos arctan atan2 arctan2 hypot layer_norm batch_norm dropout "
+        "cross outer einsum svd qr eig det"
+    ): _NONE,
+}  # fmt: skip
+
+ADVICE: Final = {name: advice.format(name=name) for names, advice in _ADVICE.items() for name in names.split()}
+"""What to do instead, by the name that was asked for."""
+
+
+def fix_for(name: str, known: Iterable[str]) -> str:
+    """The fix for a name that no kernel has; `known` are the names and aliases that there are."""
+    asked = name.lower()
+    if asked in ADVICE:
+        return f"{ADVICE[asked]}; {LIST}"
+    near = difflib.get_close_matches(asked, sorted(known), n=3)
+    return f"did you mean {' or '.join(near)}? {LIST}" if near else LIST

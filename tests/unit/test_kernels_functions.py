@@ -1,0 +1,124 @@
+"""Kernels that NumPy has as functions: their values, their awkward arguments, and bits that must not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dashi import kernels
+from dashi.errors import DTypeError
+from dashi.runtime.device import Device
+from dashi.types import DTYPES
+
+FLOATS = pytest.mark.parametrize("kind", [np.float32, np.float64])
+NAN, INF = np.nan, np.inf
+
+
+def _rsqrt(x: Any) -> Any:
+    return 1 / np.sqrt(x)
+
+
+UNARY: dict[str, tuple[Callable[..., Any], float]] = {
+    "exp": (np.exp, 1), "log": (np.log, 1), "sin": (np.sin, 1), "cos": (np.cos, 1), "rsqrt": (_rsqrt, 1.3),
+    "sqrt": (np.sqrt, 0.5), "reciprocal": (np.reciprocal, 0.5), "square": (np.square, 0.5),
+    "abs": (np.abs, 0), "neg": (np.negative, 0), "sign": (np.sign, 0),
+}  # fmt: skip
+"""NumPy's function, and how many ulp of the true value the kernel may be away."""
+
+
+@FLOATS
+@pytest.mark.parametrize("name", UNARY)
+def test_a_function_is_numpys_within_its_error(device: Device, name: str, kind: Any) -> None:
+    function, ulps = UNARY[name]
+    x = np.linspace(0.03, 9, 257).astype(kind)
+    x = x if name in ("log", "sqrt", "rsqrt") else np.concatenate([x, -x])
+    true = function(x.astype(np.longdouble))
+    got = device.run(name, x).numpy()
+    assert got.dtype == kind
+    assert (np.abs(got - true) <= ulps * np.spacing(np.abs(true.astype(kind)))).all()
+
+
+AWKWARD = [NAN, INF, -INF, 0.0, -0.0, 1e-40, -1.0]
+"""1e-40 is subnormal in fp32, and below the smallest magnitude kept."""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("exp", [NAN, INF, 0, 1, 1, 1]),
+        ("log", [NAN, INF, NAN, -INF, -INF, -INF, NAN]),
+        ("sqrt", [NAN, INF, NAN, 0, 0, 0, NAN]),
+        ("rsqrt", [NAN, 0, NAN, INF, INF, INF, NAN]),
+        ("reciprocal", [NAN, 0, 0, INF, INF, INF, -1]),
+        ("sin", [NAN, NAN, NAN, 0, 0, 0]),
+        ("cos", [NAN, NAN, NAN, 1, 1, 1]),
+        ("abs", [NAN, INF, INF, 0, 0, 0, 1]),
+        ("neg", [NAN, -INF, INF, 0, 0, 0, 1]),
+        ("sign", [NAN, 1, -1, 0, 0, 0, -1]),
+        ("square", [NAN, INF, INF, 0, 0, 0, 1]),
+    ],
+)
+def test_functions_of_awkward_arguments(device: Device, name: str, expected: list[float]) -> None:
+    got = device.run(name, np.array(AWKWARD[: len(expected)], np.float32)).numpy()
+    assert got.tobytes() == np.array(expected, np.float32).tobytes()  # +0 for zeros, one NaN
+
+
+@FLOATS
+def test_division_is_correctly_rounded_and_has_ieee_ends_without_negative_zero(device: Device, kind: Any) -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((2, 1001)).astype(kind)
+    assert device.run("div", x, y).numpy().tobytes() == (x / y).tobytes()
+    top = np.array([1, -1, 1, 0, INF, INF, 1, NAN], kind)
+    bottom = np.array([0, 0, -0.0, 0, INF, -2, -INF, 1], kind)
+    expected = np.array([INF, -INF, INF, NAN, NAN, -INF, 0, NAN], kind)
+    assert device.run("div", top, bottom).numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
+def test_maximum_and_minimum_choose_element_by_element_and_nan_wins(device: Device, kind: Any) -> None:
+    x = np.array([1, 5, NAN, 2, -INF, -0.0], kind)
+    y = np.array([3, -5, 0, NAN, INF, 0.0], kind)
+    for name, expected in (("maximum", [3, 5, NAN, NAN, INF, 0]), ("minimum", [1, -5, NAN, NAN, -INF, 0])):
+        assert device.run(name, x, y).numpy().tobytes() == np.array(expected, kind).tobytes()
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_copies_fills_and_choices_move_bits_of_every_type(device: Device, name: str) -> None:
+    kind = DTYPES[name].numpy
+    rng = np.random.default_rng(5)
+    for n in (1, 5, 16, 48, 1003):  # whole vectors of 16 bytes, and not
+        x, y = (np.frombuffer(rng.bytes(n * kind.itemsize), kind) for _ in range(2))
+        condition = rng.integers(0, 2, n).astype(kind)
+        assert device.run("copy", x).numpy().tobytes() == x.tobytes()
+        assert device.run("fill", x, value=7).numpy().tobytes() == np.full(n, 7, kind).tobytes()
+        got = device.run("where", condition, x, y).numpy()
+        bits = np.dtype(f"u{kind.itemsize}")
+        assert (got.view(bits) == np.where(condition, x.view(bits), y.view(bits))).all()
+
+
+def test_a_condition_is_what_numpy_holds_for_true(device: Device) -> None:
+    condition = np.array([0, -0.0, 1e-45, NAN, -INF, 1], np.float32)
+    x, y = np.arange(6, dtype=np.float32), np.full(6, -1, np.float32)
+    assert device.run("where", condition, x, y).numpy().tolist() == np.where(condition, x, y).tolist()
+
+
+@pytest.mark.parametrize("value", [0.1, -0.0, NAN, INF, 1e-40, 1e300])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_a_fill_is_the_value_rounded_to_the_type(device: Device, kind: Any, value: float) -> None:
+    with np.errstate(over="ignore"):
+        expected = np.full(5, value, kind)
+    assert device.run("fill", np.zeros(5, kind), value=value).numpy().tobytes() == expected.tobytes()
+
+
+def test_a_fill_refuses_what_the_type_cannot_hold(device: Device) -> None:
+    with pytest.raises(DTypeError, match="scalar value is 256, which is not a uint8 number"):
+        device.run("fill", np.zeros(3, np.uint8), value=256)
+
+
+def test_kernels_bound_by_memory_move_as_many_bytes_at_once_as_axpy() -> None:
+    widest = next(iter(kernels.get("axpy").tunings.values()))
+    for name in ("abs", "neg", "square", "sign", "maximum", "minimum", "copy", "fill", "where"):
+        assert next(iter(kernels.get(name).tunings.values())) == widest
