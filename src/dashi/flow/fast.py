@@ -184,7 +184,8 @@ class FastEngine:
                 looks.append(self.look(step))
             if segment.hash:
                 hashes.append(Hash(step, array_digest(self.states())))
-        return _Finished(block, Harvest(tuple(hashes), tuple(looks)))
+        finite = bool(np.isfinite(self._state).all()) if block.segments[-1].check else True
+        return _Finished(block, Harvest(tuple(hashes), tuple(looks), finite))
 
     def harvest(self, ticket: Any) -> Harvest:
         return ticket.harvest
