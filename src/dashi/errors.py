@@ -174,10 +174,9 @@ class CompilerMissingError(DashiError, ImportError):
     """Building shaders needs the compiler wheel."""
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """`did you mean this or that? ` for a fix, of the names that are close to one that is not known; else empty."""
-    import difflib  # only mistakes need it
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The beginning of a fix for a name that is none: "did you mean add or and? ", or nothing."""
+    from difflib import get_close_matches
 
-    by_lower = {one.lower(): one for one in names}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=3)
-    return f"did you mean {' or '.join(by_lower[one] for one in near)}? " if near else ""
+    near = get_close_matches(name, list(known), n=3)
+    return f"did you mean {' or '.join(near)}? " if near else ""

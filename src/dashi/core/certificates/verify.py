@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -44,7 +44,8 @@ class Parting:
 
 @dataclass(frozen=True)
 class Check:
-    """What one device made of a certificate: how many hashes it gave again, up to which step, and the first other."""
+    """What one device made of a certificate: how many hashes it gave again, up to which step, and the first other.
+    `finite` is False where the states that were compared hold NaN or infinities: nothing follows from those."""
 
     device: str
     name: str
@@ -52,8 +53,6 @@ class Check:
     steps: int
     difference: Difference | None
     finite: bool = True
-    """Whether the last states are. Those of a run that was let go on with NaN have the same bits too, and mean
-    nothing."""
 
 
 class _DiffersError(Exception):
@@ -98,7 +97,7 @@ def check(
         raise NoResultError(
             f"{device.info.name!r} gave no hashes to compare.", "verify on a device that computes: auto, cpu, vulkan:0."
         )
-    return replace(compared.verdict(None), finite=bool(np.isfinite(run.state).all()))
+    return compared.verdict(None)
 
 
 def _until_stopped(compared: _Comparison, stop: Interrupted) -> Check:
@@ -117,9 +116,11 @@ class _Comparison:
         self._claims = certificate.hashes
         self._device = device
         self._agreed = 0
+        self._finite = True
 
     def look(self, run: Rollout) -> None:
         """Compares what has come since the last look."""
+        self._finite = self._finite and bool(np.isfinite(run.state).all())
         for claim, found in zip(self._claims[self._agreed :], run.hashes[self._agreed :], strict=False):
             if (claim.step, claim.hash) != (found.step, found.digest):
                 raise _DiffersError(self.verdict(Difference(self._steps(), claim.step, claim.hash, found.digest)))
@@ -131,7 +132,7 @@ class _Comparison:
 
     def verdict(self, difference: Difference | None) -> Check:
         info = self._device.info
-        return Check(info.spec, info.name, self._agreed, self._steps(), difference)
+        return Check(info.spec, info.name, self._agreed, self._steps(), difference, self._finite)
 
 
 def find_parting(

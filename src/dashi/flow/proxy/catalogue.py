@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import DashiError, FileError, UnknownNameError, did_you_mean
+from dashi.errors import DashiError, FileError, UnknownNameError, suggestion
 from dashi.flow.proxy.closures import Slaved
 from dashi.flow.proxy.dmd import Dmd
 from dashi.flow.proxy.files import pack_schema, read_kept, unpack_schema
@@ -30,7 +30,7 @@ class _Models(dict[str, type[Model]]):
 
     def __missing__(self, name: object) -> type[Model]:
         raise UnknownNameError(
-            f"there is no model {name!r}.", f"{did_you_mean(str(name), self)}use one of {', '.join(self)}."
+            f"there is no model {name!r}.", f"{suggestion(str(name), self)}use one of {', '.join(self)}."
         )
 
 
