@@ -30,6 +30,8 @@ _SHARED: Final = 512
 """Points along a side from which starting threads pays."""
 _SMALL: Final = 64
 """Points along a side up to which calls cost more than what they do: as few as can be."""
+_quiet = np.errstate(over="ignore", invalid="ignore")
+"""What overflows is told by whoever checks that states are finite."""
 
 
 class Transforms:
@@ -174,6 +176,7 @@ class FastEngine:
         angle = 2 * np.pi * unit(words, np.float64)
         return np.asarray(size) * np.exp(np.where(mirrored, -1j, 1j) * angle)
 
+    @_quiet
     def submit(self, block: Block) -> Ticket:
         looks: list[Look] = []
         hashes: list[Hash] = []
@@ -190,6 +193,7 @@ class FastEngine:
     def harvest(self, ticket: Any) -> Harvest:
         return ticket.harvest
 
+    @_quiet
     def look(self, step: int) -> Look:
         state = self._whole(self._state / self._scale)
         squares = (state.real**2 + state.imag**2).astype(np.float64)
@@ -212,6 +216,7 @@ class FastEngine:
         owner = np.repeat(np.arange(self._shells.count), np.diff(self._shells.offsets.astype(np.int64)))
         return np.stack([np.bincount(owner, row, self._shells.count) for row in chosen])
 
+    @_quiet
     def fields(self) -> Mapping[str, Floats]:
         made: dict[str, Floats] = {}
         for name in self._fields:

@@ -103,9 +103,10 @@ class Damped(Model):
     def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, np.asarray(z0).dtype)
         modes = start[:, self.schema.parts["modes"]].astype(np.float64)
-        factors = np.repeat(self.damping, 2)[None, :] ** np.arange(frames + 1)[:, None]
-        made = self.mean + factors * (modes - self.mean)[:, None]
-        return followed(self.schema, start, made.astype(start.dtype))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told by `rollout`
+            factors = np.repeat(self.damping, 2)[None, :] ** np.arange(frames + 1)[:, None]
+            made = (self.mean + factors * (modes - self.mean)[:, None]).astype(start.dtype)
+        return followed(self.schema, start, made)
 
     def where(self, device: Device, states: int) -> str:
         return ON_HOST
