@@ -5,6 +5,7 @@ DashiError
 │   ├── DTypeError        an array or scalar of the wrong type
 │   ├── ShapeError        an array of the wrong shape or size
 │   ├── AlignmentError    an offset or size that breaks an alignment rule
+│   ├── UnknownNameError  a name that nothing here has
 │   ├── FileError         a file that cannot be read, is not what it claims to be, or cannot be written
 │   └── CertificateError  a certificate that was edited, or that this version cannot repeat
 ├── NonFiniteError        a state that is no longer finite stopped a rollout
@@ -29,10 +30,14 @@ DashiError
 │   ├── NoResultError     the null device computes nothing
 │   └── VulkanError       any other Vulkan result code
 └── CompilerMissingError  building shaders needs the `compile` extra
+
+KeyboardInterrupt
+└── Interrupted           Ctrl-C ended work that was under way; what was finished is its `partial`
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -64,6 +69,10 @@ class AlignmentError(InputError):
     """An offset or size that breaks an alignment rule."""
 
 
+class UnknownNameError(InputError, KeyError):
+    """A name that nothing here has."""
+
+
 class FileError(InputError):
     """A file that cannot be read, is not what it claims to be, or cannot be written."""
 
@@ -78,6 +87,17 @@ class NonFiniteError(DashiError, ArithmeticError):
 
     observation: Any = None
     rollout: Any = None
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C (or, on the command line, SIGTERM or SIGHUP) ended work that was under way. `partial` is what was finished
+    until then: the Rollout, Simulation or Evaluation, as it would have been returned; None where there is nothing. All
+    of it may be there, where Ctrl-C came too late to leave anything out: whoever has more to do must end all the
+    same."""
+
+    def __init__(self, partial: Any = None) -> None:
+        super().__init__("stopped by Ctrl-C; what was finished is in `partial`")
+        self.partial = partial
 
 
 class KernelError(DashiError):
@@ -162,3 +182,11 @@ class VulkanError(DeviceError):
 
 class CompilerMissingError(DashiError, ImportError):
     """Building shaders needs the compiler wheel."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The beginning of a fix for a name that is none: "did you mean add or and? ", or nothing."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=3)
+    return f"did you mean {' or '.join(near)}? " if near else ""

@@ -187,14 +187,14 @@ def test_a_z_that_blows_up_ends_a_model_and_keeps_what_came_before(
 ) -> None:
     from dashi.flow.proxy.persistence import Persistence
 
-    usual = Persistence.rollout
+    usual = Persistence.advance
 
-    def rollout(self: Persistence, *given: Any, **named: Any) -> Any:
+    def advance(self: Persistence, *given: Any, **named: Any) -> Any:
         made = usual(self, *given, **named)
         made[:, 30:] = np.inf
         return made
 
-    monkeypatch.setattr(Persistence, "rollout", rollout)
+    monkeypatch.setattr(Persistence, "advance", advance)
     words = ("--model", models["persistence"], "--from", run, "--decode-every", "10", "--out", "out")
     assert "not finite after frame 30" in refused(*words)
     kept = read_metrics(here / "out" / "metrics.json")

@@ -19,6 +19,7 @@ from dashi.cli.main import app
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.engine import Engine
 from dashi.core.rollouts.rollout import rollout
+from dashi.errors import Interrupted
 from dashi.flow.equations import Flow, Kolmogorov
 from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.fast import FastEngine
@@ -75,17 +76,16 @@ def full(path: Path, *_: Any) -> NoReturn:
 def test_a_run_that_ended_in_spite_of_ctrl_c_is_whole_and_says_that_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     with CpuDevice() as device:
         monkeypatch.setattr(FastEngine, "submit", press(FastEngine.submit))
-        run = simulate(FLOW, ensemble(FLOW, "random", [1]), 3, device=device, fast=True)
-        assert (run.steps, run.stopped, run.interrupted) == (3, False, True)
-        with pytest.raises(KeyboardInterrupt):
-            run.whole()
+        with pytest.raises(Interrupted) as stop:
+            simulate(FLOW, ensemble(FLOW, "random", [1]), 3, device=device, fast=True)
+        run = stop.value.partial
+        assert (run.steps, run.stopped) == (3, False)
         again = simulate(FLOW, run.states, 6, device=device, fast=True, resume=run)
-        assert again.whole() is again  # of that time, not of the first
+        assert again.steps == 6  # it was of that time, not of the first
         monkeypatch.setattr(Engine, "submit", press(Engine.submit))
-        rolled = rollout(Linear(np.eye(4, dtype=np.float32)), np.ones(4, np.float32), 3, device=device)
-        assert (rolled.steps, rolled.stopped, rolled.interrupted) == (3, False, True)
-        with pytest.raises(KeyboardInterrupt):
-            rolled.whole()
+        with pytest.raises(Interrupted) as stop:
+            rollout(Linear(np.eye(4, dtype=np.float32)), np.ones(4, np.float32), 3, device=device)
+        assert (stop.value.partial.steps, stop.value.partial.stopped) == (3, False)
 
 
 @pytest.mark.parametrize("at", [1, 2])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dashi.cli.flow_scores import print_scores
-from dashi.errors import FileError, InputError, NonFiniteError, ShapeError
+from dashi.errors import FileError, InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.flow import Flow
 from dashi.flow.evaluation import (
     Evaluation,
@@ -48,10 +48,10 @@ class Fake(Model):
         self.given: list[Floats] = []
 
     @classmethod
-    def fit(cls, schema: Schema, train: Windows, validation: Windows | None, **options: Any) -> Fake:
+    def learn(cls, schema: Schema, train: Windows, validation: Windows | None, **options: Any) -> Fake:
         raise NotImplementedError
 
-    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+    def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         self.given.append(z0)
         return np.stack([self._step(z0, j) for j in range(frames + 1)], axis=1)
 
@@ -215,11 +215,13 @@ def test_ctrl_c_keeps_the_models_that_are_finished(windows: Windows, device: Dev
     def interrupted(z0: Floats, frame: int) -> Floats:
         raise KeyboardInterrupt
 
-    found = evaluate({"a": model(), "b": model(interrupted), "c": model()}, windows, device=device, split="test")
-    assert [line.model for line in found.lines] == ["a"]
-    assert found.settings["stopped"] == "yes"
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted) as stop:
+        evaluate({"a": model(), "b": model(interrupted), "c": model()}, windows, device=device, split="test")
+    assert [line.model for line in stop.value.partial.lines] == ["a"]
+    assert stop.value.partial.settings["stopped"] == "yes"
+    with pytest.raises(Interrupted) as stop:
         evaluate({"b": model(interrupted)}, windows, device=device, split="test")
+    assert stop.value.partial is None
 
 
 def test_progress_is_told_of_every_window_of_every_model(windows: Windows, device: Device) -> None:

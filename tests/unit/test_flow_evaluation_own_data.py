@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from typer.testing import CliRunner
 from dashi.cli import flow_data
 from dashi.cli.main import app
 from dashi.errors import DashiError, FileError, InputError, ShapeError
-from dashi.flow import Flow
+from dashi.flow import Flow, ensemble, to_field, windows_of
 from dashi.flow.evaluation import require_disjoint
+from dashi.flow.initial import INITIAL
 from dashi.flow.own_data import windows_from_dataset
+from dashi.flow.periodic import DOUBTFUL, MOST, edge_ratio
 from dashi.flow.recorded import windows_from_run
 from dashi.flow.units import parse_units
 from dashi.flow.windows import UNKNOWN
@@ -227,3 +230,63 @@ def test_a_file_that_is_too_large_or_breaks_while_it_is_read_is_told(
     monkeypatch.setattr(xarray.Dataset, "load", broken)
     with pytest.raises(FileError, match=r"cannot be read: cut short\. Fix: "):
         flow_data.read(file, OWN, steps=None, first=0, windows=None)
+
+
+# ---- parts of periodic boxes
+
+
+def turbulent(n: int = 64) -> Any:
+    """A record of dashi's own solver, as somebody else would bring it."""
+    flow = Flow(n=n, nu=4e-3, dt=0.02)
+    made = windows_of(flow, [1], device="cpu", steps=20, interval=10, spin_up=60, fast=True, options={"peak": 4.0})
+    line = np.arange(n) * flow.dx
+    axes = {"time": np.arange(made.frames) * 0.2, "y": line, "x": line}
+    return xarray.Dataset({"vorticity": (("time", "y", "x"), made.fields[0])}, axes)
+
+
+def test_a_part_of_a_periodic_box_is_refused_with_or_without_its_mean() -> None:
+    whole = turbulent()
+    assert edge_ratio(whole.vorticity.values) < 1.5
+    windows_from_dataset(whole, flow=Flow(n=64, nu=4e-3, dt=0.02))
+    part = whole.isel(x=slice(5, 37), y=slice(11, 43))
+    flow = Flow(n=32, length=np.pi, nu=4e-3, dt=0.02)
+    for given in (part, part.assign(vorticity=part.vorticity - part.vorticity.mean(("y", "x")))):
+        with pytest.raises(InputError, match=r"it jumps \d+\.\d times as much as inside, so the box is not periodic"):
+            windows_from_dataset(given, flow=flow)
+    with pytest.raises(InputError, match="'vorticity' has a mean") as error:
+        windows_from_dataset(part, flow=flow, periodic=True)
+    assert "no more periodic than with it" in error.value.fix
+    with pytest.raises(ShapeError, match="must be a square") as error:
+        windows_from_dataset(whole.isel(x=slice(0, 32)), flow=flow)
+    assert "a square that is cut out of a larger box is not periodic" in error.value.fix
+
+
+@pytest.mark.parametrize("name", INITIAL)
+@pytest.mark.parametrize("n", [16, 64])
+def test_a_flow_in_a_periodic_box_passes_wherever_the_box_begins(name: str, n: int) -> None:
+    field = to_field(ensemble(Flow(n=n), name, 1))
+    for shift in range(0, n, n // 16):
+        assert edge_ratio(np.roll(field, (shift, 3 * shift), (-1, -2))) < DOUBTFUL
+
+
+def test_a_record_that_may_be_no_periodic_box_is_told(here: Path) -> None:
+    n = 64
+    away = (np.arange(n) + n / 2) % n - n / 2
+    spot = np.exp(-((away / 1.2) ** 2))  # hardly resolved, right on the corner: rare, but periodic
+    field = spot[:, None] * spot[None, :]
+    line, flow = np.arange(n) * (2 * np.pi / n), Flow(n=n, nu=0.01, dt=0.1)
+    values = np.stack([field - field.mean()] * 2)
+    data = xarray.Dataset({"vorticity": (("time", "y", "x"), values)}, {"time": [0.0, 0.1], "y": line, "x": line})
+    assert DOUBTFUL < edge_ratio(values) < MOST
+    with pytest.warns(UserWarning, match="Is it a part of one"):
+        windows_from_dataset(data, flow=flow)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        windows_from_dataset(data, flow=flow, periodic=True)
+    data.to_netcdf("mine.nc", engine="scipy")
+    told: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flow_data, "remark", told.append)
+        flow_data.read(Path("mine.nc"), flow, steps=None, first=0, windows=None)
+    assert len(told) == 1
+    assert told[0].startswith("mine.nc: 'vorticity' does not go on smoothly across the edges of the box")

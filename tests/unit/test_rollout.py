@@ -17,7 +17,7 @@ from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts.rollout import Rollout, rollout
 from dashi.core.rollouts.ways import choose_way
-from dashi.errors import FeatureError, InputError, NonFiniteError, ShapeError
+from dashi.errors import FeatureError, InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.kernels.blake3 import hexdigest128
 from dashi.kernels.portable import canon, contract
 from dashi.runtime.cpu_device import CpuDevice
@@ -193,8 +193,10 @@ def test_ctrl_c_keeps_what_was_finished_and_it_can_be_resumed() -> None:
         time.sleep(0.01)
 
     with CpuDevice() as device:
-        part = rollout(operator, z0, 200_000, device=device, hash_every=100, progress=note)
+        with pytest.raises(Interrupted) as stop:
+            rollout(operator, z0, 200_000, device=device, hash_every=100, progress=note)
         presser.join()
+        part = stop.value.partial
         assert part.stopped
         assert 0 < part.steps < 200_000
         more = part.steps + 50

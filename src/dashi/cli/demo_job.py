@@ -18,6 +18,7 @@ from dashi.cli.demo_setting import Setting
 from dashi.cli.demo_story import command_of
 from dashi.cli.output import remark
 from dashi.cli.progress import Advance, progress
+from dashi.cli.stopping import until_stopped
 from dashi.core.accounts.account import Stages
 from dashi.core.accounts.placement import Placement, place
 from dashi.core.rollouts.rollout import rollout
@@ -177,13 +178,15 @@ class Job:
         steps = min(s.certified, frames * every) if slow else frames * every
         kept: list[Floats] = [r.z0]
         with self.stage("roll out", steps, "steps", "rollout") as advance:
-            r.run = rollout(
-                r.operator, r.z0, steps, device=device, hash_every=every, keep_every=every,
+            work = partial(
+                rollout, r.operator, r.z0, steps, device=device, hash_every=every, keep_every=every,
                 keep=lambda run: kept.append(run.state.copy()), progress=advance,
             )  # fmt: skip
+            r.run, stopped = until_stopped(work)
             if not slow:
                 r.z = followed(s.schema, z0, np.stack(kept, axis=1))[0]
-            r.run.whole()
+            if stopped:
+                raise KeyboardInterrupt
             if slow:
                 r.z = model.rollout(z0, frames, device=device)[0]
 
@@ -226,14 +229,13 @@ class Job:
         largest = largest_energy(train)
         total = len(r.models) * len(test) + len(train)
         with self.stage("score", total, "windows") as advance:
-            r.test = evaluate(
-                r.models, test, device=device, split="test", train_energy=largest, progress=advance
-            )  # fmt: skip
-            if {"stopped", "interrupted"} & r.test.settings.keys():
+            asked: dict[str, Any] = {"device": device, "train_energy": largest, "progress": advance}
+            r.test, stopped = until_stopped(partial(evaluate, r.models, test, split="test", **asked))
+            if stopped:
                 raise KeyboardInterrupt
             ours = {s.ours: r.models[s.ours]}
-            r.train = evaluate(ours, train, device=device, split="train", train_energy=largest, progress=advance)
-            if {"stopped", "interrupted"} & r.train.settings.keys():
+            r.train, stopped = until_stopped(partial(evaluate, ours, train, split="train", **asked))
+            if stopped:
                 raise KeyboardInterrupt
 
     def check(self, device: Device) -> None:
@@ -248,7 +250,7 @@ class Job:
         steps = min(s.checked // every * every, r.run.steps)
         with CpuDevice() as numpy_device, self.stage("check", steps, "steps") as advance:
             again = rollout(r.operator, r.z0, steps, device=numpy_device, hash_every=every, progress=advance)
-        pairs = zip(r.run.hashes, again.whole().hashes, strict=False)
+        pairs = zip(r.run.hashes, again.hashes, strict=False)
         r.differs = next((ours.step for ours, theirs in pairs if ours.digest != theirs.digest), None)
         name = device.info.name
         if r.differs is not None:

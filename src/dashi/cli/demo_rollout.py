@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
+from dashi.cli.stopping import until_stopped
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.rollout import Rollout, rollout
 from dashi.runtime.device import Device
@@ -28,6 +30,8 @@ class Track:
     operator: Linear
     states: HostArray
     norms: tuple[float, ...]
+    interrupted: bool
+    """Whether Ctrl-C came, though perhaps too late to leave a step out."""
 
     @property
     def us_per_step(self) -> float:
@@ -35,8 +39,8 @@ class Track:
 
     @property
     def stopped(self) -> bool:
-        """Whether Ctrl-C came, though perhaps too late to leave a step out: nothing more is to be done then."""
-        return self.run.stopped or self.run.interrupted
+        """Whether nothing more is to be done."""
+        return self.run.stopped or self.interrupted
 
 
 def operator(n: int) -> HostArray:
@@ -69,10 +73,11 @@ def roll_out(device: Device, n: int, steps: int, advance: Callable[[int], None],
     if keep:
         # The picture shows single steps; they are computed apart, outside the measured run.
         count = min(steps, TRACE)
-        rollout(wave, z0, count, device=device, keep_every=1, keep=lambda run: states.append(run.state[0])).whole()
+        rollout(wave, z0, count, device=device, keep_every=1, keep=lambda run: states.append(run.state[0]))
     # Makes the pipelines, which is not measured.
-    rollout(wave, z0, min(steps, CHUNK), device=device, hash_every=CHUNK).whole()
-    run = rollout(
+    rollout(wave, z0, min(steps, CHUNK), device=device, hash_every=CHUNK)
+    work = partial(
+        rollout,
         wave,
         z0,
         steps,
@@ -82,7 +87,8 @@ def roll_out(device: Device, n: int, steps: int, advance: Callable[[int], None],
         keep=lambda run: norms.append(_norm(run.state)),
         progress=advance,
     )
-    return Track(run, wave, np.array(states), tuple(norms))
+    run, interrupted = until_stopped(work)
+    return Track(run, wave, np.array(states), tuple(norms), interrupted)
 
 
 def _norm(values: HostArray) -> float:

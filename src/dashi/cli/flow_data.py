@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,7 +65,12 @@ def read(source: Path, flow: Flow | None, *, steps: int | None, first: int, wind
         whole = _loaded(data, source)
         n, length = grid_of(whole)
         known = None if flow is None else replace(flow, n=n, length=length)
-        return windows_from_dataset(whole, flow=known, steps=steps, first=first, windows=windows)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = windows_from_dataset(whole, flow=known, steps=steps, first=first, windows=windows)
+        for one in caught:
+            remark(f"{source}: {one.message}")
+        return made
 
 
 def is_own(source: Path) -> bool:

@@ -12,6 +12,7 @@ from dashi.cli.flow_evaluate_plan import check, chosen, plans_of
 from dashi.cli.flow_scores import print_scores
 from dashi.cli.output import print_outcome, remark
 from dashi.cli.progress import progress
+from dashi.cli.stopping import until_stopped
 from dashi.core.accounts.placement import place
 from dashi.errors import DashiError, FileError, InputError, NoResultError
 from dashi.flow.equations import Flow
@@ -40,7 +41,8 @@ class EvaluateJob:
         self.fit: Fit = load_fit(request.model)
         if self.fit.training is None:
             raise FileError(
-                f"{request.model} does not say what its model was trained on.", "fit it with `dashi flow fit`."
+                f"{request.model} does not say what its model was trained on.",
+                "fit it again, with `dashi flow fit` or with fit and save_model: models remember it now.",
             )
         if not self.fit.finished:
             remark(
@@ -79,11 +81,11 @@ class EvaluateJob:
             keeper.add(one)
         try:
             for plan in self.plans:
-                made, drawn = self._scored(plan.told, plan.make(device), device)
+                made, drawn, stopped = self._scored(plan.told, plan.make(device), device)
                 self.done.append(made)
                 keeper.add(made, drawn)
                 keeper.write(self._summary(stopped=True, along=False))
-                if {"stopped", "interrupted"} & set(made.settings):
+                if stopped:
                     return True
         except KeyboardInterrupt:
             return True
@@ -104,8 +106,8 @@ class EvaluateJob:
             models[f"{fit.model.name}, told nu"] = adapt(replace(training.flow, nu=flow.nu))
         return models
 
-    def _scored(self, told: str, windows: Windows, device: Device) -> tuple[Evaluation, dict[str, Array] | None]:
-        """The scores, and the data of the canonical figure where nothing was changed on purpose."""
+    def _scored(self, told: str, windows: Windows, device: Device) -> tuple[Evaluation, dict[str, Array] | None, bool]:
+        """The scores, the data of the canonical figure where nothing was changed on purpose, whether Ctrl-C came."""
         request, training = self.request, self.training
         overlaps = require_disjoint(training.seen, windows, allow=request.allow_overlap)
         if overlaps:
@@ -118,14 +120,17 @@ class EvaluateJob:
         models = self._models(told, windows)
         remark(f"rolling out {len(models)} models from {len(windows)} window(s), {windows.frames - 1} frames")
         with progress(f"score {told}".strip(), len(models) * len(windows), "windows") as advance:
-            made = evaluate(
-                models, windows, device=device, split="test", train_energy=training.energy, progress=advance,
-                beyond=training.steps // training.interval, settings=settings,
+            made, stopped = until_stopped(
+                lambda: evaluate(
+                    models, windows, device=device, split="test", train_energy=training.energy, progress=advance,
+                    beyond=training.steps // training.interval, settings=settings,
+                    allow_overlap=request.allow_overlap,
+                )
             )  # fmt: skip
         drawn = None if asked else continuation(made, self.fit.model, windows, device=device)
-        if request.residual and not {"stopped", "interrupted"} & set(made.settings):
+        if request.residual and not stopped:
             made = with_residual(made, self.fit.model, windows, device)
-        return made, drawn
+        return made, drawn, stopped
 
     def _summary(self, *, stopped: bool, along: bool) -> dict[str, Any]:
         return summary_of(self.request, self.record, self.done, stopped=stopped, along=along)

@@ -22,6 +22,7 @@ from dashi.cli.flow_scores import print_scores
 from dashi.cli.flow_setup import flow_of, named_numbers, states_from
 from dashi.cli.output import print_json, print_outcome, remark
 from dashi.cli.progress import progress
+from dashi.cli.stopping import until_stopped
 from dashi.core.accounts.placement import place
 from dashi.errors import InputError
 from dashi.flow.evaluation import Evaluation, Seen, evaluate, largest_energy
@@ -33,9 +34,6 @@ from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import UNKNOWN, Windows, frames_in
 from dashi.runtime.device import Device
-
-_ENDED = ("stopped", "interrupted")
-"""Settings of an evaluation that Ctrl-C ended."""
 
 
 class FitJob:
@@ -167,10 +165,9 @@ class FitJob:
                     self.keeper.grow(fit)
             for split, windows in (("train", train), ("validation", validation)):
                 if windows is not None and not stopped:
-                    scores = self._scored(fit.models, windows, split, training, device)
+                    scores, stopped = self._scored(fit.models, windows, split, training, device)
                     fit = replace(fit, evaluations=(*fit.evaluations, scores))
                     self.keeper.grow(fit)
-                    stopped = any(word in scores.settings for word in _ENDED)
         except KeyboardInterrupt:
             stopped = True
         if stopped:
@@ -181,13 +178,16 @@ class FitJob:
 
     def _scored(
         self, models: Mapping[str, Model], windows: Windows, split: str, training: Training, device: Device
-    ) -> Evaluation:
+    ) -> tuple[Evaluation, bool]:
+        """The scores, and whether Ctrl-C came."""
         settings: dict[str, int | float | str] = {"train_steps": training.steps}
         settings |= {"fast": "yes" if self.request.fast else "no"} if self.request.source is None else {}
         with progress(f"score on {split}", len(models) * len(windows), "windows") as advance:
-            return evaluate(
-                models, windows, device=device, split=split, train_energy=training.energy, progress=advance,
-                settings=settings,
+            return until_stopped(
+                lambda: evaluate(
+                    models, windows, device=device, split=split, train_energy=training.energy, progress=advance,
+                    settings=settings,
+                )
             )  # fmt: skip
 
     def _tell_stopped(self) -> None:

@@ -14,7 +14,7 @@ from dashi.cli.flow_setup import flow_of, require_fields, resumed_strides, state
 from dashi.cli.options import typed
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
-from dashi.cli.stopping import stopped_text
+from dashi.cli.stopping import stopped_text, until_stopped
 from dashi.cli.tracing import traced
 from dashi.core.accounts.account import Stages, account
 from dashi.core.accounts.placement import Placement, place
@@ -96,10 +96,12 @@ class Job:
         start = resumed.steps if resumed else 0
         remark(f"{request.steps - start} steps of {flow.n} x {flow.n}, {flow.dtype}, on {placed.device.info.name}")
         with self.stages.time("sim"), progress("flow", request.steps - start, "steps") as advance:
-            run = simulate(
-                flow, states, request.steps, device=placed.device, every=self.every, fields=request.fields,
-                frame=keep if trajectory else None, transfer=request.transfer, fast=request.fast, progress=advance,
-                resume=resumed,
+            run, _ = until_stopped(
+                lambda: simulate(
+                    flow, states, request.steps, device=placed.device, every=self.every, fields=request.fields,
+                    frame=keep if trajectory else None, transfer=request.transfer, fast=request.fast,
+                    progress=advance, resume=resumed,
+                )
             )  # fmt: skip
         if trajectory is not None and folder is not None and placed.device.info.type != "null":
             trajectory.finish(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from dashi.cli.flow_rollout_setup import COMMAND, Setup, check_request, make_set
 from dashi.cli.options import typed
 from dashi.cli.output import remark
 from dashi.cli.progress import progress
+from dashi.cli.stopping import until_stopped
 from dashi.cli.tracing import traced
 from dashi.core.accounts.account import Stages, account
 from dashi.core.accounts.placement import Placement, place
@@ -121,14 +123,16 @@ class Job:
                 "snapshot": album.add if album else None, "progress": advance,
             }  # fmt: skip
             try:
-                if isinstance(setup.advances, Model):
-                    return follow_and_decode(
-                        setup.advances, setup.z0, request.steps, decoder, keep=kept.keep if kept else None, **asked
-                    )
-                looks = max(1, request.steps // 200)
-                return roll_and_decode(
-                    setup.advances, setup.z0, request.steps, decoder, hash_every=hashes, observe_every=looks, **asked
-                )
+                advances, z0, looks = setup.advances, setup.z0, max(1, request.steps // 200)
+                if isinstance(advances, Model):
+                    keep = kept.keep if kept else None
+                    work = partial(follow_and_decode, advances, z0, request.steps, decoder, keep=keep, **asked)
+                else:
+                    work = partial(
+                        roll_and_decode, advances, z0, request.steps, decoder, hash_every=hashes, observe_every=looks,
+                        **asked,
+                    )  # fmt: skip
+                return until_stopped(work)[0]
             except NonFiniteError as error:
                 # What came before is kept, and told, before the error is.
                 self.failure = error

@@ -10,7 +10,7 @@ from dashi.cli.flow import Request
 from dashi.cli.flow_options import Scheme
 from dashi.errors import InputError
 from dashi.flow import initial
-from dashi.flow.equations import Flow, Forcing, Kolmogorov, Stochastic
+from dashi.flow.equations import FORCINGS, UNFORCED, Flow, Stochastic, forcing_named
 from dashi.flow.fields import read_frame
 from dashi.flow.grid import Floats
 from dashi.flow.observers import DERIVED
@@ -51,19 +51,13 @@ class FlowWords(Protocol):
 def flow_of(request: FlowWords) -> Flow:
     """The flow that was asked for."""
     numbers = named_numbers("--force", request.force)
-    forcing: Forcing | None = None
-    try:
-        if request.forcing == "kolmogorov":
-            forcing = Kolmogorov(**numbers)
-        elif request.forcing == "stochastic":
-            forcing = Stochastic(**numbers, seed=request.seed)
-        elif numbers:
-            raise InputError("--force goes with --forcing.", "give --forcing kolmogorov or stochastic.")
-    except TypeError as error:
-        raise InputError(
-            f"--force does not fit {request.forcing}: {error}.",
-            "kolmogorov takes wavenumber and amplitude; stochastic takes low, high and rate.",
-        ) from error
+    if numbers and request.forcing == UNFORCED:
+        raise InputError("--force goes with --forcing.", f"give --forcing {' or '.join(FORCINGS)}.")
+    if "seed" in numbers:
+        raise InputError("--force has no seed.", "give --seed, which decides the initial condition too.")
+    if FORCINGS.get(request.forcing) is Stochastic:
+        numbers["seed"] = request.seed
+    forcing = forcing_named(request.forcing, **numbers)
     return Flow(
         n=request.n, nu=request.nu, dt=request.dt, length=request.length, drag=request.drag,
         smagorinsky=request.smagorinsky, forcing=forcing, scheme=request.scheme.value, dtype=str(request.dtype),

@@ -1,4 +1,5 @@
-"""`dashi <noun> <verb>`. Exit codes: 0 well, 1 a check failed, 2 wrong usage, 3 an error with a fix, 130 stopped."""
+"""`dashi <noun> <verb>`. Exit codes: 0 well, 1 a check failed, 2 wrong usage, 3 an error with a fix, 130 stopped by
+Ctrl-C, 143 by SIGTERM, 129 by SIGHUP."""
 
 from __future__ import annotations
 
@@ -13,18 +14,20 @@ from typer.core import TyperGroup
 from dashi.cli import bench, demo, devices, doctor, flow, kernels, report, rollout, sheet, verify
 from dashi.cli.options import remembered, wants_json
 from dashi.cli.output import begin, has_printed, print_error, print_json, remark
+from dashi.cli.signals import Ending, ended_in_order
 from dashi.errors import DashiError
 
 ERROR: Final = 3
-STOPPED: Final = 130
 
 
 class _Root(TyperGroup):
     """Remembers what was typed; turns errors that have a fix, and Ctrl-C, into lines for people and an exit code."""
 
+    ending: Ending
+
     def main(self, args: Sequence[str] | None = None, *more: Any, **named: Any) -> Any:
         words = list(sys.argv[1:] if args is None else args)
-        with remembered(words):
+        with remembered(words), ended_in_order() as self.ending:
             return super().main(words, *more, **named)
 
     def invoke(self, ctx: Any) -> Any:
@@ -38,7 +41,7 @@ class _Root(TyperGroup):
             remark("stopped")
             if wants_json(ctx) and not has_printed():
                 print_json({"stopped": True})
-            raise typer.Exit(STOPPED) from stop
+            raise typer.Exit(self.ending.exit_code) from stop
 
 
 app = typer.Typer(
@@ -74,7 +77,7 @@ def _root(
     """Vulkan compute kernels with the same bits on every device.
 
     Data goes to stdout, progress and remarks to stderr. Exit codes: 0 well, 1 a check failed, 2 wrong usage,
-    3 an error (with its fix), 130 stopped by Ctrl-C.
+    3 an error (with its fix), 130 stopped by Ctrl-C (143 by SIGTERM, 129 by SIGHUP, which do the same).
     """
     log = logging.getLogger("dashi")
     handler = logging.StreamHandler(sys.stderr)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import typer
 
 from dashi.cli.options import typed
@@ -14,7 +15,7 @@ from dashi.cli.progress import progress
 from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
 from dashi.cli.rollout_setup import COMMAND, Setup, check_request, read_setup
-from dashi.cli.stopping import stopped_text
+from dashi.cli.stopping import stopped_text, until_stopped
 from dashi.core.accounts.account import Stages, account
 from dashi.core.accounts.placement import Placement, place
 from dashi.core.certificates.certificate import Certificate, Execution, Source, certify, write_certificate
@@ -83,21 +84,23 @@ class Job:
         remark(f"rolling out {request.steps - start} steps of {setup.operator.kind} on {placed.device.info.name}")
         with self.stages.time("rollout"), progress("rollout", request.steps - start, "steps") as advance:
             try:
-                run = rollout(
-                    setup.operator,
-                    setup.z0,
-                    request.steps,
-                    device=placed.device,
-                    hash_every=strides.hash,
-                    observe_every=strides.observe,
-                    sheet_every=strides.sheet,
-                    bands=strides.bands,
-                    keep_every=strides.keep,
-                    keep=partial(keep_checkpoint, folder, setup) if folder and strides.keep else None,
-                    way=way,
-                    stop_on_nonfinite=not request.keep_going,
-                    progress=advance,
-                    resume=resumed,
+                run, _ = until_stopped(
+                    lambda: rollout(
+                        setup.operator,
+                        setup.z0,
+                        request.steps,
+                        device=placed.device,
+                        hash_every=strides.hash,
+                        observe_every=strides.observe,
+                        sheet_every=strides.sheet,
+                        bands=strides.bands,
+                        keep_every=strides.keep,
+                        keep=partial(keep_checkpoint, folder, setup) if folder and strides.keep else None,
+                        way=way,
+                        stop_on_nonfinite=not request.keep_going,
+                        progress=advance,
+                        resume=resumed,
+                    )
                 )
             except NonFiniteError as error:
                 # What came before is kept, and told, before the error is.
@@ -129,6 +132,8 @@ class Job:
         if run.stopped and not run.hashes:
             remark("it ended before the first hash: there is nothing to certify")
             return {}
+        if self.failure is None and not np.isfinite(run.state).all() and (self.request.certificate or folder):
+            remark("what is certified is not finite: its bits repeat, and mean nothing")
         if self.request.certificate:
             wanted.append((self.request.certificate, setup.sources))
         if folder and run.hashes and setup.operator.portable:

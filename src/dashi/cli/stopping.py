@@ -1,11 +1,27 @@
-"""What is told of a run that Ctrl-C stopped, and that can go on."""
+"""Runs that Ctrl-C stopped: what was finished of them, what is told, and how they can go on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from dashi.cli.options import typed
+from dashi.errors import Interrupted
 from dashi.io.run_folder import CHECKPOINT
+
+Result = TypeVar("Result")
+
+
+def until_stopped(work: Callable[[], Result]) -> tuple[Result, bool]:
+    """The result of work, and whether Ctrl-C came: then it is what was finished, which the command keeps and tells
+    before it ends. Raises Interrupted where that is nothing."""
+    try:
+        return work(), False
+    except Interrupted as stop:
+        if stop.partial is None:
+            raise
+        return stop.partial, True
 
 
 def stopped_text(out: Path | None, left: Path | None) -> str:

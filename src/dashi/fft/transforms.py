@@ -17,31 +17,34 @@ from dashi.fft.plans import Kind, Norm, Plan, plan
 from dashi.runtime.array import Array
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
+from dashi.runtime.using import using_device
 
 Host = np.ndarray[Any, Any]
 
 
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | None = None) -> Any:
+def fft(
+    a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | str | None = None
+) -> Any:
     """The complex transform along one axis: sum of a_m exp(-2 pi i m k / n)."""
     return _one("fft", a, n, axis, norm, device)
 
 
 def ifft(
-    a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | None = None
+    a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | str | None = None
 ) -> Any:
     """The inverse of `fft`."""
     return _one("ifft", a, n, axis, norm, device)
 
 
 def rfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | None = None
+    a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | str | None = None
 ) -> Any:
     """The modes 0 ... n/2 of real values along one axis."""
     return _one("rfft", a, n, axis, norm, device)
 
 
 def irfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | None = None
+    a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | str | None = None
 ) -> Any:
     """The inverse of `rfft`: n real values (2 (m - 1) unless given) from m modes. Imaginary parts of mode 0, and of
     mode n/2 for even n, are ignored."""
@@ -54,7 +57,7 @@ def fft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm | None = None,
     *,
-    device: Device | None = None,
+    device: Device | str | None = None,
 ) -> Any:
     """The complex transform along two axes."""
     return _two("fft2", a, s, axes, norm, device)
@@ -66,7 +69,7 @@ def ifft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm | None = None,
     *,
-    device: Device | None = None,
+    device: Device | str | None = None,
 ) -> Any:
     """The inverse of `fft2`."""
     return _two("ifft2", a, s, axes, norm, device)
@@ -78,7 +81,7 @@ def rfft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm | None = None,
     *,
-    device: Device | None = None,
+    device: Device | str | None = None,
 ) -> Any:
     """The modes of real fields: `rfft` along the last of the axes, then `fft` along the other."""
     return _two("rfft2", a, s, axes, norm, device)
@@ -90,7 +93,7 @@ def irfft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm | None = None,
     *,
-    device: Device | None = None,
+    device: Device | str | None = None,
 ) -> Any:
     """The inverse of `rfft2`; the length along the last of the axes is 2 (m - 1) unless `s` says otherwise."""
     return _two("irfft2", a, s, axes, norm, device)
@@ -106,7 +109,7 @@ def rfftfreq(n: int, d: float = 1.0) -> Host:
     return np.fft.rfftfreq(n, d)
 
 
-def _one(kind: Kind, a: Any, n: int | None, axis: int, norm: Norm | None, device: Device | None) -> Any:
+def _one(kind: Kind, a: Any, n: int | None, axis: int, norm: Norm | None, device: Device | str | None) -> Any:
     if isinstance(a, Array):
         return _resident(kind, a, None if n is None else (n,), axis, norm, device)
     host, axes = _host(kind, a, (axis,))
@@ -116,7 +119,7 @@ def _one(kind: Kind, a: Any, n: int | None, axis: int, norm: Norm | None, device
 
 
 def _two(
-    kind: Kind, a: Any, s: Sequence[int] | None, axes: Sequence[int], norm: Norm | None, device: Device | None
+    kind: Kind, a: Any, s: Sequence[int] | None, axes: Sequence[int], norm: Norm | None, device: Device | str | None
 ) -> Any:
     if len(axes) != 2 or (s is not None and len(s) != 2):
         raise InputError(f"{kind} transforms two axes, not {tuple(axes)} of lengths {s}.", "pass two of each.")
@@ -174,11 +177,11 @@ def _fitted(kind: Kind, host: Host, axes: tuple[int, ...], lengths: tuple[int, .
     return made
 
 
-def _computed(kind: Kind, host: Host, lengths: tuple[int, ...], norm: Norm | None, device: Device | None) -> Host:
+def _computed(kind: Kind, host: Host, lengths: tuple[int, ...], norm: Norm | None, device: Device | str | None) -> Host:
     """The transform along the last axes, by the device, or by NumPy where none is given."""
-    if device is None:
-        with CpuDevice() as reference:
-            return _computed(kind, host, lengths, norm, reference)
+    if not isinstance(device, Device):
+        with CpuDevice() if device is None else using_device(device) as opened:
+            return _computed(kind, host, lengths, norm, opened)
     real = np.dtype(np.float32 if host.dtype in (np.float32, np.complex64) else np.float64)
     shape = (*host.shape[: -len(lengths)], *lengths)
     made = plan(device, shape, kind, dtype=real, norm=norm)
@@ -196,11 +199,12 @@ def _complex(pairs: Any) -> Host:
 
 
 def _resident(
-    kind: Kind, a: Array, s: Sequence[int] | None, axis: int, norm: Norm | None, device: Device | None
+    kind: Kind, a: Array, s: Sequence[int] | None, axis: int, norm: Norm | None, device: Device | str | None
 ) -> Array:
     """The transform of an array that lives on a device, as another one there."""
-    if device is not None and device is not a.device:
-        raise InputError(f"{a!r} is not on {device.info.name!r}.", "leave `device` away, or copy the array over.")
+    if device is not None and device is not a.device and device != a.device.info.spec:
+        name = device.info.name if isinstance(device, Device) else device
+        raise InputError(f"{a!r} is not on {name!r}.", "leave `device` away, or copy the array over.")
     pairs = kind not in ("rfft", "rfft2")
     if pairs and (len(a.shape) < 2 or a.shape[-1] != 2):
         raise ShapeError(

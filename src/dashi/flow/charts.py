@@ -97,7 +97,7 @@ def les_chart(
         )
     filtering = replace(flow, n=coarse, smagorinsky=cs)
     start = ensemble(flow, "random", [seed], **(options or {}))
-    first = simulate(flow, start, spin_up, device=device, fast=fast).whole().states[0] if spin_up else start[0]
+    first = simulate(flow, start, spin_up, device=device, fast=fast).states[0] if spin_up else start[0]
     states = np.stack([first, _twin(first, flow.n, coarse, twin)])
     small = np.stack([filtered(one, coarse) for one in states])
     true = _film(flow, states, steps, interval, device, fast)
@@ -163,7 +163,7 @@ def _film(flow: Flow, states: Floats, steps: int, interval: int, device: Device,
         frames.append(fields["vorticity"].copy())
 
     every = Every(frame=interval, look=min(100, steps))
-    simulate(flow, states, steps, device=device, every=every, frame=keep, fast=fast).whole()
+    simulate(flow, states, steps, device=device, every=every, frame=keep, fast=fast)
     return np.stack(frames, axis=1)
 
 

@@ -31,6 +31,8 @@ class Harvest:
 
     hashes: tuple[Hash, ...]
     looks: tuple[Look, ...]
+    finite: bool = True
+    """Whether all values of the last states are, as far as that was checked."""
 
 
 class Ticket(Protocol):
@@ -126,12 +128,15 @@ class DeviceEngine:
         values = iter(record.values(running.recorded.program.fetched(record.array)))
         hashes: list[Hash] = []
         looks: list[Look] = []
+        finite = True
         for step, segment in running.block.ends():
             if segment.observe:
                 looks.append(self._observer.look(step, [next(values) for _ in self._observer.slots(1)]))
             if segment.hash:
                 hashes.append(Hash(step, digest_text(next(values))))
-        return Harvest(tuple(hashes), tuple(looks))
+            if segment.check:
+                finite = bool(np.isfinite(next(values)[:2]).all())
+        return Harvest(tuple(hashes), tuple(looks), finite)
 
     def look(self, step: int) -> Look:
         members = self._state[0].shape[0]
@@ -158,6 +163,7 @@ class DeviceEngine:
         for segment in segments:
             slots += self._observer.slots(members) if segment.observe else []
             slots += [((4,), np.uint32)] if segment.hash else []
+            slots += [((4,), self.operator.dtype)] if segment.check else []
         record = Record(self.device, slots)
         free = iter(record.parts)
         steps: list[Step] = []
@@ -169,6 +175,9 @@ class DeviceEngine:
                 steps += self._observer.steps(self._state[at], [next(free) for _ in self._observer.slots(1)])
             if segment.hash:
                 steps.append(self.device.bind("hash_state", self._state[at], out=next(free)))
-        program = self.device.program(steps, label="flow", fetch=[record.array])
         self.used |= {(s.kernel.name, s.call.dtype.name, s.tuning): (s.kernel, s.call) for s in steps}
+        if segments[-1].check:
+            # It is not among those used: no state comes of it. The least and the largest value are NaN where any is.
+            steps.append(self.device.bind("reduce_statistics", self._state[at], out=next(free)))
+        program = self.device.program(steps, label="flow", fetch=[record.array])
         return _Recorded(program, record, at)

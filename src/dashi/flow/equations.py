@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 import numpy as np
 
-from dashi.errors import InputError
+from dashi.errors import InputError, suggestion
 from dashi.kernels.fourier import is_length
 
 Scheme = Literal["rk4", "heun", "etdrk4"]
@@ -43,6 +43,9 @@ class Kolmogorov:
     wavenumber: int = 4
     amplitude: float = 1.0
 
+    def __post_init__(self) -> None:
+        _plain(self)
+
 
 @dataclass(frozen=True)
 class Stochastic:
@@ -58,9 +61,32 @@ class Stochastic:
     rate: float = 0.1
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        _plain(self)
+
 
 Forcing = Kolmogorov | Stochastic
-_FORCINGS: Final = {"kolmogorov": Kolmogorov, "stochastic": Stochastic}
+FORCINGS: Final[Mapping[str, type[Kolmogorov] | type[Stochastic]]] = {
+    "kolmogorov": Kolmogorov, "stochastic": Stochastic,
+}  # fmt: skip
+"""All forcings by the names that the command line, files and `Flow(forcing=...)` know."""
+UNFORCED: Final = "none"
+
+
+def forcing_named(name: str, **numbers: Any) -> Forcing | None:
+    """The forcing of a name with these numbers, the others at their defaults; None for `none`. Raises InputError."""
+    if name != UNFORCED and name not in FORCINGS:
+        raise InputError(
+            f"there is no forcing {name!r}.",
+            f"{suggestion(name, FORCINGS)}use none or one of {', '.join(FORCINGS)}.",
+        )
+    known = [] if name == UNFORCED else [one.name for one in fields(FORCINGS[name])]
+    for odd in [number for number in numbers if number not in known]:
+        raise InputError(
+            f"the forcing {name} has no {odd!r}.",
+            f"{suggestion(odd, known)}it takes {' and '.join(known) if known else 'nothing'}.",
+        )
+    return None if name == UNFORCED else FORCINGS[name](**numbers)
 
 
 @dataclass(frozen=True)
@@ -70,6 +96,7 @@ class Flow:
     Good values, in a box of 2 pi with u_rms about 1: nu = 2e-3 at n = 128, dt = 0.01 (a Courant number of about 0.5);
     halve dt and quarter nu where n doubles. `scheme` is rk4 (viscosity and drag by an integrating factor), heun (the
     same, second order) or etdrk4 (exponential time differencing). `smagorinsky` is Cs, 0.17 where it is used.
+    `forcing` may be given by its name (`forcing_named`), `dtype` as NumPy has it.
     """
 
     n: int
@@ -83,6 +110,10 @@ class Flow:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
+        _plain(self)
+        if isinstance(self.forcing, str):
+            object.__setattr__(self, "forcing", forcing_named(self.forcing))
+        object.__setattr__(self, "dtype", _dtype_name(self.dtype))
         _check_size(self.n)
         for name, least in (("nu", 0.0), ("drag", 0.0), ("smagorinsky", 0.0)):
             _check_number(name, getattr(self, name), least)
@@ -92,8 +123,6 @@ class Flow:
                 raise InputError(f"{name} is {getattr(self, name)}.", f"pass a {name} above 0.")
         if self.scheme not in SCHEMES:
             raise InputError(f"there is no time scheme {self.scheme!r}.", f"use one of {', '.join(SCHEMES)}.")
-        if self.dtype not in ("float32", "float64"):
-            raise InputError(f"a flow has no element type {self.dtype!r}.", "use float32 or float64.")
         _check_forcing(self)
 
     @property
@@ -125,23 +154,19 @@ class Flow:
     def parameters(self) -> dict[str, int | float | str]:
         """Plain numbers and names, for files and certificates."""
         made: dict[str, int | float | str] = {k: v for k, v in asdict(self).items() if k != "forcing"}
-        name = next((k for k, v in _FORCINGS.items() if isinstance(self.forcing, v)), "none")
+        name = next((k for k, v in FORCINGS.items() if isinstance(self.forcing, v)), UNFORCED)
         return {**made, "forcing": name, **{f"force_{k}": v for k, v in _numbers(self.forcing).items()}}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, int | float | str]) -> Flow:
         """The inverse of `parameters`. Raises InputError where one is missing: a default would be another flow."""
         given = dict(parameters)
-        name = str(given.pop("forcing", "none"))
+        name = str(given.pop("forcing", UNFORCED))
         numbers = {k.removeprefix("force_"): given.pop(k) for k in [*given] if k.startswith("force_")}
-        if name != "none" and name not in _FORCINGS:
-            raise InputError(f"there is no forcing {name!r}.", f"use none or one of {', '.join(_FORCINGS)}.")
         _require_names("a flow", given, cls, but="forcing")
-        if name == "none":
-            _require_names("a flow without force", numbers, None)
-            return cls(**cast("dict[str, Any]", given))
-        _require_names(f"the forcing {name}", numbers, _FORCINGS[name])
-        return cls(**cast("dict[str, Any]", given), forcing=_FORCINGS[name](**cast("dict[str, Any]", numbers)))
+        kind = FORCINGS.get(name)
+        _require_names(f"the forcing {name}" if kind else "a flow without force", numbers, kind)
+        return cls(**cast("dict[str, Any]", given), forcing=forcing_named(name, **numbers))
 
 
 def _require_names(what: str, given: Mapping[str, Any], kind: Any, but: str = "") -> None:
@@ -154,6 +179,25 @@ def _require_names(what: str, given: Mapping[str, Any], kind: Any, but: str = ""
             f"{what} is described by {', '.join(sorted(wanted)) or 'nothing'}: {odd[0]!r} {told}.",
             "pass all of Flow.parameters, or write the file again.",
         )
+
+
+def _plain(described: Kolmogorov | Stochastic | Flow) -> None:
+    """Makes plain numbers of NumPy's in a frozen description: files and hashes of it hold plain ones."""
+    for one in fields(described):
+        value = getattr(described, one.name)
+        if isinstance(value, np.number):
+            object.__setattr__(described, one.name, value.item())
+
+
+def _dtype_name(given: Any) -> str:
+    """float32 or float64, of a name, a NumPy type or its class."""
+    try:
+        name = np.dtype(given).name if given is not None else "None"
+    except (TypeError, ValueError):
+        name = ""
+    if name not in ("float32", "float64"):
+        raise InputError(f"a flow has no element type {given!r}.", "use float32 or float64.")
+    return name
 
 
 def _numbers(forcing: Forcing | None) -> dict[str, int | float]:
@@ -174,8 +218,8 @@ def _check_size(n: Any) -> None:
 
 
 def _check_number(name: str, value: Any, least: float) -> None:
-    if not isinstance(value, int | float) or not math.isfinite(value) or value < least:
-        raise InputError(f"{name} is {value}.", f"pass a finite number of at least {least:g}.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
+        raise InputError(f"{name} is {value!r}.", f"pass a finite number of at least {least:g}.")
 
 
 def _check_forcing(flow: Flow) -> None:
@@ -187,10 +231,16 @@ def _check_forcing(flow: Flow) -> None:
                 f"the force's wave number is {forcing.wavenumber}.", f"use a whole number from 1 to {flow.cut}."
             )
     elif isinstance(forcing, Stochastic):
-        _check_number("the forcing's rate", forcing.rate, 0.0)
+        for name in ("rate", "low", "high"):
+            _check_number(f"the forcing's {name}", getattr(forcing, name), 0.0)
         if not 0 < forcing.low <= forcing.high <= flow.cut:
             raise InputError(
                 f"the forced band is {forcing.low} to {forcing.high}.", f"use 0 < low <= high <= {flow.cut}."
             )
         if type(forcing.seed) is not int or not 0 <= forcing.seed < 1 << 32:
             raise InputError(f"the forcing's seed is {forcing.seed}.", "use a whole number from 0 to 2^32 - 1.")
+    elif forcing is not None:
+        raise InputError(
+            f"the forcing is {forcing!r}, which is none.",
+            f"pass None, Kolmogorov(...), Stochastic(...) or a name: {', '.join(FORCINGS)}.",
+        )

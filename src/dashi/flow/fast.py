@@ -30,6 +30,8 @@ _SHARED: Final = 512
 """Points along a side from which starting threads pays."""
 _SMALL: Final = 64
 """Points along a side up to which calls cost more than what they do: as few as can be."""
+_quiet = np.errstate(over="ignore", invalid="ignore")
+"""What overflows is told by whoever checks that states are finite."""
 
 
 class Transforms:
@@ -174,6 +176,7 @@ class FastEngine:
         angle = 2 * np.pi * unit(words, np.float64)
         return np.asarray(size) * np.exp(np.where(mirrored, -1j, 1j) * angle)
 
+    @_quiet
     def submit(self, block: Block) -> Ticket:
         looks: list[Look] = []
         hashes: list[Hash] = []
@@ -184,11 +187,13 @@ class FastEngine:
                 looks.append(self.look(step))
             if segment.hash:
                 hashes.append(Hash(step, array_digest(self.states())))
-        return _Finished(block, Harvest(tuple(hashes), tuple(looks)))
+        finite = bool(np.isfinite(self._state).all()) if block.segments[-1].check else True
+        return _Finished(block, Harvest(tuple(hashes), tuple(looks), finite))
 
     def harvest(self, ticket: Any) -> Harvest:
         return ticket.harvest
 
+    @_quiet
     def look(self, step: int) -> Look:
         state = self._whole(self._state / self._scale)
         squares = (state.real**2 + state.imag**2).astype(np.float64)
@@ -211,6 +216,7 @@ class FastEngine:
         owner = np.repeat(np.arange(self._shells.count), np.diff(self._shells.offsets.astype(np.int64)))
         return np.stack([np.bincount(owner, row, self._shells.count) for row in chosen])
 
+    @_quiet
     def fields(self) -> Mapping[str, Floats]:
         made: dict[str, Floats] = {}
         for name in self._fields:

@@ -8,14 +8,14 @@ not, it is taken off, which is a solid rotation of the fluid round every vortex 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import signature
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dashi.errors import InputError
+from dashi.errors import InputError, suggestion
 from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.kernels.philox import philox, unit
@@ -157,13 +157,15 @@ INITIAL: Final[Mapping[str, Callable[..., Floats]]] = {
 }
 
 
-def ensemble(flow: Flow, name: str, seeds: Sequence[int], **options: Any) -> Floats:
-    """States (members, n, n/2 + 1, 2) of an initial condition by name, one for each seed, in the flow's type."""
+def ensemble(flow: Flow, name: str, seeds: int | Sequence[int], **options: Any) -> Floats:
+    """States (members, n, n/2 + 1, 2) of an initial condition by name, one for each seed, in the flow's type. A single
+    seed may stand by itself."""
     if name not in INITIAL:
-        raise InputError(f"there is no initial condition {name!r}.", f"use one of {', '.join(INITIAL)}, or a file.")
-    for seed in seeds:
-        if type(seed) is not int or not 0 <= seed < 1 << 32:
-            raise InputError(f"a seed is {seed}.", "use whole numbers from 0 to 2^32 - 1.")
+        raise InputError(
+            f"there is no initial condition {name!r}.",
+            f"{suggestion(str(name), INITIAL)}use one of {', '.join(INITIAL)}, or a file.",
+        )
+    seeds = seed_list(seeds)
     known = [one.name for one in signature(INITIAL[name]).parameters.values() if one.kind is one.KEYWORD_ONLY]
     for option in options:
         if option not in known:
@@ -188,6 +190,17 @@ def ensemble(flow: Flow, name: str, seeds: Sequence[int], **options: Any) -> Flo
     if not np.isfinite(states).all():
         raise _no_field(name, options)
     return states
+
+
+def seed_list(given: Any) -> list[int]:
+    """Seeds as plain whole numbers, of several or of one."""
+    several: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    made: list[int] = []
+    for seed in several:
+        if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 1 << 32:
+            raise InputError(f"a seed is {seed!r}.", "use whole numbers from 0 to 2^32 - 1.")
+        made.append(int(seed))
+    return made
 
 
 def _no_field(name: str, options: Mapping[str, Any]) -> InputError:

@@ -17,6 +17,7 @@ from dashi.errors import InputError, ShapeError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.initial import INITIAL
+from dashi.flow.periodic import require_periodic
 from dashi.flow.resample import curl_and_divergence, resample
 from dashi.flow.units import base_of, require_units
 from dashi.flow.windows import UNKNOWN, Windows, cut, frames_in
@@ -26,6 +27,14 @@ EVEN: Final = 1e-3
 _DIVERGENCE: Final = 0.1
 """The largest divergence, over vorticity (root mean squares), that is taken for rounding and interpolation."""
 _MEAN: Final = 1e-2
+_NO_VORTICITY: Final = (
+    "use all of a periodic box, in a frame that does not turn: vorticity has no mean there, and without its mean a "
+    "part of a box is no more periodic than with it."
+)
+_NO_VELOCITY: Final = (
+    "look from a frame that moves along: take the mean off, and shift every frame back by mean times time (by modes: "
+    "exp(i k mean t)); the flow is carried by its mean, so taking that off alone would be another flow."
+)
 _NAMES: Final = (("velocity_x", "velocity_y"), ("u", "v"), ("ux", "uy"))
 
 
@@ -33,7 +42,7 @@ def windows_from_dataset(
     data: Any, *, flow: Flow | None = None, steps: int | None = None, n: int | None = None,
     vorticity: str = "vorticity", velocity: tuple[str, str] | None = None,
     dims: Mapping[str, str] | None = None, seeds: Sequence[int] | None = None, windows: int | None = None,
-    first: int = 0,
+    first: int = 0, periodic: bool = False,
 ) -> Windows:  # fmt: skip
     """Windows of a Dataset with the dimensions time, y and x, and perhaps member.
 
@@ -41,14 +50,15 @@ def windows_from_dataset(
     that dashi wrote brings its own. `steps` (of flow.dt) is the length of a window, all of the record unless told, and
     `first` the step where the first one may start, counted from the first frame of data that are not dashi's; `n`
     resamples to another grid; `dims` renames, such as {"time": "t", "member": "run"}; `seeds` name the members, if
-    they have any. Raises InputError.
+    they have any. What jumps across the edges of the box is refused, or warned of, unless `periodic` says that the box
+    is that for certain. Raises InputError.
     """
     named = {"time": "time", "y": "y", "x": "x", "member": "member", **(dims or {})}
     sides = {axis: _line(data, named[axis]) for axis in ("x", "y")}
     time = _line(data, named["time"])
     length = _box(sides)
     units = _bases(data, named)
-    record = _record(data, named, vorticity, velocity, units, length)
+    record = _record(data, named, vorticity, velocity, units, length, periodic)
     known = _flow(data, flow, record.shape[-1], length)
     interval = _interval(known, time)
     if n is not None:
@@ -116,7 +126,8 @@ def _box(sides: Mapping[str, Floats]) -> float:
         raise ShapeError(
             f"the box has {len(sides['x'])} x {len(sides['y'])} points and sides {lengths['x']:g} and "
             f"{lengths['y']:g}; it must be a square.",
-            "cut out a square, and interpolate to as many points along x as along y.",
+            "use data of a periodic square box, with as many points along x as along y (`scipy.signal.resample` keeps "
+            "a side periodic); a square that is cut out of a larger box is not periodic.",
         )
     return lengths["x"]
 
@@ -138,14 +149,14 @@ def _units(data: Any, name: str) -> str | None:
 
 def _record(
     data: Any, named: Mapping[str, str], vorticity: str, velocity: tuple[str, str] | None, units: tuple[str, str],
-    length: float,
+    length: float, periodic: bool,
 ) -> Floats:  # fmt: skip
     """Vorticity (members, frames, n, n)."""
     if vorticity in data and velocity is None:
         values = _values(data, vorticity, named)
         require_units(vorticity, _units(data, vorticity), *units, (0, -1))
-        _require_periodic(vorticity, values)
-        _require_no_mean(vorticity, values, float(np.sqrt(np.mean(values * values))))
+        _require_closed(vorticity, values, periodic=periodic)
+        _require_no_mean(vorticity, values, float(np.sqrt(np.mean(values * values))), _NO_VORTICITY)
         return values
     pair = velocity or next((pair for pair in _NAMES if all(name in data for name in pair)), None)
     if pair is None or not all(name in data for name in pair):
@@ -157,8 +168,8 @@ def _record(
     u, v = (_values(data, name, named) for name in pair)
     for name, values in zip(pair, (u, v), strict=True):
         require_units(name, _units(data, name), *units, (1, -1))
-        _require_periodic(name, values)
-        _require_no_mean(name, values, float(np.sqrt(np.mean(u * u + v * v))))
+        _require_closed(name, values, periodic=periodic)
+        _require_no_mean(name, values, float(np.sqrt(np.mean(u * u + v * v))), _NO_VELOCITY)
     return _curl(pair, u, v, length)
 
 
@@ -185,22 +196,24 @@ def _values(data: Any, name: str, named: Mapping[str, str]) -> Floats:
     return floats if floats.ndim == 4 else floats[None]
 
 
-def _require_periodic(name: str, values: Floats) -> None:
-    """A box that closes with its first column or row again has one too many."""
+def _require_closed(name: str, values: Floats, *, periodic: bool) -> None:
+    """Refuses a box that closes with its first column or row again, which is one too many, and one that does not
+    close."""
     for axis, word in ((-1, "x"), (-2, "y")):
         if np.array_equal(values.take(0, axis), values.take(-1, axis)) and np.ptp(values, axis=axis).any():
             raise InputError(
                 f"the first and the last values of {name!r} along {word} are the same: the point is there twice.",
                 f"leave the last one away: data.isel({word}=slice(None, -1)).",
             )
+    if not periodic:
+        require_periodic(name, values)
 
 
-def _require_no_mean(name: str, values: Floats, size: float) -> None:
+def _require_no_mean(name: str, values: Floats, size: float, fix: str) -> None:
     mean = float(np.abs(values.mean(axis=(-2, -1))).max())
     if mean > _MEAN * size:
         raise InputError(
-            f"{name!r} has a mean of up to {mean:.3g} over the box; in a periodic box at rest it has none.",
-            f"look from a frame that moves along, or take the mean off: {name} - {name}.mean(('y', 'x')).",
+            f"{name!r} has a mean of up to {mean:.3g} over the box; in a periodic box at rest it has none.", fix
         )
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from dashi.errors import InputError
 from dashi.flow.equations import Flow, Stochastic
 from dashi.flow.grid import Floats
-from dashi.flow.initial import ensemble
+from dashi.flow.initial import ensemble, seed_list
 from dashi.flow.simulate import Every, Simulation, simulate
-from dashi.flow.windows import Windows, cut, frames_in
+from dashi.flow.windows import Origin, Windows, cut, frames_in
 from dashi.runtime.device import Device
+from dashi.runtime.using import using_device
 
 _LOOK: Final = 100
 """Steps between checks of the Courant number and of energy."""
@@ -23,7 +24,7 @@ MOST_BYTES: Final = 1 << 36
 
 
 def windows_of(
-    flow: Flow, seeds: Sequence[int], *, device: Device, steps: int, interval: int = 10, windows: int = 1,
+    flow: Flow, seeds: int | Sequence[int], *, device: Device | str, steps: int, interval: int = 10, windows: int = 1,
     spin_up: int = 0, initial: str = "random", options: Mapping[str, Any] | None = None, fast: bool = False,
     progress: Callable[[int], None] | None = None, states: Floats | None = None,
 ) -> Windows:  # fmt: skip
@@ -32,6 +33,13 @@ def windows_of(
     told of steps, `simulated_steps` of them in all. `states`, one for each seed, stand in for the initial condition of
     that name. Ctrl-C raises KeyboardInterrupt: half of the data is not the data.
     """
+    if not isinstance(device, Device):
+        with using_device(device) as opened:
+            return windows_of(
+                flow, seeds, device=opened, steps=steps, interval=interval, windows=windows, spin_up=spin_up,
+                initial=initial, options=options, fast=fast, progress=progress, states=states,
+            )  # fmt: skip
+    seeds = seed_list(seeds)
     _check(seeds, interval, windows, spin_up)
     if device.info.type == "null":
         raise InputError("the null device computes nothing, so no windows come of it.", "use another device.")
@@ -54,6 +62,7 @@ def windows_of(
         np.concatenate([part.fields for part in parts]),
         sum((part.seeds for part in parts), ()),
         sum((part.starts for part in parts), ()),
+        Origin(initial, dict(options or {}), spin_up) if states is None else None,
     )
 
 
@@ -103,7 +112,7 @@ def _simulated(
     if spin_up:
         look = Every(look=min(_LOOK, spin_up))
         spun = simulate(solved, states, spin_up, device=device, every=look, fast=fast, progress=progress)
-        states = spun.whole().states
+        states = spun.states
     record = np.empty((len(seeds), windows * frames, flow.n, flow.n), flow.kind)
 
     def keep(run: Simulation, fields: Mapping[str, Floats]) -> None:
@@ -111,7 +120,7 @@ def _simulated(
 
     length = (windows * frames - 1) * interval
     every = Every(frame=interval, look=min(_LOOK, length))
-    simulate(solved, states, length, device=device, every=every, frame=keep, fast=fast, progress=progress).whole()
+    simulate(solved, states, length, device=device, every=every, frame=keep, fast=fast, progress=progress)
     return cut(flow, interval, record, tuple(seeds), spin_up, frames)
 
 

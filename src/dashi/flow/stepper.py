@@ -6,19 +6,25 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dashi.errors import ShapeError
+from dashi.errors import NonFiniteError, ShapeError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.operator import Vorticity
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
+from dashi.runtime.select import open_device
 
 
-def stepper(flow: Flow, device: Device, members: int = 1) -> Callable[[Floats], Floats]:
+def stepper(
+    flow: Flow, device: Device | str, members: int = 1, *, stop_on_nonfinite: bool = True
+) -> Callable[[Floats], Floats]:
     """The function that advances states (members, n, n/2 + 1, 2) by one step of dt on a device: NumPy in, NumPy out.
 
-    The step is recorded once. For many steps `simulate` is faster: nothing comes back between them.
+    The step is recorded once. For many steps `simulate` is faster: nothing comes back between them. A device that is
+    named is opened for the function, and closed with it. Values that are not finite are a NonFiniteError.
     """
+    if not isinstance(device, Device):
+        device = open_device(device)
     operator = Vorticity(flow)
     shape = (members, *operator.shape)
     source, target = (device.empty(shape, flow.kind) for _ in range(2))
@@ -33,6 +39,12 @@ def stepper(flow: Flow, device: Device, members: int = 1) -> Callable[[Floats], 
             )
         device.write(source, canon(given))
         program.run()
-        return target.numpy().reshape(np.shape(states))
+        after = target.numpy()
+        if stop_on_nonfinite and not np.isfinite(after).all():
+            raise NonFiniteError(
+                "the flow blew up: its states are not finite after this step.",
+                f"use a smaller dt than {flow.dt:g}, or more viscosity than nu = {flow.nu:g}.",
+            )
+        return after.reshape(np.shape(states))
 
     return step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -17,6 +18,16 @@ UNKNOWN: Final = -1
 """The seed of windows that no seed made, such as measured ones."""
 
 
+@dataclass(frozen=True)
+class Origin:
+    """How simulated windows came about, besides their seeds: the name and options of the initial condition, and the
+    steps from it that nobody saw."""
+
+    initial: str
+    options: Mapping[str, Any]
+    spin_up: int
+
+
 @dataclass(frozen=True, eq=False)
 class Windows:
     """Vorticity (windows, frames, n, n) of one flow; frame 0 of a window is its start, `interval` steps of dt lie
@@ -28,6 +39,8 @@ class Windows:
     fields: Floats
     seeds: tuple[int, ...]
     starts: tuple[int, ...]
+    origin: Origin | None = None
+    """None of windows that were recorded, or whose start was given as fields."""
 
     def __post_init__(self) -> None:
         shape, n = np.shape(self.fields), self.flow.n
@@ -70,6 +83,16 @@ class Windows:
         frames = self.fields.reshape(-1, self.flow.n, self.flow.n)
         return frozenset(hashlib.blake2b(_octets(frame), digest_size=16).hexdigest() for frame in frames)
 
+    @cached_property
+    def _notes(self) -> dict[str, Any]:
+        return {}
+
+    def remembered(self, name: str, measure: Callable[[Windows], Any]) -> Any:
+        """What is measured of all fields, once: they do not change."""
+        if name not in self._notes:
+            self._notes[name] = measure(self)
+        return self._notes[name]
+
     def take(self, chosen: Any) -> Windows:
         """Some of the windows, by index."""
         index: list[int] = np.atleast_1d(np.arange(len(self))[chosen]).tolist()
@@ -79,6 +102,7 @@ class Windows:
             self.fields[index],
             tuple(self.seeds[i] for i in index),
             tuple(self.starts[i] for i in index),
+            self.origin,
         )
 
 

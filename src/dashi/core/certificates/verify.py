@@ -11,7 +11,7 @@ import numpy as np
 from dashi.core.certificates.certificate import Certificate, Claim
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts.rollout import Rollout, rollout
-from dashi.errors import NoResultError
+from dashi.errors import Interrupted, NoResultError
 from dashi.runtime.device import Device
 from dashi.types import Array
 
@@ -44,13 +44,15 @@ class Parting:
 
 @dataclass(frozen=True)
 class Check:
-    """What one device made of a certificate: how many hashes it gave again, up to which step, and the first other."""
+    """What one device made of a certificate: how many hashes it gave again, up to which step, and the first other.
+    `finite` is False where the states that were compared hold NaN or infinities: nothing follows from those."""
 
     device: str
     name: str
     hashes: int
     steps: int
     difference: Difference | None
+    finite: bool = True
 
 
 class _DiffersError(Exception):
@@ -87,14 +89,24 @@ def check(
             progress=progress,
         )
         compared.look(run)
+    except Interrupted as stop:
+        return _until_stopped(compared, stop)
     except _DiffersError as found:
         return found.check
-    run.whole()
     if len(run.hashes) < len(certificate.hashes):
         raise NoResultError(
             f"{device.info.name!r} gave no hashes to compare.", "verify on a device that computes: auto, cpu, vulkan:0."
         )
     return compared.verdict(None)
+
+
+def _until_stopped(compared: _Comparison, stop: Interrupted) -> Check:
+    """A difference that was there before Ctrl-C came; without one there is no verdict, and it is raised on."""
+    try:
+        compared.look(stop.partial)
+    except _DiffersError as found:
+        return found.check
+    raise stop
 
 
 class _Comparison:
@@ -104,9 +116,11 @@ class _Comparison:
         self._claims = certificate.hashes
         self._device = device
         self._agreed = 0
+        self._finite = True
 
     def look(self, run: Rollout) -> None:
         """Compares what has come since the last look."""
+        self._finite = self._finite and bool(np.isfinite(run.state).all())
         for claim, found in zip(self._claims[self._agreed :], run.hashes[self._agreed :], strict=False):
             if (claim.step, claim.hash) != (found.step, found.digest):
                 raise _DiffersError(self.verdict(Difference(self._steps(), claim.step, claim.hash, found.digest)))
@@ -118,7 +132,7 @@ class _Comparison:
 
     def verdict(self, difference: Difference | None) -> Check:
         info = self._device.info
-        return Check(info.spec, info.name, self._agreed, self._steps(), difference)
+        return Check(info.spec, info.name, self._agreed, self._steps(), difference, self._finite)
 
 
 def find_parting(
@@ -130,24 +144,29 @@ def find_parting(
     that interval alike this time, so that there is nothing to point at.
     """
     first, last = interval
-    state = rollout(operator, z0, first, device=devices[0]).whole().state
+    state = _after(operator, z0, first, devices[0])
     while last - first > 1:
         every = max(1, (last - first) // _FINE)
-        one, two = (rollout_hashes(operator, state, last - first, every, device) for device in devices)
-        apart = next((i for i, (a, b) in enumerate(zip(one, two, strict=True)) if a[1] != b[1]), None)
+        hashes, others = (rollout_hashes(operator, state, last - first, every, device) for device in devices)
+        apart = next((i for i, (a, b) in enumerate(zip(hashes, others, strict=True)) if a[1] != b[1]), None)
         if apart is None:
             return (first, last), None
-        low, high = one[apart - 1][0] if apart else 0, one[apart][0]
-        state = rollout(operator, state, low, device=devices[0]).whole().state
+        low, high = hashes[apart - 1][0] if apart else 0, hashes[apart][0]
+        state = _after(operator, state, low, devices[0])
         first, last = first + low, first + high
-    states = [rollout(operator, state, 1, device=device).whole().state for device in devices]
-    return (first, last), _parting(last, states[0], states[1])
+    one, two = (_after(operator, state, 1, device) for device in devices)
+    return (first, last), _parting(last, one, two)
+
+
+def _after(operator: Operator, state: Array, steps: int, device: Device) -> Array:
+    """The states so many steps later; values that are not finite are repeated like others."""
+    return rollout(operator, state, steps, device=device, stop_on_nonfinite=False).state
 
 
 def rollout_hashes(operator: Operator, state: Array, steps: int, every: int, device: Device) -> list[tuple[int, str]]:
     """The hashes of some steps, by step; the run goes on over values that are not finite."""
     run = rollout(operator, state, steps, device=device, hash_every=every, stop_on_nonfinite=False)
-    return [(found.step, found.digest) for found in run.whole().hashes]
+    return [(found.step, found.digest) for found in run.hashes]
 
 
 def _parting(step: int, one: Array, two: Array) -> Parting | None:

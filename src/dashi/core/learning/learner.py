@@ -23,6 +23,7 @@ from dashi.core.operators.affine import Affine
 from dashi.errors import DTypeError, InputError, NonFiniteError, NoResultError, ShapeError
 from dashi.kernels.psi import number_of
 from dashi.runtime.device import Device, Program
+from dashi.runtime.using import using_device
 from dashi.types import Array as HostArray
 
 
@@ -35,15 +36,19 @@ class BandModel:
     losses: HostArray
     loss_steps: HostArray
 
-    def predict(self, energies: HostArray, *, device: Device) -> HostArray:
-        """softplus(E W + b) for rows E: one step of the operator, for all of them."""
+    def predict(self, energies: HostArray, *, device: Device | str) -> HostArray:
+        """softplus(E W + b) for rows E: one step of the operator, for all of them. What is not finite is an error."""
         rows = _rows("energies", energies, self.W.dtype)
         if rows.shape[1] != len(self.W):
             raise ShapeError(
                 f"energies have {rows.shape[1]} bands, the model {len(self.W)}.", "pass rows of the model's bands."
             )
-        product = device.run("gemm_tiled", rows, self.W)
-        return device.run("activate", product, self.b, psi=number_of("softplus")).numpy()
+        with using_device(device) as opened:
+            product = opened.run("gemm_tiled", rows, self.W)
+            following = opened.run("activate", product, self.b, psi=number_of("softplus")).numpy()
+        if not np.isfinite(following).all():
+            raise NonFiniteError("the energies that follow are not finite.", "fit with a smaller rate.")
+        return following
 
     def operator(self) -> Affine:
         """The model as an operator to roll out; it needs as many outputs as inputs."""
@@ -54,7 +59,7 @@ def fit_bands(
     energies: HostArray,
     following: HostArray,
     *,
-    device: Device,
+    device: Device | str,
     optimiser: Optimiser = "adam",
     rate: float = 1e-2,
     epochs: int = 200,
@@ -73,14 +78,22 @@ def fit_bands(
     settings = _settings(optimiser, rate, batch, clamp, len(x))
     if epochs < 1:
         raise InputError(f"epochs is {epochs}.", "pass 1 or more.")
+    with using_device(device) as opened:
+        return _learned(opened, x, y, settings, epochs, seed, progress)
+
+
+def _learned(
+    device: Device, x: HostArray, y: HostArray, settings: Settings, epochs: int, seed: int,
+    progress: Callable[[int], None] | None,
+) -> BandModel:  # fmt: skip
     if device.info.type == "null":
         raise NoResultError("the null device computes nothing.", "learn on another: cpu, or vulkan:0.")
     per_step = settings.batch or len(x)
     total, per_epoch = -(-epochs * len(x) // per_step), -(-len(x) // per_step)
     training = Training(device, _with_ones(x), y, np.zeros((x.shape[1] + 1, y.shape[1]), x.dtype), settings)
     order = None if settings.batch is None else batches(len(x), per_step, seed)
-    with ExitStack() as opened:
-        record = _Record(training, per_epoch, opened)
+    with ExitStack() as programs:
+        record = _Record(training, per_epoch, programs)
         while record.done < total:
             count = min(BLOCK, total - record.done)
             training.feed(order, count)

@@ -22,6 +22,7 @@ import numpy as np
 from dashi.errors import DTypeError, InputError, NoResultError, ShapeError
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
+from dashi.runtime.using import using_device
 from dashi.types import Array as HostArray
 
 LARGEST: Final = 4096
@@ -48,12 +49,12 @@ class Fit:
     correction: float
 
 
-def ridge(features: HostArray, targets: HostArray, lam: float, *, device: Device) -> HostArray:
+def ridge(features: HostArray, targets: HostArray, lam: float, *, device: Device | str) -> HostArray:
     """A of shape (D, M), float64, for features Z of shape (N, D) and targets Z' of shape (N, M)."""
     return fit_ridge(features, targets, lam, device=device).A
 
 
-def fit_pairs(trajectory: HostArray, lam: float, *, device: Device) -> HostArray:
+def fit_pairs(trajectory: HostArray, lam: float, *, device: Device | str) -> HostArray:
     """A with z' = z A over the consecutive rows of a trajectory (T, D), uncentred; of several, (S, T, D), within each.
 
     The operator of that A advances a row by one step.
@@ -66,9 +67,12 @@ def fit_pairs(trajectory: HostArray, lam: float, *, device: Device) -> HostArray
     return ridge(before, after, lam, device=device)
 
 
-def fit_ridge(features: HostArray, targets: HostArray, lam: float, *, device: Device) -> Fit:
+def fit_ridge(features: HostArray, targets: HostArray, lam: float, *, device: Device | str) -> Fit:
     """The same as `ridge`, with what tells how well it went. Raises InputError where the features do not determine A
     to rounding: lam = 0 with dependent columns, for instance."""
+    if not isinstance(device, Device):
+        with using_device(device) as opened:
+            return fit_ridge(features, targets, lam, device=opened)
     z, y = _floats("features", features, (2,)), _floats("targets", targets, (2,))
     _require_fit(z, y, lam)
     if device.info.type == "null":

@@ -86,7 +86,7 @@ def measure(device: Device, case: BenchCase) -> tuple[WayTime, ...]:
 
 def _expected(matrix: HostArray, states: HostArray) -> HostArray:
     with CpuDevice() as reference:
-        return rollout(Linear(matrix), states, CHECKED, device=reference).whole().state
+        return rollout(Linear(matrix), states, CHECKED, device=reference).state
 
 
 def _measure_way(device: Device, operator: Operator, states: HostArray, way: Way, want: HostArray) -> WayTime:
@@ -94,7 +94,7 @@ def _measure_way(device: Device, operator: Operator, states: HostArray, way: Way
     problem = operator.hindrance(way, limits, len(states))
     if problem:
         return WayTime(way, skipped=problem)
-    got = rollout(operator, states, CHECKED, device=device, way=way).whole().state
+    got = rollout(operator, states, CHECKED, device=device, way=way).state
     verdict = _verdict(operator, got, want)
     if verdict.startswith("WRONG"):
         return WayTime(way, checked=verdict)
@@ -187,7 +187,7 @@ def beside_by_hand(device: Device, d: int = 128, steps: int = 2000) -> ByHand:
         for _ in range(steps // bare[1]):
             bare[0].run()
         theirs.append(time.perf_counter() - began)
-        ours.append(rollout(operator, states, steps, device=device, hash_every=steps, way="stepwise").whole().seconds)
+        ours.append(rollout(operator, states, steps, device=device, hash_every=steps, way="stepwise").seconds)
     bare[0].close()
     return ByHand(min(ours) / steps * 1e6, min(theirs) / steps * 1e6)
 
@@ -224,7 +224,7 @@ def hashing(device: Device, d: int = 654, steps: int = 1_000_000, every: int = 1
     used: list[int] = []
     for _ in range(3):
         for stride, into in taken.items():
-            into.append(rollout(operator, states, steps, device=device, hash_every=stride).whole().seconds)
+            into.append(rollout(operator, states, steps, device=device, hash_every=stride).seconds)
             if isinstance(device, VulkanDevice):
                 used.append(device.memory().reserved)
     grown = used[-1] - used[1] if used else 0

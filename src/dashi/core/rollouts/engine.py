@@ -36,6 +36,8 @@ class Harvest:
     observations: tuple[Observation, ...]
     rows: tuple[tuple[int, HostArray], ...]
     failed: bool
+    suspect: bool = False
+    """The sum of the last states is not finite: some of them are not, or they are close to the largest there is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,7 @@ class Engine:
         hashes: list[Hash] = []
         seen: list[Observation] = []
         rows: list[tuple[int, HostArray]] = []
-        failed = False
+        failed = suspect = False
         for at, segment in running.block.ends():
             if recorded.way == "tagged" and _alone(segment):
                 failed |= bool(next(values)[0])
@@ -113,7 +115,9 @@ class Engine:
                 rows.append((at, next(values)))
                 if self._edges is not None:
                     next(values)  # norms and entropy, which the sheet has no use for
-        return Harvest(tuple(hashes), tuple(seen), tuple(rows), failed)
+            if segment.check:
+                suspect = not np.isfinite(next(values)).all()
+        return Harvest(tuple(hashes), tuple(seen), tuple(rows), failed, suspect)
 
     def restore(self, running: Running) -> None:
         """Puts the states back that a block started from. Everything submitted after it must have been waited for."""
@@ -159,8 +163,11 @@ class Engine:
             steps += self._compared(segment, at, slots)
             late = [*self._looks(segment, at, slots)]
         steps += late
-        program = self.device.program(steps, label=f"rollout {way}", fetch=[record.array])
         self.used |= {(s.kernel.name, s.call.dtype.name, s.tuning): (s.kernel, s.call) for s in steps}
+        if segments[-1].check:
+            # It is not among those used: no state and no observation comes of it.
+            steps.append(self.device.bind("reduce_sum", self.state[at], out=next(slots)))
+        program = self.device.program(steps, label=f"rollout {way}", fetch=[record.array])
         return Recorded(program, record, way, at)
 
     def _slots(self, segment: Segment, way: Way) -> Iterator[tuple[Shape, Any]]:
@@ -176,6 +183,8 @@ class Engine:
             yield self._row, self.operator.dtype
             if self._edges is not None:
                 yield (self._row[0], 4), self.operator.dtype
+        if segment.check:
+            yield (1,), self.operator.dtype
 
     def _compared(self, segment: Segment, at: int, slots: Iterator[Array]) -> Iterator[Step]:
         """What a segment that ends in one of the two arrays did in its last step: the other holds the states before."""

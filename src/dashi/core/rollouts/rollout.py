@@ -18,10 +18,11 @@ from dashi.core.rollouts.fingerprint import Used
 from dashi.core.rollouts.interrupt import deferred_interrupt
 from dashi.core.rollouts.segments import Block, Segment, Strides, next_block
 from dashi.core.rollouts.ways import choose_way, limits_of
-from dashi.errors import InputError, NonFiniteError, ShapeError
+from dashi.errors import InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.kernels.portable import canon
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device
+from dashi.runtime.using import using_device
 from dashi.types import Array as HostArray
 
 BLOCK_US: Final = 50_000.0
@@ -53,17 +54,9 @@ class Rollout:
     reruns: int = 0
     """Blocks that were repeated step by step, because a poll of the tagged kernel ran out."""
     stopped: bool = False
-    """By Ctrl-C, before all steps were done."""
-    interrupted: bool = False
-    """Ctrl-C came, though perhaps too late to leave a step out: whoever has more to do than this must end."""
+    """Before all steps were done: by Ctrl-C, or since a value was no longer finite."""
     used: tuple[Used, ...] = ()
     """The kernels that were recorded, for their fingerprints."""
-
-    def whole(self) -> Rollout:
-        """Itself, for whoever goes on from it; KeyboardInterrupt where Ctrl-C came while it ran."""
-        if self.stopped or self.interrupted:
-            raise KeyboardInterrupt
-        return self
 
 
 Keep = Callable[[Rollout], None]
@@ -77,7 +70,7 @@ def rollout(
     z0: Any,
     steps: int,
     *,
-    device: Device,
+    device: Device | str,
     hash_every: int = 0,
     observe_every: int = 0,
     sheet_every: int = 0,
@@ -94,26 +87,49 @@ def rollout(
 
     Strides of 0 switch an observer off. `bands` of the sheet are a number of equal slices of the state, or band edges.
     `way` is auto, stepwise, workgroup or tagged: the bits are the same. A state that is no longer finite raises
-    NonFiniteError with its step and index (found on the stride `observe_every`), unless told otherwise. `resume` goes
-    on from an earlier part of the same rollout. Ctrl-C returns what was finished, `stopped`; `interrupted` is said
-    of a rollout that was finished all the same.
+    NonFiniteError with its step and index, unless `stop_on_nonfinite` is False. `resume` goes on from an earlier part
+    of the same rollout. Ctrl-C raises Interrupted, a KeyboardInterrupt, whose `partial` is the Rollout so far.
     """
+    with using_device(device) as opened:
+        return _rolled_out(
+            operator, z0, steps, opened, Strides(hash_every, observe_every, sheet_every, keep_every), bands, keep,
+            visit, way, stop_on_nonfinite, progress, resume,
+        )  # fmt: skip
+
+
+def _rolled_out(
+    operator: Operator, z0: Any, steps: int, device: Device, wanted: Strides, bands: int | Sequence[int],
+    keep: Keep | None, visit: Visit | None, way: str, stop: bool, progress: Callable[[int], None] | None,
+    resume: Rollout | None,
+) -> Rollout:  # fmt: skip
     start = _start(operator, z0, steps)
-    strides = Strides(hash_every, observe_every, sheet_every, keep_every if keep or visit else 0)
-    edges = band_edges(operator, bands) if sheet_every else None
+    strides = wanted if keep or visit else replace(wanted, keep=0)
+    edges = band_edges(operator, bands) if strides.sheet else None
     chosen, reason = choose_way(operator, device, len(start), way)
     so_far = resume or Rollout(0, start)
     if not 0 <= so_far.steps <= steps:
         raise InputError(f"{so_far.steps} steps are done already, {steps} asked for.", "ask for more steps.")
+    if stop and resume:
+        require_finite("the state to go on from", resume.state)
     so_far = replace(so_far, way=chosen, reason=reason)
-    run = _Run(Engine(device, operator, canon(so_far.state), edges), so_far, steps, strides, stop_on_nonfinite)
+    run = _Run(Engine(device, operator, canon(so_far.state), edges), so_far, steps, strides, stop)
     try:
         return run.go(keep, visit, progress or (lambda _: None))
     finally:
         run.engine.close()
 
 
+def _require_operator(operator: Any) -> None:
+    if not isinstance(operator, Operator):
+        matrix = isinstance(operator, np.ndarray | list | tuple)
+        raise InputError(
+            f"{type(operator).__name__} is no operator.",
+            "wrap it: dashi.core.Linear(A) advances z' = z A." if matrix else "pass one, such as dashi.core.Linear(A).",
+        )
+
+
 def _start(operator: Operator, z0: Any, steps: int) -> HostArray:
+    _require_operator(operator)
     states = float_array("z0", z0)
     if states.shape == operator.shape:
         states = states[None]
@@ -127,8 +143,8 @@ def _start(operator: Operator, z0: Any, steps: int) -> HostArray:
             f"z0 is {states.dtype}, the operator is {operator.dtype}.", f"convert z0: z0.astype(np.{operator.dtype})."
         )
     require_finite("z0", states)
-    if steps < 0:
-        raise InputError(f"{steps} steps were asked for.", "ask for 0 or more.")
+    if not isinstance(steps, int | np.integer) or steps < 0:
+        raise InputError(f"{steps!r} steps were asked for.", "ask for a whole number, 0 or more.")
     return states
 
 
@@ -164,6 +180,8 @@ class _Run:
         self._most = self._first_guess()
         self._pending: deque[Running] = deque()
         self._began = time.perf_counter()
+        self._exact = strides.observe > 0
+        """Whether the check at the end of a block counts values, or adds them up, which costs least."""
 
     def _first_guess(self) -> int:
         limits = limits_of(self.engine.device)
@@ -187,7 +205,10 @@ class _Run:
                         keep(self._result(stopped=False))
             while self._pending:
                 self._take(self._pending.popleft())
-        return replace(self._result(stopped=self._done < self.end), interrupted=interrupt.asked)
+        result = self._result(stopped=self._done < self.end)
+        if interrupt.asked:
+            raise Interrupted(result)
+        return result
 
     def _advance(self) -> None:
         """Keeps blocks under way, and takes in the oldest."""
@@ -199,9 +220,13 @@ class _Run:
 
     def _watched(self, block: Block) -> Block:
         """The block, with a look at its end: then a fault is in the block in which it is seen, or in none before."""
-        if not (self.stop and self.strides.observe):
-            return block
-        return replace(block, segments=(*block.segments[:-1], replace(block.segments[-1], observe=True)))
+        return replace(block, segments=(*block.segments[:-1], self._checked(block.segments[-1])))
+
+    def _checked(self, segment: Segment) -> Segment:
+        """The segment, with a look at its last states where faults are to be found."""
+        if not self.stop or segment.observe:
+            return segment
+        return replace(segment, observe=True) if self._exact else replace(segment, check=True)
 
     def _must_keep(self) -> bool:
         """Whether the states must be read back before more is submitted."""
@@ -211,10 +236,15 @@ class _Run:
         harvest = self.engine.harvest(running)
         if harvest.failed:
             self._repeat(running)
-            return
-        if self.stop and any(seen.nonfinite for seen in harvest.observations):
+        else:
+            self._accept(running, harvest)
+
+    def _accept(self, running: Running, harvest: Harvest) -> None:
+        """Books what a block left; one that is not finite, or may not be, is gone through again."""
+        if self.stop and (harvest.suspect or any(seen.nonfinite for seen in harvest.observations)):
             self._locate(running, harvest)
-        self._book(running.block, harvest)
+        else:
+            self._book(running.block, harvest)
 
     def _book(self, block: Block, harvest: Harvest) -> None:
         self._hashes += harvest.hashes
@@ -238,18 +268,20 @@ class _Run:
         at, segments = running.block.first, list(running.block.segments)
         for segment in segments:
             for piece in _pieces(segment):
-                block = Block(at, (piece,))
-                self._book(block, self.engine.harvest(self.engine.submit(block, "stepwise")))
-                at = block.last
+                again = self.engine.submit(Block(at, (self._checked(piece),)), "stepwise")
+                self._accept(again, self.engine.harvest(again))
+                at = again.block.last
         self._submitted = self._done
         if self._reruns >= MOST_RERUNS:
             self.way = "stepwise"
             self._most = min(self._most, MOST_RECORDED)
 
     def _locate(self, running: Running, harvest: Harvest) -> None:
-        """Finds the step at which the states ceased to be finite, keeps what came before, and raises."""
-        bad = next(seen for seen in harvest.observations if seen.nonfinite)
-        good = max([seen.step for seen in harvest.observations if seen.step < bad.step], default=running.block.first)
+        """Finds the step at which the states ceased to be finite, keeps what came before, and raises. Where they are
+        finite after all, and only their sum is not, the block has been done again."""
+        bad = next((seen for seen in harvest.observations if seen.nonfinite), None)
+        before = [seen.step for seen in harvest.observations if bad is None or seen.step < bad.step]
+        good = max(before, default=running.block.first)
         self._wait_for_all()
         self.engine.restore(running)
         for at, segment in running.block.ends():
@@ -259,7 +291,9 @@ class _Run:
                 self._book(block, self.engine.harvest(self.engine.submit(block, self.way)))
                 continue
             self._search(first, at, segment)
-        raise self._nonfinite(bad)
+        if bad is not None:
+            raise self._nonfinite(bad)
+        self._submitted, self._exact = self._done, True
 
     def _search(self, first: int, at: int, segment: Segment) -> None:
         """Does a segment in pieces, ever smaller ones where a piece went wrong, and raises at the step that did."""

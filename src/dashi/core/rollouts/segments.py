@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Final
 
+import numpy as np
+
 from dashi.errors import InputError
 
 MOST_SEGMENTS: Final = 16
@@ -23,10 +25,9 @@ class Strides:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if getattr(self, field.name) < 0:
-                raise InputError(
-                    f"the stride {field.name!r} is {getattr(self, field.name)}.", "use 1 or more, or 0 for never."
-                )
+            value = getattr(self, field.name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
+                raise InputError(f"the stride {field.name!r} is {value!r}.", "use 1 or more, or 0 for never.")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Segment:
     observe: bool = False
     sheet: bool = False
     keep: bool = False
+    check: bool = False
+    """Whether all values are finite: of the last segment of a block, where no observer tells it."""
 
 
 @dataclass(frozen=True)

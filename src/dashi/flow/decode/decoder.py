@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Self, cast
@@ -24,6 +25,7 @@ from dashi.kernels.portable import canon
 from dashi.runtime import stopwatch
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step
+from dashi.runtime.using import using_device
 from dashi.types import Array as HostArray
 
 NOTHING = (
@@ -80,7 +82,7 @@ class Decoder:
     def __init__(
         self,
         schema: Schema,
-        device: Device,
+        device: Device | str,
         *,
         settings: Settings | None = None,
         members: int = 1,
@@ -90,8 +92,11 @@ class Decoder:
     ) -> None:
         if members < 1:
             raise InputError(f"{members} members cannot be decoded.", "use 1 or more.")
-        self.schema, self.device, self.members = schema, device, members
         self.settings = _settings(settings, options)
+        self._opened = ExitStack()
+        """Holds a device that was named, and so opened here."""
+        device = self._opened.enter_context(using_device(device))
+        self.schema, self.device, self.members = schema, device, members
         self.pipeline = Pipeline(schema, device, self.settings, members, statistics)
         self.stage_ns: Mapping[str, float] = MappingProxyType({})
         self.bytes_read = 0
@@ -142,10 +147,11 @@ class Decoder:
         return self._recorded(observer, self._z).program.dispatches
 
     def close(self) -> None:
-        """Frees the recordings."""
+        """Frees the recordings, and closes a device that was given by its name."""
         for recorded in self._programs.values():
             recorded.program.close()
         self._programs.clear()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self

@@ -16,8 +16,9 @@ from dashi.core.accounts.dispatch_count import counted
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts.interrupt import deferred_interrupt
 from dashi.core.rollouts.rollout import Rollout, rollout
-from dashi.errors import InputError, NonFiniteError, ShapeError
+from dashi.errors import InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.flow.decode.decoder import NOTHING, Decoded, Decoder
+from dashi.flow.finite import finite_frames
 from dashi.flow.proxy.carried import quiet
 from dashi.flow.proxy.model import Model
 from dashi.runtime.array import Array
@@ -104,7 +105,7 @@ def roll_and_decode(
     """Advances z0 (members, D) by so many steps, and decodes z0 and the states after every `decode_every` steps.
 
     States are decoded where they are: the rollout leaves them on the device. `options` are those of `core.rollout`.
-    The `rollout` of a NonFiniteError is the `Run` until then.
+    The `rollout` of a NonFiniteError, and the `partial` of Interrupted, is the `Run` until then.
     """
     if operator.shape != (decoder.schema.size,):
         raise ShapeError(
@@ -128,6 +129,8 @@ def roll_and_decode(
         except NonFiniteError as error:
             error.rollout = decodes.run(error.rollout)
             raise
+        except Interrupted as stop:
+            raise Interrupted(decodes.run(stop.partial)) from stop
 
 
 def follow_and_decode(
@@ -144,17 +147,18 @@ def follow_and_decode(
 ) -> Run:
     """The same for a model of proxies, which has a rollout of its own: it advances z0 by so many of its frames, and
     brings their z to the host, `PIECE` frames at a time. Ctrl-C ends it after the piece that is under way, a second one
-    at once; the run is then `stopped`, and has all that was decoded. `keep` is given the step and the z after every
-    piece. Its dispatches are the model's own, those of decodes left out: none are those of a model that runs on the
-    host."""
+    at once: Interrupted, whose `partial` is the run with all that was decoded. `keep` is given the step and the z after
+    every piece. Its dispatches are the model's own, those of decodes left out: none are those of a model that runs on
+    the host."""
     decodes = _Decodes(decoder, decode_every, observer, snapshot)
     followed = _Followed(model, np.ascontiguousarray(z0.astype(decoder.settings.kind)), decoder)
     told = progress or quiet
+    interrupted = False
     with _silent(), deferred_interrupt() as interrupt:
         try:
             decodes.decode(0, followed.last)
             for first, part in followed.parts(steps):
-                good = _finite_frames(part)
+                good = finite_frames(part)
                 for at in (at for at in range(first, first + good) if at % decode_every == 0):
                     decodes.decode(at, np.ascontiguousarray(part[:, at - first]))
                     followed.note(at, part[:, at - first])
@@ -169,8 +173,11 @@ def follow_and_decode(
                 if interrupt.asked:
                     break
         except KeyboardInterrupt:
-            pass  # a second Ctrl-C: what was noted is whole
-    return decodes.run(followed.rolled(stopped=followed.at < steps), followed.seconds)
+            interrupted = True  # a second Ctrl-C: what was noted is whole
+    result = decodes.run(followed.rolled(stopped=followed.at < steps), followed.seconds)
+    if interrupted or interrupt.asked:
+        raise Interrupted(result)
+    return result
 
 
 class _Followed:
@@ -184,7 +191,7 @@ class _Followed:
     def parts(self, steps: int) -> Generator[tuple[int, HostArray]]:
         """The z of the frames after z0, (m, frames, D) at a time, each with the number of its first frame."""
         device, kind = self._decoder.device, self._decoder.settings.kind
-        pieces, first = self._model.pieces(self.last, steps, device=device, most=PIECE), 1
+        pieces, first = self._model.advance_by_pieces(self.last, steps, device=device, most=PIECE), 1
         while True:
             began = time.perf_counter()
             with counted(device) as count:
@@ -243,12 +250,6 @@ def residual_cost(decoder: Decoder, z: HostArray, truth: HostArray) -> tuple[flo
     found = (np.asarray(one, np.float64) for one in (made.fields, low))
     errors = [float(np.linalg.norm(one - wanted)) / size for one in found]
     return errors[0], errors[1]
-
-
-def _finite_frames(film: HostArray) -> int:
-    """Frames before the first that holds a value that is not finite."""
-    odd = np.flatnonzero(~np.isfinite(film).all(axis=(0, 2)))
-    return int(odd[0]) if odd.size else film.shape[1]
 
 
 @contextmanager

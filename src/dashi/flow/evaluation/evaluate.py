@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from dashi.core.rollouts.interrupt import deferred_interrupt
-from dashi.errors import InputError, NonFiniteError, ShapeError
+from dashi.errors import InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.flow.equations import Flow
+from dashi.flow.evaluation.overlap import require_disjoint
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Line
 from dashi.flow.evaluation.scores import Reference, carried_shells, horizons
 from dashi.flow.evaluation.window import Scored, WindowScores
@@ -26,7 +27,10 @@ from dashi.flow.proxy.schema import VERSION
 from dashi.flow.resample import resample
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
+from dashi.runtime.using import using_device
 
+SEEN: Final = ("train", "validation")
+"""Splits that the models have seen, as everything says that is made of their scores."""
 LIMIT: Final = 10.0
 """Energies above so many times the largest of the training data are not admissible."""
 _POINTS: Final = 1 << 22
@@ -34,17 +38,20 @@ _POINTS: Final = 1 << 22
 
 
 def evaluate(
-    models: Mapping[str, Model], windows: Windows, *, device: Device, split: str, train_energy: float | None = None,
-    progress: Callable[[int], None] | None = None, beyond: int = 0,
-    settings: Mapping[str, int | float | str] | None = None,
+    models: Mapping[str, Model], windows: Windows, *, device: Device | str, split: str,
+    train_energy: float | None = None, progress: Callable[[int], None] | None = None, beyond: int = 0,
+    settings: Mapping[str, int | float | str] | None = None, allow_overlap: bool = False,
 ) -> Evaluation:  # fmt: skip
     """All models, by the names to show, on the same windows.
+
+    `split` says what the windows are to the models: `train`, `validation`, or `test`. Windows of a test that overlap
+    what one of the models was fitted to are refused, unless `allow_overlap`: then `settings["overlap"]` says so.
 
     `train_energy` is the largest energy of the training data (the windows' own at their start, unless given), which
     decides what is admissible; `progress` is told of windows, len(models) times len(windows) in all. `beyond` is how
     many frames a rollout goes on after the reference ends. A model of another grid sees the windows resampled to its
-    own, and its fields are resampled back. Ctrl-C keeps the models that are finished (`settings["stopped"]`, or
-    `settings["interrupted"]` if it came while the last of them ran).
+    own, and its fields are resampled back. Ctrl-C raises Interrupted, whose `partial` is the Evaluation of the models
+    that are finished (`settings["stopped"]`, or `settings["interrupted"]` if it came while the last of them ran).
     """
     if not models:
         raise InputError("there is no model to evaluate.", "pass at least one.")
@@ -52,6 +59,29 @@ def evaluate(
         raise InputError("the windows have one frame, their start: nothing is left to foresee.", "use longer ones.")
     for name, model in models.items():
         require_fit(name, model, windows.flow, windows.interval)
+    overlaps = split not in SEEN and _overlaps(models, windows, allow=allow_overlap)
+    with using_device(device) as opened:
+        made, ended = _evaluated(
+            models, windows, opened, split, train_energy, progress, beyond, {"overlap": "yes"} if overlaps else {}
+        )
+    made = replace(made, settings={**made.settings, **(settings or {}), **({ended: "yes"} if ended else {})})
+    if ended:
+        raise Interrupted(made)
+    return made
+
+
+def _overlaps(models: Mapping[str, Model], windows: Windows, *, allow: bool) -> bool:
+    """Whether the windows overlap what one of the models was fitted to; refused unless allowed."""
+    known = {id(model.training): model.training.seen for model in models.values() if model.training is not None}
+    found = [require_disjoint(seen, windows, allow=allow) for seen in known.values()]
+    return any(found)
+
+
+def _evaluated(
+    models: Mapping[str, Model], windows: Windows, device: Device, split: str, train_energy: float | None,
+    progress: Callable[[int], None] | None, beyond: int, settings: Mapping[str, int | float | str],
+) -> tuple[Evaluation, str]:  # fmt: skip
+    """The evaluation of the models that were finished, and what Ctrl-C did."""
     reference = Reference(windows.flow, windows.fields)
     largest = float(reference.energy[:, 0].max()) if train_energy is None else train_energy
     run = _Run(windows, reference, device, LIMIT * largest, beyond, progress or (lambda _: None))
@@ -61,7 +91,7 @@ def evaluate(
         "k_cut": max(cuts), "schema": VERSION, "interval": windows.interval, "train_energy": largest,
         "device": device.info.name,
     }  # fmt: skip
-    return Evaluation(
+    made = Evaluation(
         split=split,
         times=windows.times,
         seeds=windows.seeds,
@@ -71,8 +101,9 @@ def evaluate(
         enstrophy=reference.enstrophy,
         spectrum=reference.measured[0][:, -1].mean(0),
         parameters=windows.flow.parameters,
-        settings={**told, **(settings or {}), **({ended: "yes"} if ended else {})},
+        settings={**told, **settings},
     )
+    return made, ended
 
 
 def _finished(models: Mapping[str, Model], run: _Run) -> tuple[tuple[Line, ...], str]:
@@ -88,7 +119,7 @@ def _finished(models: Mapping[str, Model], run: _Run) -> tuple[tuple[Line, ...],
             if stopped or interrupt.asked:
                 break
     if not lines:
-        raise KeyboardInterrupt
+        raise Interrupted
     if len(lines) < len(models):
         return tuple(lines), "stopped"
     return tuple(lines), "interrupted" if interrupt.asked else ""
@@ -171,7 +202,7 @@ def _rolled(model: Model, z0: Floats, frames: int, device: Device) -> tuple[Floa
     size = (model.schema.n, model.schema.n) if own else (model.schema.size,)
     told = ""
     try:
-        made = (own or model.rollout)(z0.copy(), frames, device=device)
+        made = (own or model.rollout)(z0.copy(), frames, device=device, stop_on_nonfinite=False)
     except NonFiniteError as error:
         told = f"; stopped: {error.what}"
         made = np.full((len(z0), frames + 1, *size), np.nan, z0.dtype)

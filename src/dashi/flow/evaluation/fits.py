@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import DashiError, FileError, InputError
+from dashi.errors import DashiError, FileError, UnknownNameError, suggestion
 from dashi.flow.evaluation.kept import BROKEN, array_text, pack, text_array, unpack
 from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.evaluation.training import Training
@@ -54,13 +54,15 @@ class Fit:
 def require_model(name: str, what: str = "model") -> None:
     """Refuses a name that is not known, and one whose library is not there: before any work, and not after it."""
     if name not in MODELS:
-        raise InputError(f"there is no {what} {name!r}.", f"use one of {', '.join(MODELS)}.")
+        raise UnknownNameError(
+            f"there is no {what} {name!r}.", f"{suggestion(name, MODELS)}use one of {', '.join(MODELS)}."
+        )
     if name == Dmd.name:
         require_pydmd()
 
 
 def fit_model(
-    name: str, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
+    name: str, schema: Schema, train: Windows, validation: Windows | None, *, device: Device | str,
     progress: Callable[[int], None] | None = None, options: Mapping[str, Any] | None = None,
 ) -> Model:  # fmt: skip
     """A model by name, fitted."""
@@ -92,13 +94,13 @@ def save_fit(path: Path, fit: Fit) -> None:
 def load_fit(path: Path) -> Fit:
     """A model with whatever lies beside it in its file; a file with a bare model will do."""
     model = load_model(path)
+    training = model.training
     notes = {k.removeprefix(_NOTE): v for k, v in read_arrays(path).items() if k.startswith(_NOTE)}
-    training = _under(notes, "training_")
     scores = [_under(notes, f"scores{j}_") for j in range(sum(k.endswith("_head") for k in notes))]
     return Fit(
         model,
-        _baselines(notes, path) if "baselines" in notes else {},
-        Training.unpack(training, path) if training else None,
+        {name: one.with_training(training) for name, one in _baselines(notes, path).items()},
+        training,
         tuple(unpack(one, path) for one in scores if one),
         finished="unfinished" not in notes,
     )
@@ -111,6 +113,8 @@ def _under(notes: Mapping[str, Array], prefix: str) -> dict[str, Array]:
 def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
     again = "fit it again: `dashi flow fit`."
     made: dict[str, Model] = {}
+    if "baselines" not in notes:
+        return made
     try:
         heads: list[dict[str, Any]] = json.loads(array_text(notes["baselines"]))
         for j, head in enumerate(heads):

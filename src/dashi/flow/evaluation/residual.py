@@ -62,7 +62,7 @@ def residual_line(name: str, model: Model, windows: Windows, *, device: Device, 
     z0 = encode(schema, np.ascontiguousarray(resample(windows.fields[:, 0], schema.n)), device=device)
     every = round(windows.interval * windows.flow.dt / model.interval)
     began = time.perf_counter()
-    z = model.rollout(z0, (windows.frames - 1) * every, device=device)[:, ::every]
+    z = model.advance(z0, (windows.frames - 1) * every, device=device)[:, ::every]
     seconds = time.perf_counter() - began
     if not np.isfinite(z).all():
         raise InputError(f"the rollout of {name} does not stay finite.", "leave the residual away.")

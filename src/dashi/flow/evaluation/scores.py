@@ -86,7 +86,11 @@ class Reference:
 
 def largest_energy(*given: Windows | None) -> float:
     """The largest energy of any frame of windows: what is admissible is measured by it."""
-    return max(float(Reference(one.flow, one.fields).energy.max()) for one in given if one is not None)
+    return max(one.remembered("largest_energy", _largest_energy) for one in given if one is not None)
+
+
+def _largest_energy(windows: Windows) -> float:
+    return float(Reference(windows.flow, windows.fields).energy.max())
 
 
 def correlation(fields: Floats, reference: Floats) -> Floats:

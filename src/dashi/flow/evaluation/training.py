@@ -14,9 +14,13 @@ from dashi.errors import DashiError, FileError
 from dashi.flow.equations import Flow
 from dashi.flow.evaluation.kept import BROKEN, array_text, text_array
 from dashi.flow.evaluation.overlap import Seen
+from dashi.flow.evaluation.scores import largest_energy
+from dashi.flow.windows import Windows
 from dashi.types import Array
 
 VERSION: Final = 1
+RECORDED: Final = "recorded windows"
+"""The source of data that no simulation here made, or whose start was not one of those with a name."""
 MOST_STEPS: Final = 1_000_000_000
 """More steps than any record has."""
 
@@ -41,6 +45,24 @@ class Training:
     initial: str = "random"
     options: Mapping[str, int | float] | None = None
     """Of the initial condition."""
+
+    @classmethod
+    def of(cls, train: Windows, validation: Windows | None) -> Training:
+        """What is known of a fit to these windows."""
+        origin = train.origin
+        return cls(
+            flow=train.flow,
+            interval=train.interval,
+            steps=(train.frames - 1) * train.interval,
+            seeds=tuple(dict.fromkeys(train.seeds)),
+            validation_seeds=tuple(dict.fromkeys(validation.seeds)) if validation is not None else (),
+            seen=Seen.of(train, validation),
+            energy=largest_energy(train, validation),
+            source="simulation" if origin else RECORDED,
+            spin_up=origin.spin_up if origin else 0,
+            initial=origin.initial if origin else RECORDED,
+            options=origin.options if origin else {},
+        )
 
     def pack(self) -> dict[str, Array]:
         """As named arrays."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import DashiError, FileError, InputError
+from dashi.errors import DashiError, FileError, UnknownNameError, suggestion
 from dashi.flow.proxy.closures import Slaved
 from dashi.flow.proxy.dmd import Dmd
 from dashi.flow.proxy.files import pack_schema, read_kept, unpack_schema
@@ -21,29 +21,48 @@ from dashi.flow.proxy.persistence import Damped, Persistence
 from dashi.io.arrays import write_arrays
 from dashi.types import Array
 
-MODELS: Final[Mapping[str, type[Model]]] = {
-    found.name: found for found in (Persistence, Damped, Ridge, Delay, Dmd, Truncation, GalerkinModel, Slaved, Perfect)
-}
+_TRAINING: Final = "note_training_"
+"""What the names of arrays begin with that say what a model was trained on."""
+
+
+class _Models(dict[str, type[Model]]):
+    """Models by name."""
+
+    def __missing__(self, name: object) -> type[Model]:
+        raise UnknownNameError(
+            f"there is no model {name!r}.", f"{suggestion(str(name), self)}use one of {', '.join(self)}."
+        )
+
+
+MODELS: Final[Mapping[str, type[Model]]] = _Models(
+    (found.name, found)
+    for found in (Persistence, Damped, Ridge, Delay, Dmd, Truncation, GalerkinModel, Slaved, Perfect)
+)
 """To add a model: a class of `dashi.flow.proxy.model.Model`, and its name here."""
 
 
 def model_class(name: str) -> type[Model]:
     """A model by name."""
-    if name not in MODELS:
-        raise InputError(f"there is no model {name!r}.", f"use one of {', '.join(MODELS)}.")
     return MODELS[name]
 
 
 def save_model(path: Path | str, model: Model, notes: Mapping[str, Array] | None = None) -> None:
-    """Keeps a model as an .npz file, all or nothing; `notes` are arrays for the reader, which the model does not need
-    (they are kept as note_NAME)."""
-    more = {f"note_{name}": values for name, values in (notes or {}).items()}
-    write_arrays(Path(path), {**pack(model), **more})
+    """Keeps a model as an .npz file, all or nothing, with what it was trained on; `notes` are arrays for the reader,
+    which the model does not need (they are kept as note_NAME)."""
+    own = model.training.pack() if model.training else {}
+    kept = {f"{_TRAINING}{name}": values for name, values in own.items()}
+    kept |= {f"note_{name}": values for name, values in (notes or {}).items()}
+    write_arrays(Path(path), {**pack(model), **kept})
 
 
 def load_model(path: Path | str) -> Model:
-    """The model that a file keeps."""
-    return unpack(read_kept(path, "a file of `dashi flow fit`, or of save_model"), str(path))
+    """The model that a file keeps, and what it was trained on."""
+    from dashi.flow.evaluation.training import Training
+
+    found = read_kept(path, "a file of `dashi flow fit`, or of save_model")
+    model = unpack(found, str(path))
+    known = {name.removeprefix(_TRAINING): values for name, values in found.items() if name.startswith(_TRAINING)}
+    return model.with_training(Training.unpack(known, path) if known else None)
 
 
 def pack(model: Model) -> dict[str, Array]:

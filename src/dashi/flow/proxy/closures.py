@@ -79,7 +79,7 @@ class Slaved(Model):
         Band.of(schema, float(options.get("reach", REACH)) * schema.k_cut)
 
     @classmethod
-    def fit(
+    def learn(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Slaved:  # fmt: skip
@@ -117,7 +117,7 @@ class Slaved(Model):
         """Its step as an operator of CORE, for rollouts with hashes and certificates."""
         return SlavedGalerkin(self.flow, self.schema, self.closure, self.reach)
 
-    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+    def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, self.flow.kind)
         modes, operator = canon(modes_of(self.schema, start)), self.operator()
         if device.info.type == "reference":
@@ -142,7 +142,7 @@ class Slaved(Model):
         """The same closure with another viscosity, drag, force or time step."""
         fitting(flow, self.schema)
         steps_of(self.interval, flow)
-        return replace(self, flow=flow, closure=self.closure.of_type(flow.kind))
+        return replace(self, flow=flow, closure=self.closure.of_type(flow.kind)).with_training(self.training)
 
     @property
     def numbers(self) -> int:

@@ -17,7 +17,7 @@ from dashi.core.operators.operator import Parameter, require_finite
 from dashi.errors import InputError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import encoded
+from dashi.flow.proxy.carried import encoded, require_start
 from dashi.flow.proxy.judge import Judge
 from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.options import Number, Option
@@ -55,7 +55,7 @@ class Dmd(Model):
         require_pydmd()
 
     @classmethod
-    def fit(
+    def learn(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Dmd:  # fmt: skip
@@ -75,8 +75,9 @@ class Dmd(Model):
     def where(self, device: Device, states: int) -> str:
         return ON_HOST
 
-    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+    def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         held = self.schema.parts["modes"]
+        z0 = require_start(self.schema, z0, np.asarray(z0).dtype)
         start = np.linalg.lstsq(self._modes, z0[:, held].T.astype(np.complex128), rcond=None)[0]
         with np.errstate(over="ignore", invalid="ignore"):
             powers = self._eigenvalues[:, None] ** np.arange(1, frames + 1)

@@ -15,6 +15,7 @@ from dashi.flow.proxy.schema import MID, SCALARS, Schema
 from dashi.kernels.fourier import real_table, table
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
+from dashi.runtime.using import using_device
 
 BATCH: Final = 1 << 21
 """Points that are on the device at a time, unless one field has more."""
@@ -57,11 +58,14 @@ class Encoder:
         return [taken, *self.steps(states, out)]
 
 
-def encode(schema: Schema, values: Any, *, device: Device) -> Floats:
+def encode(schema: Schema, values: Any, *, device: Device | str) -> Floats:
     """z (..., D) of vorticity (..., n, n), or of the solver's states (..., n, n/2 + 1, 2), in their element type.
 
     Modes that the solver does not keep, and the mean, count for nothing. Fields go through the device in batches.
     """
+    if not isinstance(device, Device):
+        with using_device(device) as opened:
+            return encode(schema, values, device=opened)
     given, is_state = _checked(schema, values)
     item = given.ndim - (3 if is_state else 2)
     flat = given.reshape(-1, *given.shape[item:])
@@ -81,7 +85,7 @@ def encode(schema: Schema, values: Any, *, device: Device) -> Floats:
     return made.reshape(*given.shape[:item], schema.size)
 
 
-def choose_anchors(schema: Schema, fields: Any, count: int, *, device: Device) -> Schema:
+def choose_anchors(schema: Schema, fields: Any, count: int, *, device: Device | str) -> Schema:
     """The schema with those `count` modes of its mid band as anchors that hold the most energy on average over the
     fields (..., n, n), the strongest first."""
     require_anchors(schema, count)

@@ -76,7 +76,7 @@ class GalerkinModel(Model):
         choose(str(options.get("way", "auto")), device, len(schema.modes), 1)
 
     @classmethod
-    def fit(
+    def learn(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> GalerkinModel:  # fmt: skip
@@ -126,7 +126,7 @@ class GalerkinModel(Model):
         way, _ = self.explain(device, states)
         return TRANSFORMS if way == "numpy" else f"{device.info.name}, way {way}"
 
-    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+    def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, self.flow.kind)
         modes = canon(modes_of(self.schema, start))
         way, _ = self.explain(device, len(start))
@@ -141,7 +141,7 @@ class GalerkinModel(Model):
         self.schema.require_flow(flow)
         steps_of(self.interval, flow)
         eddy = bounded(self.eddy, flow) if self.backscatter == "bounded" else kept(self.eddy, flow)
-        return replace(self, flow=flow, eddy=eddy)
+        return replace(self, flow=flow, eddy=eddy).with_training(self.training)
 
     @property
     def numbers(self) -> int:
@@ -190,7 +190,7 @@ class Truncation(GalerkinModel):
     takes: ClassVar[Mapping[str, Option]] = {"way": Word(ASKED)}
 
     @classmethod
-    def fit(
+    def learn(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> GalerkinModel:  # fmt: skip

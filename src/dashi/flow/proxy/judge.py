@@ -47,7 +47,7 @@ class Judge:
 
     def _rolled(self, model: Model, times: int) -> Floats:
         frames = times * (self._reference.shape[1] - 1)
-        return model.rollout(self._reference[:, 0], frames, device=self._device)
+        return model.advance(self._reference[:, 0], frames, device=self._device)
 
 
 def held_energy(schema: Schema, z: Floats) -> Floats:

@@ -67,7 +67,7 @@ class Delay(Model):
         _require_delays(int(options.get("delays", cls.usual_delays)), frames, 2 * len(schema.modes))
 
     @classmethod
-    def fit(
+    def learn(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Delay:  # fmt: skip
@@ -92,13 +92,13 @@ class Delay(Model):
         """Frames that a step is made of."""
         return len(self.maps)
 
-    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+    def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         kind = self.maps[0].dtype
         start = require_start(self.schema, z0, kind)
-        parts = [*self.pieces(z0, frames, device=device, most=max(1, frames))]
+        parts = [*self.advance_by_pieces(z0, frames, device=device, most=max(1, frames))]
         return np.concatenate([start[:, None], *parts], axis=1)
 
-    def pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
+    def advance_by_pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
         start = require_start(self.schema, z0, self.maps[0].dtype)
         modes = canon(np.ascontiguousarray(start[:, self.schema.parts["modes"]]))
         width = modes.shape[1]

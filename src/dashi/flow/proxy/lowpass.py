@@ -14,6 +14,7 @@ from dashi.flow.proxy.schema import Ints, Schema, places_of
 from dashi.kernels.fourier import real_table, table
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
+from dashi.runtime.using import using_device
 
 
 def codes(n: int, modes: Ints) -> Floats:
@@ -46,17 +47,20 @@ class Lowpass:
         return [*self.state_steps(z, states), self.device.bind("irfft2", states, *self._turns, out=out)]
 
 
-def decode(schema: Schema, z: Any, *, device: Device, anchors: bool = True) -> Floats:
+def decode(schema: Schema, z: Any, *, device: Device | str, anchors: bool = True) -> Floats:
     """Vorticity (..., n, n) of the modes that z (..., D) holds, in its element type; `anchors` may be left away."""
     return _through(schema, z, device, (schema.n, schema.n), anchors=anchors)
 
 
-def decode_states(schema: Schema, z: Any, *, device: Device, anchors: bool = True) -> Floats:
+def decode_states(schema: Schema, z: Any, *, device: Device | str, anchors: bool = True) -> Floats:
     """The solver's states (..., n, n/2 + 1, 2) of the modes that z holds."""
     return _through(schema, z, device, (schema.n, schema.n // 2 + 1, 2), anchors=anchors)
 
 
-def _through(schema: Schema, z: Any, device: Device, shape: tuple[int, ...], *, anchors: bool) -> Floats:
+def _through(schema: Schema, z: Any, device: Device | str, shape: tuple[int, ...], *, anchors: bool) -> Floats:
+    if not isinstance(device, Device):
+        with using_device(device) as opened:
+            return _through(schema, z, opened, shape, anchors=anchors)
     given = require_z(schema, z)
     flat = given.reshape(-1, schema.size)
     most = max(1, min(len(flat), BATCH // schema.n**2))

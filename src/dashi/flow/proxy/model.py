@@ -5,17 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 from dashi.core.operators.operator import Parameter
 from dashi.flow.equations import Flow
+from dashi.flow.finite import require_finite_frames
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import frame_time, require_same_flow
 from dashi.flow.proxy.options import Option, require_options
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
+from dashi.runtime.using import using_device
 from dashi.types import Array as HostArray
+
+if TYPE_CHECKING:
+    from dashi.flow.evaluation.training import Training
 
 ON_HOST: Final = "NumPy on the host"
 """Where a model runs that needs no device."""
@@ -36,6 +41,8 @@ class Model(ABC):
     schema: Schema
     interval: float
     """Flow time between frames of a rollout."""
+    training: Training | None = None
+    """What it was fitted to; None where nobody knows. `evaluate` refuses to score it on that."""
 
     @classmethod
     def check(
@@ -55,24 +62,58 @@ class Model(ABC):
         return frame_time(train)
 
     @classmethod
-    @abstractmethod
     def fit(
+        cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device | str,
+        progress: Callable[[int], None] | None = None, **options: Any,
+    ) -> Self:  # fmt: skip
+        """The model of training windows; what must be chosen is chosen on validation windows, never on others. It
+        remembers both. Options are those in `takes`."""
+        from dashi.flow.evaluation.training import Training
+
+        with using_device(device) as opened:
+            model = cls.learn(schema, train, validation, device=opened, progress=progress, **options)
+        return cast("Self", model.with_training(Training.of(train, validation)))
+
+    @classmethod
+    @abstractmethod
+    def learn(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Model:  # fmt: skip
-        """The model of training windows; what must be chosen is chosen on validation windows, never on others."""
+        """What `fit` does in this model."""
+
+    def with_training(self, training: Training | None) -> Self:
+        """Itself, once it knows what it was fitted to."""
+        object.__setattr__(self, "training", training)
+        return self
+
+    def rollout(self, z0: Floats, frames: int, *, device: Device | str, stop_on_nonfinite: bool = True) -> Floats:
+        """Proxies (m, frames + 1, D) from proxies z0 (m, D), z0 first. Nothing but z0 is read. A value that is not
+        finite raises NonFiniteError, whose `rollout` is what came before it, unless `stop_on_nonfinite` is False."""
+        with using_device(device) as opened:
+            frames_of_z = self.advance(z0, frames, device=opened)
+        return require_finite_frames(frames_of_z, f"the model {self.name}") if stop_on_nonfinite else frames_of_z
 
     @abstractmethod
-    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
-        """Proxies (m, frames + 1, D) from proxies z0 (m, D), z0 first. Nothing but z0 is read."""
+    def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+        """What `rollout` does in this model; whatever is not finite is left in it."""
 
-    def pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
+    def pieces(
+        self, z0: Floats, frames: int, *, device: Device | str, most: int, stop_on_nonfinite: bool = True
+    ) -> Iterator[Floats]:
         """The frames after z0, (m, at most `most`, D) at a time: for rollouts that are looked at on the way, stopped,
         or too long for the memory. Every piece starts from the last z of the one before, so a rollout that goes on from
-        such a z has the same bits as one that never stopped; from one in a single piece it differs by rounding."""
+        such a z has the same bits as one that never stopped; from one in a single piece it differs by rounding. A value
+        that is not finite raises NonFiniteError, as in `rollout`."""
+        with using_device(device) as opened:
+            for piece in self.advance_by_pieces(z0, frames, device=opened, most=most):
+                yield require_finite_frames(piece, f"the model {self.name}") if stop_on_nonfinite else piece
+
+    def advance_by_pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
+        """What `pieces` does in this model; whatever is not finite is left in it."""
         last = z0
         for count in counts(frames, most):
-            made = self.rollout(last, count, device=device)
+            made = self.advance(last, count, device=device)
             last = made[:, -1]
             yield made[:, 1:]
 

@@ -3,6 +3,7 @@ dynamics; what it loses, it loses because z does not hold the start of the rest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dashi.flow.equations import Flow
+from dashi.flow.finite import require_finite_frames
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import require_start, steps_of
 from dashi.flow.proxy.encode import encode
@@ -20,6 +22,7 @@ from dashi.flow.simulate import Every, Simulation, simulate
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
+from dashi.runtime.using import using_device
 from dashi.types import Array as HostArray
 
 
@@ -34,24 +37,24 @@ class Perfect(Model):
     flow: Flow
 
     @classmethod
-    def fit(
+    def learn(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Perfect:  # fmt: skip
         return cls(schema, cls.begin(schema, train, validation, options, device=device), train.flow)
 
-    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+    def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, self.flow.kind)
         made = np.empty((len(start), frames + 1, self.schema.size), start.dtype)
 
         def take(frame: int, fields: Floats) -> None:
-            made[:, frame] = encode(self.schema, fields, device=device)
+            made[:, frame] = self._encoded(fields, device)
 
         self._run(start, frames, device, take)
         made[:, 0] = start
         return made
 
-    def pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
+    def advance_by_pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
         start = require_start(self.schema, z0, self.flow.kind)
         run = Simulation(self.flow, 0, canon(decode_states(self.schema, start, device=device)))
         done = 0
@@ -71,23 +74,34 @@ class Perfect(Model):
 
         def frame(now: Simulation, fields: Mapping[str, Floats]) -> None:
             if now.steps:  # the start is handed out too
-                made[:, now.steps // steps - done - 1] = encode(self.schema, fields["vorticity"], device=device)
+                made[:, now.steps // steps - done - 1] = self._encoded(fields["vorticity"], device)
 
         end = (done + made.shape[1]) * steps
         fast, every = device.info.type == "reference", Every(frame=steps)
-        found = simulate(self.flow, run.states, end, device=device, every=every, frame=frame, fast=fast, resume=run)
-        return replace(found.whole(), looks=())
+        found = simulate(
+            self.flow, run.states, end, device=device, every=every, frame=frame, fast=fast, stop_on_nonfinite=False,
+            resume=run,
+        )  # fmt: skip
+        return replace(found, looks=())
 
-    def rollout_fields(self, z0: Floats, frames: int, *, device: Device) -> Floats:
-        """Vorticity (m, frames + 1, n, n): what this model itself decodes, with all that grew beyond z."""
+    def _encoded(self, fields: Floats, device: Device) -> Any:
+        """z of the fields; not a number where they are none."""
+        return encode(self.schema, fields, device=device) if np.isfinite(fields).all() else math.nan
+
+    def rollout_fields(
+        self, z0: Floats, frames: int, *, device: Device | str, stop_on_nonfinite: bool = True
+    ) -> Floats:
+        """Vorticity (m, frames + 1, n, n): what this model itself decodes, with all that grew beyond z. A value that is
+        not finite raises NonFiniteError, as in `rollout`."""
         start = require_start(self.schema, z0, self.flow.kind)
         made = np.empty((len(start), frames + 1, self.schema.n, self.schema.n), start.dtype)
 
         def take(frame: int, fields: Floats) -> None:
             made[:, frame] = fields
 
-        self._run(start, frames, device, take)
-        return made
+        with using_device(device) as opened:
+            self._run(start, frames, opened, take)
+        return require_finite_frames(made, "the perfect model") if stop_on_nonfinite else made
 
     def _run(self, start: Floats, frames: int, device: Device, take: Callable[[int, Floats], None]) -> None:
         steps = round(self.interval / self.flow.dt)
@@ -98,8 +112,10 @@ class Perfect(Model):
 
         fast = device.info.type == "reference"
         every = Every(frame=steps)
-        done = simulate(self.flow, states, frames * steps, device=device, every=every, frame=frame, fast=fast)
-        done.whole()  # frames after Ctrl-C were never made: half of a rollout is none
+        simulate(
+            self.flow, states, frames * steps, device=device, every=every, frame=frame, fast=fast,
+            stop_on_nonfinite=False,
+        )  # fmt: skip
 
     def where(self, device: Device, states: int) -> str:
         return TRANSFORMS if device.info.type == "reference" else device.info.name

@@ -33,13 +33,13 @@ class Persistence(Model):
     interval: float
 
     @classmethod
-    def fit(
+    def learn(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Persistence:  # fmt: skip
         return cls(schema, cls.begin(schema, train, validation, options, device=device))
 
-    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+    def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, np.asarray(z0).dtype)
         return np.repeat(start[:, None], frames + 1, axis=1)
 
@@ -85,7 +85,7 @@ class Damped(Model):
     """m_k as pairs, (2 K,)"""
 
     @classmethod
-    def fit(
+    def learn(
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Damped:  # fmt: skip
@@ -100,12 +100,13 @@ class Damped(Model):
         damping = np.clip(both / np.where(one > 0, one, 1.0), 0.0, 1.0)
         return cls(schema, interval, damping, mean)
 
-    def rollout(self, z0: Floats, frames: int, *, device: Device) -> Floats:
+    def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, np.asarray(z0).dtype)
         modes = start[:, self.schema.parts["modes"]].astype(np.float64)
-        factors = np.repeat(self.damping, 2)[None, :] ** np.arange(frames + 1)[:, None]
-        made = self.mean + factors * (modes - self.mean)[:, None]
-        return followed(self.schema, start, made.astype(start.dtype))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told by `rollout`
+            factors = np.repeat(self.damping, 2)[None, :] ** np.arange(frames + 1)[:, None]
+            made = (self.mean + factors * (modes - self.mean)[:, None]).astype(start.dtype)
+        return followed(self.schema, start, made)
 
     def where(self, device: Device, states: int) -> str:
         return ON_HOST

@@ -13,6 +13,7 @@ from dashi.core.learning.ridge import ridge as fit
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.rollout import Rollout, rollout
 from dashi.errors import InputError, ShapeError
+from dashi.flow.finite import require_finite_frames
 from dashi.flow.grid import Floats
 from dashi.runtime.device import Device
 
@@ -36,9 +37,10 @@ def roll(z0: Floats, A: Floats, steps: int) -> Floats:  # noqa: N803 - A in the 
     """z0 and the rows after it, (steps + 1, D)."""
     made = np.empty((steps + 1, z0.size))
     made[0] = z0
-    for t in range(steps):
-        made[t + 1] = made[t] @ A
-    return made
+    with np.errstate(all="ignore"):  # what is not finite is told below
+        for t in range(steps):
+            made[t + 1] = made[t] @ A
+    return require_finite_frames(made[None], "the linear map")[0]
 
 
 def roll_on(
@@ -50,4 +52,4 @@ def roll_on(
     done = rollout(
         Linear(A), z0, steps, device=device, hash_every=hash_every, keep_every=1, keep=lambda r: rows.append(r.state[0])
     )
-    return np.array(rows), done.whole()
+    return np.array(rows), done
