@@ -44,13 +44,15 @@ class Parting:
 
 @dataclass(frozen=True)
 class Check:
-    """What one device made of a certificate: how many hashes it gave again, up to which step, and the first other."""
+    """What one device made of a certificate: how many hashes it gave again, up to which step, and the first other.
+    `finite` is False where the states that were compared hold NaN or infinities: nothing follows from those."""
 
     device: str
     name: str
     hashes: int
     steps: int
     difference: Difference | None
+    finite: bool = True
 
 
 class _DiffersError(Exception):
@@ -104,9 +106,11 @@ class _Comparison:
         self._claims = certificate.hashes
         self._device = device
         self._agreed = 0
+        self._finite = True
 
     def look(self, run: Rollout) -> None:
         """Compares what has come since the last look."""
+        self._finite = self._finite and bool(np.isfinite(run.state).all())
         for claim, found in zip(self._claims[self._agreed :], run.hashes[self._agreed :], strict=False):
             if (claim.step, claim.hash) != (found.step, found.digest):
                 raise _DiffersError(self.verdict(Difference(self._steps(), claim.step, claim.hash, found.digest)))
@@ -118,7 +122,7 @@ class _Comparison:
 
     def verdict(self, difference: Difference | None) -> Check:
         info = self._device.info
-        return Check(info.spec, info.name, self._agreed, self._steps(), difference)
+        return Check(info.spec, info.name, self._agreed, self._steps(), difference, self._finite)
 
 
 def find_parting(
