@@ -33,7 +33,7 @@ from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.core.rollouts.rollout import rollout
-from dashi.errors import CertificateError, FileError, InputError
+from dashi.errors import CertificateError, InputError
 from dashi.flow import Flow
 from dashi.flow.initial import ensemble
 from dashi.flow.operator import Vorticity
@@ -100,12 +100,9 @@ def outcome(file: Path, device: Device) -> str:
     try:
         claimed = read_certificate(file)
         operator, z0 = certified_inputs(claimed, file.parent, None)
-        # A claim of more steps is a claim of more hashes, so it is refused before it runs.
         return "differs" if check(claimed, operator, z0, device).difference else "verified"
     except InputError as error:
-        assert isinstance(error, CertificateError | FileError) or error.what, error
-        assert error.fix
-        return "refused"
+        return "refused" if error.fix else f"refused without a fix: {error}"
 
 
 def edits(document: dict[str, Any]) -> Iterator[Edit]:
@@ -163,16 +160,14 @@ def field(keys: Keys) -> Keys:
     return ("kernels", "*") if keys[0] == "kernels" and len(keys) > 1 else keys
 
 
-def test_every_edit_without_a_new_digest_is_refused(certificate: Path) -> None:
+def test_every_edit_without_a_new_digest_is_refused(certificate: Path, device: Device) -> None:
     document = json.loads(certificate.read_text())
     file = certificate.with_name("edited.json")
     edited_once = {keys: edited for keys, _, edited in edits(document)}  # the last edit of every place
     assert len(edited_once) > 40
     for keys, edited in edited_once.items():
         file.write_text(json.dumps(edited))
-        with pytest.raises(CertificateError):
-            read_certificate(file)
-            pytest.fail(str(keys))
+        assert outcome(file, device) == "refused", keys
 
 
 def test_every_edit_with_a_new_digest_is_refused_but_for_what_describes(
@@ -189,7 +184,9 @@ def test_every_edit_with_a_new_digest_is_refused_but_for_what_describes(
             continue
         count += 1
         file.write_text(json.dumps({**edited, "digest": quick_digest(edited)}))
-        if outcome(file, device) == "verified":
+        verdict = outcome(file, device)
+        assert verdict in ("verified", "differs", "refused"), f"{keys} {how}"
+        if verdict == "verified":
             assert field(keys) in FREE | UNUSED.get(document["operator"]["kind"], set()), f"{keys} {how}"
             believed.add(field(keys))
     assert count > 200

@@ -87,7 +87,6 @@ def test_a_parameter_of_another_type_is_refused(kind: str) -> None:
         for other in [str(value), True] if not isinstance(value, str) else [7, f"{value}x"]:
             with pytest.raises(InputError):
                 restore(kind, operator.arrays, {**operator.parameters, name: other})
-                pytest.fail(f"{name} = {other!r}")
 
 
 NAMES: dict[str, tuple[Callable[[], Any], str]] = {
@@ -126,7 +125,7 @@ def test_names_that_are_near_are_named(what: str) -> None:
 
 def test_a_file_with_an_array_too_many_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "op.npz", kind="linear", version=1, A=np.eye(2), b=np.ones(2))
-    with pytest.raises(InputError, match="has no array 'b'.* Fix: use the kind 'affine'"):
+    with pytest.raises(InputError, match=r"has no array 'b'.* Fix: use the kind 'affine'"):
         load_operator(tmp_path / "op.npz")
 
 

@@ -29,6 +29,8 @@ Scheme = Literal["rk4", "heun", "etdrk4"]
 SCHEMES: Final[tuple[Scheme, ...]] = get_args(Scheme)
 SMALLEST: Final = 8
 LARGEST: Final = 4096
+LARGEST_NUMBER: Final = 1e100
+"""What a flow is described by lies below it, so that products of a few such numbers are finite."""
 COURANT: Final[Mapping[Scheme, float]] = {"rk4": 2.0, "etdrk4": 2.0, "heun": 1.0}
 """The largest Courant number dt max(|u| + |v|) / dx that a run goes on with. RK4 is stable up to 2.83 on the imaginary
 axis, where the largest kept wave numbers, n/3 along each axis, put 2 pi / 3 times the Courant number: in an even stream
@@ -174,8 +176,9 @@ def _check_size(n: Any) -> None:
 
 
 def _check_number(name: str, value: Any, least: float) -> None:
-    if not isinstance(value, int | float) or not math.isfinite(value) or value < least:
-        raise InputError(f"{name} is {value}.", f"pass a finite number of at least {least:g}.")
+    # A whole number may be larger than any float.
+    if not isinstance(value, int | float) or not -LARGEST_NUMBER < value < LARGEST_NUMBER or value < least:
+        raise InputError(f"{name} is {str(value)[:40]}.", f"pass a finite number of at least {least:g}.")
 
 
 def _check_forcing(flow: Flow) -> None:

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dashi.core.observations.observation import Hash
 from dashi.core.operators.operator import Operator, Parameter, Way
 from dashi.errors import CertificateError
-from dashi.io.files import open_plain, write_text
+from dashi.io.files import read_plain, write_text
 from dashi.io.metrics import Count, Digest, Fingerprint
 from dashi.kernels.blake3 import hexdigest128
 from dashi.runtime.info import DeviceInfo
@@ -229,8 +229,7 @@ def write_certificate(file: Path, certificate: Certificate) -> str:
 
 def read_certificate(file: Path) -> Certificate:
     """Reads a certificate; raises CertificateError if it was edited, or is of a kind that is not known here."""
-    with open_plain(file, _LARGEST) as (opened, _):
-        data = opened.read()
+    data = read_plain(file, _LARGEST)
     document, digest = _parse(file, data)
     version = document.get("schema_version")
     if type(version) is not int or version != VERSION:

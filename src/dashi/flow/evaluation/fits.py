@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import DashiError, FileError, InputError
-from dashi.flow.evaluation.kept import BROKEN, array_text, pack, text_array, unpack
+from dashi.flow.evaluation.kept import BROKEN, array_json, pack, text_array, unpack
 from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.evaluation.training import Training
 from dashi.flow.proxy.catalogue import MODELS, load_model, save_model
@@ -112,7 +112,7 @@ def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
     again = "fit it again: `dashi flow fit`."
     made: dict[str, Model] = {}
     try:
-        heads: list[dict[str, Any]] = json.loads(array_text(notes["baselines"]))
+        heads: list[dict[str, Any]] = array_json(notes["baselines"])
         for j, head in enumerate(heads):
             kind = MODELS.get(head["kind"])
             if kind is None or head["version"] != kind.version:
