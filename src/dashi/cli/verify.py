@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dashi.cli.options import Json, OneDevice, example
-from dashi.cli.output import add_row, new_table, print_json, print_table, remark
+from dashi.cli.output import add_row, new_table, one_line, print_json, print_table, remark
 
 if TYPE_CHECKING:
     from dashi.core.certificates.certificate import Certificate
@@ -147,7 +147,8 @@ def _print(document: dict[str, Any], as_json: bool) -> None:
         print_json(document)
         return
     table = new_table("", "")
-    add_row(table, "certificate", f"{document['certificate']}, made on {document['made_on']['name']}")
+    made_on = one_line(document["made_on"]["name"])
+    add_row(table, "certificate", f"{one_line(document['certificate'])}, made on {made_on}")
     add_row(table, "run", f"{document['steps']} steps of {document['operator']}, {document['dtype']}")
     for sentence in document["sentences"]:
         add_row(table, "verified" if document["same"] else "FAILED", sentence)

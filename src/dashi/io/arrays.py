@@ -129,7 +129,16 @@ def _read_values(where: object, file: IO[bytes], header: Header, size: int) -> A
         octets[done : done + len(part)] = np.frombuffer(part, np.uint8)
         done += len(part)
     file.read(1)  # the end: now zipfile compares the checksum
-    return header.array(octets)
+    values = header.array(octets)
+    if values.dtype.kind == "U" and _has_no_letters(values):
+        raise FileError(f"{where} holds text with letters that there are none of.", "write it again.")
+    return values
+
+
+def _has_no_letters(text: Array) -> bool:
+    """Whether an array of text holds numbers of no letter: halves of surrogate pairs, and what is beyond Unicode."""
+    codes = np.ascontiguousarray(text).reshape(-1).view(np.uint32)
+    return bool((((codes >= 0xD800) & (codes < 0xE000)) | (codes > 0x10FFFF)).any())
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -147,10 +147,10 @@ def open_plain(path: Path, limit: int) -> Generator[tuple[IO[bytes], int]]:
 
 
 def read_plain(path: Path, limit: int) -> bytes:
-    """All of an ordinary file of at most so many bytes, also where it grows while it is read."""
+    """All of an ordinary file of at most so many bytes; one that grows while it is read is refused."""
     with open_plain(path, limit) as (file, size):
         require_room(size, str(path))
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise FileError(f"{path} has more than {limit} bytes.", "name a smaller file.")
+        data = file.read(size + 1)
+    if len(data) > size:
+        raise FileError(f"{path} has more than the {size} bytes that it says.", "name a file that nobody writes to.")
     return data

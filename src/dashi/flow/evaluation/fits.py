@@ -19,7 +19,7 @@ from dashi.errors import DashiError, FileError, InputError
 from dashi.flow.evaluation.kept import BROKEN, array_json, pack, text_array, unpack
 from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.evaluation.training import Training
-from dashi.flow.proxy.catalogue import MODELS, load_model, save_model
+from dashi.flow.proxy.catalogue import MODELS, load_model, restore_model, save_model
 from dashi.flow.proxy.dmd import Dmd, require_pydmd
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
@@ -125,7 +125,7 @@ def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
             interval = float(head["interval"])
             if not math.isfinite(interval) or interval <= 0:
                 raise FileError(f"{path}: the time between frames of {head['kind']} is {interval}.", again)
-            made[str(head["shown"])] = kind.restore(schema, interval, arrays, head["parameters"])
+            made[str(head["shown"])] = restore_model(kind, schema, interval, arrays, head["parameters"], str(path))
     except (*BROKEN, DashiError) as error:
         if isinstance(error, FileError):
             raise
