@@ -31,8 +31,8 @@ _CONTROLS: Final = re.compile(f"[\x00-\x08\x0b-\x1f]|{_OBEYED.pattern}")
 
 
 def printable(text: str) -> str:
-    """Text from anywhere, safe to print: control characters become their escapes. Tabs and ends of lines stay; `one_line`
-    escapes those too."""
+    """Text from anywhere, safe to print: control characters become their escapes. Tabs and ends of lines stay;
+    `one_line` escapes those too."""
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
