@@ -165,12 +165,13 @@ def _numbers(forcing: Forcing | None) -> dict[str, int | float]:
 def _check_size(n: Any) -> None:
     if type(n) is not int or n % 2 or not SMALLEST <= n <= LARGEST or not is_length(n):
         near = [m for m in range(SMALLEST, LARGEST + 1, 2) if is_length(m)]
-        wanted = n if isinstance(n, int | float) and math.isfinite(n) else 64
+        wanted = n if isinstance(n, int | float) and abs(n) < LARGEST_NUMBER else 64
         low = max((m for m in near if m <= wanted), default=near[0])
         high = min((m for m in near if m >= wanted), default=near[-1])
         choice = f"{low}" if low == high else f"{low} or {high}"
         raise InputError(
-            f"there is no solver for n = {n!r}: it must be whole, even, 2^a 3^b 5^c 7^d, from {SMALLEST} to {LARGEST}.",
+            f"there is no solver for n = {repr(n)[:40]}: it must be whole, even, 2^a 3^b 5^c 7^d, from {SMALLEST} to "
+            f"{LARGEST}.",
             f"use n = {choice}.",
         )
 

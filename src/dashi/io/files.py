@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import IO, Final
 
-from dashi.errors import FileError
+from dashi.errors import DashiError, FileError
 from dashi.io.memory import out_of_memory, require_room
 
 _FIXES: Final = {
@@ -143,6 +143,8 @@ def open_plain(path: Path, limit: int) -> Generator[tuple[IO[bytes], int]]:
         try:
             yield file, status.st_size
         except MemoryError as error:
+            if isinstance(error, DashiError):  # of a device, which has an error of its own
+                raise
             raise out_of_memory(path) from error
 
 
