@@ -148,8 +148,9 @@ def test_an_index_that_is_none_is_refused(kernel: Kernel, text: str) -> None:
 
 
 def test_an_index_that_is_no_json_is_refused(kernel: Kernel) -> None:
-    (kernel.folder / "spirv" / "index.json").write_text("{")
-    assert stale(kernel).startswith("kernel 'probe' has an unreadable spirv/index.json (")
+    for text in ("{", "[" * 100_000, " " * (1 << 21)):
+        (kernel.folder / "spirv" / "index.json").write_text(text)
+        assert stale(kernel).startswith("kernel 'probe' has an unreadable spirv/index.json (")
 
 
 def test_foreign_binaries_with_right_digests_are_still_refused(kernel: Kernel) -> None:
