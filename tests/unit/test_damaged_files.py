@@ -187,7 +187,7 @@ def test_a_checkpoint_of_a_flow_with_steps_that_are_not_its_own_is_told(tmp_path
     file = tmp_path / "checkpoint.npz"
     write_checkpoint(file, "mine", run, every)
     start, good = Simulation(flow, 0, states), read_arrays(file)
-    looks = good["look_steps"]
+    looks: Any = good["look_steps"]
     for change in (
         {"hash_steps": np.array([0, 1])},
         {"hash_steps": np.array([2, 1])},

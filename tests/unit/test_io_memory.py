@@ -56,7 +56,8 @@ def test_an_archive_is_bounded_as_a_whole(tmp_path: Path, monkeypatch: pytest.Mo
     """Each member alone is small enough for the test of its ratio; all together are not."""
     monkeypatch.setattr(arrays, "_SMALL", 1 << 20)
     file = tmp_path / "bomb.npz"
-    np.savez_compressed(file, **{f"a{i}": np.zeros((1 << 17) - 32) for i in range(40)})
+    zeros: dict[str, Any] = {f"a{i}": np.zeros((1 << 17) - 32) for i in range(40)}
+    np.savez_compressed(file, **zeros)
     with pytest.raises(FileError, match=r"has \d+ bytes and claims to unpack to \d+\. Fix: write it with numpy.savez"):
         read_arrays(file)
     with pytest.raises(FileError, match="claims to unpack"):

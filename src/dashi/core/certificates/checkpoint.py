@@ -6,6 +6,7 @@ stay what they were. A resumed run has the hashes of one that was never interrup
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -110,7 +111,8 @@ def read_checkpoint(path: Path, belongs: str, shape: Shape, dtype: np.dtype[Any]
 
 def are_in_order(steps: Array, least: int, last: int) -> bool:
     """Whether steps rise, from at least one step to at most another."""
-    return bool((np.diff(steps) > 0).all() and ((steps >= least) & (steps <= last)).all())
+    listed: list[int] = steps.tolist()
+    return all(a < b for a, b in itertools.pairwise(listed)) and all(least <= step <= last for step in listed)
 
 
 def _observations(found: Mapping[str, Array]) -> Sequence[Observation]:

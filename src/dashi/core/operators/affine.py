@@ -70,7 +70,7 @@ class Affine(Operator):
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
         psi = Nonlinearity.restore("psi", parameters)
-        return Affine(arrays["A"], arrays.get("b"), psi.name, **psi.numbers)
+        return Affine(arrays["A"], arrays.get("b"), psi.name, alpha=psi.alpha, low=psi.low, high=psi.high)
 
     def load(self, device: Device) -> Constants:
         return {"A": device.array(self._matrix), "b": device.array(self._bias)}
