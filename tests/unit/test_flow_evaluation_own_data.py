@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from dashi.cli import flow_data
 from dashi.cli.main import app
 from dashi.errors import DashiError, FileError, InputError, ShapeError
-from dashi.flow import Flow, ensemble, to_field, windows_of
+from dashi.flow import Flow, ensemble, foreign, to_field, windows_of
 from dashi.flow.evaluation import require_disjoint
 from dashi.flow.initial import INITIAL
 from dashi.flow.own_data import windows_from_dataset
@@ -220,7 +220,7 @@ def test_a_file_that_is_too_large_or_breaks_while_it_is_read_is_told(
     file = tmp_path / "mine.nc"
     dataset().to_netcdf(file, engine="scipy")
     with monkeypatch.context() as small:
-        small.setattr(flow_data, "LIMIT", 1 << 10)
+        small.setattr(foreign, "LIMIT", 1 << 10)
         with pytest.raises(FileError, match=r"unpacks to .* GiB.*Fix: "):
             flow_data.read(file, OWN, steps=None, first=0, windows=None)
 
@@ -228,7 +228,7 @@ def test_a_file_that_is_too_large_or_breaks_while_it_is_read_is_told(
         raise OSError("cut short")
 
     monkeypatch.setattr(xarray.Dataset, "load", broken)
-    with pytest.raises(FileError, match=r"cannot be read: cut short\. Fix: "):
+    with pytest.raises(FileError, match=r"cannot be read: OSError: cut short\. Fix: "):
         flow_data.read(file, OWN, steps=None, first=0, windows=None)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,15 +15,13 @@ from dashi.cli.progress import progress
 from dashi.errors import FileError, InputError
 from dashi.flow.equations import Flow
 from dashi.flow.fields import read_attributes
+from dashi.flow.foreign import NETCDF, open_foreign
 from dashi.flow.grid import Floats
-from dashi.flow.own_data import grid_of, windows_from_dataset
+from dashi.flow.own_data import grid_of, load_record, windows_from_dataset
 from dashi.flow.recorded import windows_from_run
 from dashi.flow.simulated import simulated_steps, windows_of
 from dashi.flow.windows import UNKNOWN, Windows
-from dashi.io.arrays import LIMIT
 from dashi.runtime.device import Device
-
-_FILES = (".nc", ".nc4", ".netcdf", ".h5")
 
 
 @dataclass(frozen=True)
@@ -61,60 +58,26 @@ def read(source: Path, flow: Flow | None, *, steps: int | None, first: int, wind
     """Windows from the folder of a run, or from a file that xarray opens; the latter are of `flow`, on their grid."""
     if not is_own(source):
         return windows_from_run(source, steps=steps, first=first, windows=windows)
-    with _opened(source) as data:
-        whole = _loaded(data, source)
-        n, length = grid_of(whole)
+    with open_foreign(source) as data:
+        record = load_record(data, source)
+        n, length = grid_of(record)
         known = None if flow is None else replace(flow, n=n, length=length)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            made = windows_from_dataset(whole, flow=known, steps=steps, first=first, windows=windows)
-        for one in caught:
-            remark(f"{source}: {one.message}")
-        return made
+            cut = windows_from_dataset(record, flow=known, steps=steps, first=first, windows=windows)
+        for warning in caught:
+            remark(f"{source}: {warning.message}")
+        return cut
 
 
 def is_own(source: Path) -> bool:
     """Whether it is opened by xarray: a NetCDF file, or a Zarr store that no run of ours wrote."""
     if source.suffix != ".zarr" or not source.is_dir():
-        return source.suffix in _FILES
+        return source.suffix in NETCDF
     try:
         return "flow_n" not in read_attributes(source)
     except FileError:
         return True  # of an older version of Zarr, perhaps
-
-
-def _loaded(data: Any, source: Path) -> Any:
-    """All of a Dataset in memory, unless it says that it is too large for that."""
-    if data.nbytes > LIMIT:
-        raise FileError(
-            f"{source} unpacks to {data.nbytes / 2**30:.0f} GiB; at most {LIMIT >> 30} GiB are read.",
-            "write a part of it to a file of its own, with fewer times or variables.",
-        )
-    try:
-        return data.load()
-    except (OSError, ValueError, RuntimeError, EOFError, MemoryError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise FileError(f"{source} cannot be read: {reason}.", "write the file again, or a part of it.") from error
-
-
-def _opened(source: Path) -> Any:
-    try:
-        xarray: Any = importlib.import_module("xarray")
-    except ImportError as error:
-        raise InputError(
-            f"xarray is not installed, and {source} is opened by it.", "pip install 'dashi[fields]'."
-        ) from error
-    if not source.exists():
-        raise FileError(f"there is no file {source}.", "correct the path.")
-    # Metadata in one piece are an addition that a store may lack.
-    how: dict[str, Any] = {"engine": "zarr", "consolidated": False} if source.suffix == ".zarr" else {}
-    try:
-        return xarray.open_dataset(source, **how)
-    except (OSError, ValueError, ImportError) as error:
-        raise FileError(
-            f"xarray does not open {source}: {str(error).splitlines()[0][:200]}.",
-            "install what reads it (scipy, netcdf4 or h5netcdf; zarr for stores), or write the file again.",
-        ) from error
 
 
 def split(made: Windows, first: int | None, count: int, validation: int) -> tuple[Windows, Windows | None]:

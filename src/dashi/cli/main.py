@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from dashi.cli import bench, demo, devices, doctor, flow, kernels, report, rollout, sheet, verify
 from dashi.cli.options import remembered, wants_json
-from dashi.cli.output import begin, has_printed, print_error, print_json, remark
+from dashi.cli.output import begin, has_printed, print_error, print_json, printable, remark
 from dashi.cli.signals import Ending, ended_in_order
 from dashi.errors import DashiError
 
@@ -42,6 +42,13 @@ class _Root(TyperGroup):
             if wants_json(ctx) and not has_printed():
                 print_json({"stopped": True})
             raise typer.Exit(self.ending.exit_code) from stop
+
+
+class _Printable(logging.Formatter):
+    """Lines of the log; what a terminal would obey in them is shown, not done."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 app = typer.Typer(
@@ -81,6 +88,7 @@ def _root(
     """
     log = logging.getLogger("dashi")
     handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Printable())
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)

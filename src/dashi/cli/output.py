@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import Generator
 from contextvars import ContextVar
@@ -23,6 +24,28 @@ if TYPE_CHECKING:
 _PRINTED: Final[ContextVar[bool]] = ContextVar("dashi_printed", default=False)
 
 
+_OBEYED: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Beyond those below a space, what terminals and editors obey instead of showing it: control characters, marks that
+turn the direction of text around, separators of lines; and halves of surrogate pairs, which cannot be written."""
+_CONTROLS: Final = re.compile(f"[\x00-\x08\x0b-\x1f]|{_OBEYED.pattern}")
+
+
+def printable(text: str) -> str:
+    """Text from anywhere, safe to print: control characters become their escapes. Tabs and ends of lines stay;
+    `one_line` escapes those too."""
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str) -> str:
+    """A name from a file, safe to print, on one line."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _indented(text: str) -> str:
+    """Further lines begin with spaces: what comes from a file cannot pass for a line of the program's own."""
+    return printable(text).replace("\n", "\n  ")
+
+
 def begin() -> None:
     """A command begins: it has printed nothing yet."""
     _PRINTED.set(False)
@@ -36,8 +59,10 @@ def has_printed() -> bool:
 def print_json(document: Any) -> None:
     """One JSON document on stdout."""
     _PRINTED.set(True)
+    text = json.dumps(document, indent=2, ensure_ascii=False)
     with _on_stdout():
-        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        # JSON escapes what is below a space; what else a terminal obeys is in strings alone, and is escaped there.
+        sys.stdout.write(_OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
         sys.stdout.flush()
 
 
@@ -55,7 +80,7 @@ def _on_stdout() -> Generator[None]:
 
 def print_error(error: DashiError, as_json: bool) -> None:
     """What happened and the fix, on stderr; with --json also as a document on stdout."""
-    sys.stderr.write(f"error: {error.what}\nFix: {error.fix}\n")
+    sys.stderr.write(f"error: {_indented(error.what)}\nFix: {_indented(error.fix)}\n")
     if as_json:
         print_json({"error": error_document(error)})
 
@@ -75,7 +100,7 @@ def print_outcome(document: dict[str, Any], failure: DashiError | None) -> None:
 
 def remark(text: str) -> None:
     """A line for people, on stderr."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{_indented(text)}\n")
     sys.stderr.flush()
 
 
@@ -109,10 +134,10 @@ def new_table(*headings: str) -> Table:
 
 
 def add_row(table: Table, *cells: str) -> None:
-    """A row of plain text: brackets are brackets, not markup."""
+    """A row of plain text: brackets are brackets, not markup; and what a terminal would obey is shown, not done."""
     from rich.text import Text
 
-    table.add_row(*(Text(cell) for cell in cells))
+    table.add_row(*(Text(printable(cell)) for cell in cells))
 
 
 def size(nbytes: int) -> str:

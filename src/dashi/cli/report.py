@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dashi.cli.options import Json, example
-from dashi.cli.output import print_json, remark
+from dashi.cli.output import one_line, print_json, remark
 from dashi.errors import FileError, InputError
 from dashi.io.files import require_writable, unwritable
 from dashi.io.run_folder import REPORT
@@ -53,7 +53,7 @@ def report(
     if json:
         print_json({"report": str(file), "title": made.title, "summary": made.summary})
     else:
-        typer.echo(str(file))
+        typer.echo(one_line(str(file)))
     if opened:
         typer.launch(file.absolute().as_uri())
 

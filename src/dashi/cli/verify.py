@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dashi.cli.options import Json, OneDevice, example
-from dashi.cli.output import add_row, new_table, print_json, print_table, remark
+from dashi.cli.output import add_row, new_table, one_line, print_json, print_table, remark
 
 if TYPE_CHECKING:
     from dashi.core.certificates.certificate import Certificate
@@ -53,8 +53,6 @@ def verify(
     settle(certificate.parent)
     claimed = read_certificate(certificate)
     operator, z0 = certified_inputs(claimed, certificate.parent, inputs)
-    if not claimed.portable:
-        remark(f"not portable: its hashes hold on {claimed.device.name} alone")
     with dashi.open(device) as first:
         checks = [_check(claimed, operator, z0, first)]
         parting: Parting | None = None
@@ -102,9 +100,24 @@ def _document(
         "portable": claimed.portable,
         "made_on": {"device": made.spec, "name": made.name, "driver": f"{made.driver} {made.driver_version}".strip()},
         "checks": [asdict(check) for check in checks],
+        "finite": all(check.finite for check in checks),
         "parting": asdict(parting) if parting else None,
+        "remarks": _remarks(claimed, checks),
         "sentences": [*map(_sentence, checks), *_about_parting(checks, parting, compared=compared)],
     }
+
+
+def _remarks(claimed: Certificate, checks: list[Check]) -> list[str]:
+    """What a reader of a certificate that verifies should know all the same."""
+    from dashi import kernels
+
+    told: list[str] = []
+    if not all(check.finite for check in checks):
+        told.append("the states hold NaN or infinities: the hashes repeat, but the run means nothing from there on")
+    unknown = sorted({name.split("/")[0] for name in claimed.kernels} - set(kernels.names()))
+    if unknown:
+        told.append(f"the certificate names kernels that this dashi does not have: {', '.join(unknown)}")
+    return told
 
 
 def _sentence(check: Check) -> str:
@@ -134,8 +147,11 @@ def _print(document: dict[str, Any], as_json: bool) -> None:
         print_json(document)
         return
     table = new_table("", "")
-    add_row(table, "certificate", f"{document['certificate']}, made on {document['made_on']['name']}")
+    made_on = one_line(document["made_on"]["name"])
+    add_row(table, "certificate", f"{one_line(document['certificate'])}, made on {made_on}")
     add_row(table, "run", f"{document['steps']} steps of {document['operator']}, {document['dtype']}")
     for sentence in document["sentences"]:
         add_row(table, "verified" if document["same"] else "FAILED", sentence)
+    for sentence in document["remarks"]:
+        add_row(table, "note", sentence)
     print_table(table)

@@ -29,6 +29,8 @@ Scheme = Literal["rk4", "heun", "etdrk4"]
 SCHEMES: Final[tuple[Scheme, ...]] = get_args(Scheme)
 SMALLEST: Final = 8
 LARGEST: Final = 4096
+LARGEST_NUMBER: Final = 1e100
+"""What a flow is described by lies below it, so that products of a few such numbers are finite."""
 COURANT: Final[Mapping[Scheme, float]] = {"rk4": 2.0, "etdrk4": 2.0, "heun": 1.0}
 """The largest Courant number dt max(|u| + |v|) / dx that a run goes on with. RK4 is stable up to 2.83 on the imaginary
 axis, where the largest kept wave numbers, n/3 along each axis, put 2 pi / 3 times the Courant number: in an even stream
@@ -207,19 +209,22 @@ def _numbers(forcing: Forcing | None) -> dict[str, int | float]:
 def _check_size(n: Any) -> None:
     if type(n) is not int or n % 2 or not SMALLEST <= n <= LARGEST or not is_length(n):
         near = [m for m in range(SMALLEST, LARGEST + 1, 2) if is_length(m)]
-        wanted = n if isinstance(n, int | float) and math.isfinite(n) else 64
+        wanted = n if isinstance(n, int | float) and abs(n) < LARGEST_NUMBER else 64
         low = max((m for m in near if m <= wanted), default=near[0])
         high = min((m for m in near if m >= wanted), default=near[-1])
         choice = f"{low}" if low == high else f"{low} or {high}"
         raise InputError(
-            f"there is no solver for n = {n!r}: it must be whole, even, 2^a 3^b 5^c 7^d, from {SMALLEST} to {LARGEST}.",
+            f"there is no solver for n = {repr(n)[:40]}: it must be whole, even, 2^a 3^b 5^c 7^d, from {SMALLEST} to "
+            f"{LARGEST}.",
             f"use n = {choice}.",
         )
 
 
 def _check_number(name: str, value: Any, least: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
-        raise InputError(f"{name} is {value!r}.", f"pass a finite number of at least {least:g}.")
+    # A whole number may be larger than any float.
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not -LARGEST_NUMBER < value < LARGEST_NUMBER or value < least:
+        raise InputError(f"{name} is {repr(value)[:40]}.", f"pass a finite number of at least {least:g}.")
 
 
 def _check_forcing(flow: Flow) -> None:

@@ -18,7 +18,8 @@ from typing import Any, Final, cast
 import numpy as np
 
 from dashi.errors import FileError
-from dashi.io.files import open_plain, unwritable, write_atomic, write_text
+from dashi.io.files import open_plain, read_plain, unwritable, write_atomic, write_text
+from dashi.io.memory import require_room
 from dashi.types import Array, Shape
 
 _META: Final = "zarr.json"
@@ -157,8 +158,7 @@ def _remove(path: Path) -> None:
 def read_frame(path: Path, name: str = "vorticity", index: int = -1) -> Array:
     """One frame of a field of a store that this module wrote, read without trust."""
     file = path / name / _META
-    with open_plain(file, _LARGEST_META) as (opened, _):
-        data = opened.read()
+    data = read_plain(file, _LARGEST_META)
     shape, dtype = _checked(file, data)
     at = index if index >= 0 else shape[0] + index
     if not 0 <= at < shape[0]:
@@ -198,8 +198,7 @@ def read_line(path: Path, name: str) -> Array:
 
 
 def _document(file: Path) -> dict[str, Any]:
-    with open_plain(file, _LARGEST_META) as (opened, _):
-        data = opened.read()
+    data = read_plain(file, _LARGEST_META)
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -213,9 +212,10 @@ def _octets(chunk: Path, nbytes: int) -> bytes:
     if not chunk.exists():
         raise FileError(f"{chunk} is missing: the store is damaged or cut short.", _AGAIN)
     with open_plain(chunk, nbytes) as (opened, size):
+        require_room(nbytes, str(chunk))
         if size != nbytes:
             raise FileError(f"{chunk} has {size} bytes instead of {nbytes}: it is damaged or cut short.", _AGAIN)
-        return opened.read()
+        return opened.read(nbytes)
 
 
 def _checked(file: Path, data: bytes) -> tuple[Shape, np.dtype[Any]]:

@@ -65,7 +65,14 @@ class Look:
 
 def totals(spectrum: Floats) -> Floats:
     """Sums over shells, in float64 and exact, so that every machine has the same."""
-    return np.array([math.fsum(row) if np.isfinite(row).all() else math.nan for row in spectrum.tolist()])
+    return np.array([_exact_sum(row) if np.isfinite(row).all() else math.nan for row in spectrum.tolist()])
+
+
+def _exact_sum(row: list[float]) -> float:
+    try:
+        return math.fsum(row)
+    except OverflowError:  # beyond the largest float, where sum() would give infinity
+        return math.inf
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,20 +1,22 @@
 """Windows from one's own data: an xarray Dataset of vorticity, or of velocities, on a doubly periodic square box.
 
-Nothing here imports xarray: whoever passes a Dataset has it. What cannot be right is refused: other dimensions, uneven
-points or times, a box that is no square, a column that is there twice, units that do not belong together, a velocity
-that is not free of divergence, gaps. See docs/own-data.md.
+Nothing here imports xarray: whoever passes a Dataset has it, and `dashi.flow.foreign` opens files. What cannot be right
+is refused: other dimensions, uneven points or times, a box that is no square, a column that is there twice, units that
+do not belong together, a velocity that is not free of divergence, gaps. See docs/own-data.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import InputError, ShapeError
+from dashi.errors import DashiError, InputError, ShapeError
 from dashi.flow.equations import Flow
+from dashi.flow.foreign import load_variables, open_foreign
 from dashi.flow.grid import Floats
 from dashi.flow.initial import INITIAL
 from dashi.flow.periodic import require_periodic
@@ -35,6 +37,7 @@ _NO_VELOCITY: Final = (
     "look from a frame that moves along: take the mean off, and shift every frame back by mean times time (by modes: "
     "exp(i k mean t)); the flow is carried by its mean, so taking that off alone would be another flow."
 )
+_DIMENSIONS: Final = {"time": "time", "y": "y", "x": "x", "member": "member"}
 _NAMES: Final = (("velocity_x", "velocity_y"), ("u", "v"), ("ux", "uy"))
 
 
@@ -44,7 +47,8 @@ def windows_from_dataset(
     dims: Mapping[str, str] | None = None, seeds: Sequence[int] | None = None, windows: int | None = None,
     first: int = 0, periodic: bool = False,
 ) -> Windows:  # fmt: skip
-    """Windows of a Dataset with the dimensions time, y and x, and perhaps member.
+    """Windows of a Dataset with the dimensions time, y and x, and perhaps member; or of the file or Zarr store that
+    holds one, or of a DataArray of vorticity.
 
     `flow` says what the equations are (viscosity, forcing, the solver's dt); n and length come from the data. A Dataset
     that dashi wrote brings its own. `steps` (of flow.dt) is the length of a window, all of the record unless told, and
@@ -53,7 +57,71 @@ def windows_from_dataset(
     they have any. What jumps across the edges of the box is refused, or warned of, unless `periodic` says that the box
     is that for certain. Raises InputError.
     """
-    named = {"time": "time", "y": "y", "x": "x", "member": "member", **(dims or {})}
+    named = {**_DIMENSIONS, **(dims or {})}
+    options: dict[str, Any] = {
+        "flow": flow, "steps": steps, "n": n, "vorticity": vorticity, "velocity": velocity, "seeds": seeds,
+        "windows": windows, "first": first, "periodic": periodic,
+    }  # fmt: skip
+    if isinstance(data, str | Path):
+        path = Path(data)
+        with open_foreign(path) as opened:
+            return _windows(load_record(opened, path, dims, vorticity, velocity), named, **options)
+    try:
+        return _windows(_as_dataset(data, vorticity), named, **options)
+    except DashiError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        raise InputError(
+            f"the data cannot be understood: {type(error).__name__}: {error}.",
+            "pass numbers for coordinates and values; docs/own-data.md says what is asked of the data.",
+        ) from error
+
+
+def load_record(
+    data: Any, source: Path, dims: Mapping[str, str] | None = None, vorticity: str = "vorticity",
+    velocity: tuple[str, str] | None = None,
+) -> Any:  # fmt: skip
+    """What `windows_from_dataset` reads of a Dataset that is open, in memory, and nothing else of it."""
+    coordinates = {**_DIMENSIONS, **(dims or {})}.values()
+    return load_variables(data, _variables(data, vorticity, velocity), [*coordinates], source)
+
+
+def _as_dataset(data: Any, vorticity: str) -> Any:
+    """What was passed, as a Dataset; a DataArray is vorticity, unless its name says that it is a velocity."""
+    if hasattr(data, "data_vars") and hasattr(data, "sizes"):
+        return data
+    if hasattr(data, "to_dataset") and hasattr(data, "dims"):
+        if data.name in {name for pair in _NAMES for name in pair}:
+            raise InputError(
+                f"a DataArray of {data.name!r} alone is half of a velocity.",
+                "pass a Dataset with both velocities, or one of vorticity.",
+            )
+        return data.to_dataset(name=vorticity)
+    raise InputError(
+        f"the data are a {type(data).__name__}, which says nothing of its box and times.",
+        "pass xarray.Dataset({'vorticity': (('time', 'y', 'x'), values)}, {'time': ..., 'y': ..., 'x': ...}), or the "
+        "path of a file that holds one.",
+    )
+
+
+def _variables(data: Any, vorticity: str, velocity: tuple[str, str] | None) -> tuple[str, ...]:
+    """The name of vorticity, or those of a pair of velocities, in a Dataset. Raises InputError where there are none."""
+    if vorticity in data and velocity is None:
+        return (vorticity,)
+    pair = velocity or next((pair for pair in _NAMES if all(name in data for name in pair)), None)
+    if pair is None or not all(name in data for name in pair):
+        listed = ", ".join(map(str, data.data_vars)) or "nothing"
+        raise InputError(
+            f"the data hold {listed}: neither {vorticity!r} nor a pair of velocities.",
+            "name them: vorticity='w', or velocity=('u', 'v') along x and along y.",
+        )
+    return pair
+
+
+def _windows(
+    data: Any, named: Mapping[str, str], *, flow: Flow | None, steps: int | None, n: int | None, vorticity: str,
+    velocity: tuple[str, str] | None, seeds: Sequence[int] | None, windows: int | None, first: int, periodic: bool,
+) -> Windows:  # fmt: skip
     sides = {axis: _line(data, named[axis]) for axis in ("x", "y")}
     time = _line(data, named["time"])
     length = _box(sides)
@@ -152,19 +220,14 @@ def _record(
     length: float, periodic: bool,
 ) -> Floats:  # fmt: skip
     """Vorticity (members, frames, n, n)."""
-    if vorticity in data and velocity is None:
+    names = _variables(data, vorticity, velocity)
+    if len(names) == 1:
         values = _values(data, vorticity, named)
         require_units(vorticity, _units(data, vorticity), *units, (0, -1))
         _require_closed(vorticity, values, periodic=periodic)
         _require_no_mean(vorticity, values, float(np.sqrt(np.mean(values * values))), _NO_VORTICITY)
         return values
-    pair = velocity or next((pair for pair in _NAMES if all(name in data for name in pair)), None)
-    if pair is None or not all(name in data for name in pair):
-        listed = ", ".join(map(str, data.data_vars)) or "nothing"
-        raise InputError(
-            f"the data hold {listed}: neither {vorticity!r} nor a pair of velocities.",
-            "name them: vorticity='w', or velocity=('u', 'v') along x and along y.",
-        )
+    pair = (names[0], names[1])
     u, v = (_values(data, name, named) for name in pair)
     for name, values in zip(pair, (u, v), strict=True):
         require_units(name, _units(data, name), *units, (1, -1))

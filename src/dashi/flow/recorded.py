@@ -15,6 +15,7 @@ from dashi.flow.initial import INITIAL
 from dashi.flow.resample import curl_and_divergence
 from dashi.flow.trajectory import FIELDS
 from dashi.flow.windows import UNKNOWN, Windows, cut, frames_in
+from dashi.io.memory import require_room
 from dashi.io.run_folder import settle
 
 
@@ -41,6 +42,7 @@ def windows_from_run(
     frames = len(chosen) if steps is None else frames_in(steps, interval)
     if windows is not None:
         chosen = chosen[: windows * frames]
+    require_room(len(chosen) * len(seeds) * flow.n**2 * flow.kind.itemsize, f"the record in {path}")
     record = np.stack([_vorticity(path, flow, int(j), len(seeds)) for j in chosen], axis=1)
     made = cut(flow, interval, record, seeds, int(numbers[chosen[0]]), frames)
     if windows is not None and len(made) < windows * len(seeds):
@@ -59,7 +61,7 @@ def _flow(path: Path) -> tuple[Flow, tuple[int, ...]]:
         raise FileError(f"{path} describes no flow.", "name a run of `dashi flow simulate --out`.")
     try:
         flow = Flow.restore(cast("dict[str, int | float | str]", named))
-    except (DashiError, TypeError) as error:
+    except (DashiError, TypeError, ValueError, ArithmeticError) as error:
         raise FileError(
             f"{path} describes no flow that this dashi knows: {error}", "name a run of `dashi flow simulate --out`."
         ) from error

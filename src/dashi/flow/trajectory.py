@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dashi.core.certificates.checkpoint import are_in_order
 from dashi.core.observations.observation import Hash
 from dashi.errors import FileError
 from dashi.flow.equations import Flow
@@ -230,5 +231,12 @@ def _check(path: Path, found: Mapping[str, Any], start: Simulation) -> None:
     for name, shape in shapes.items():
         if name not in found or found[name].shape != shape or found[name].dtype != kinds.get(name, found[name].dtype):
             raise FileError(f"{path} is damaged: {name} does not fit the run.", _anew(path))
-    if found["step"].item() < 0 or ("transfer" in found and found["transfer"].shape != (count, members, bands)):
+    step = found["step"].item()
+    if any(found[name].dtype != np.int64 for name in ("hash_steps", "look_steps")) or any(
+        found[name].dtype.kind != "f" for name in (*_LOOKS, "transfer") if count and name in found
+    ):
+        raise FileError(f"{path} is damaged: its steps or looks are no such numbers.", _anew(path))
+    if not are_in_order(found["hash_steps"], 1, step) or not are_in_order(found["look_steps"], 0, step):
+        raise FileError(f"{path} is damaged: its hashes or looks are out of order.", _anew(path))
+    if step < 0 or ("transfer" in found and found["transfer"].shape != (count, members, bands)):
         raise FileError(f"{path} is damaged: its step or looks do not fit.", _anew(path))

@@ -1,8 +1,8 @@
 """Arrays in .npy and .npz files, read without trust and written all or nothing.
 
 Nothing that is read can run code: object arrays (which need pickle) and structured types are refused. Nothing is
-allocated before it was checked that the file holds so many bytes: a header that claims 10^12 elements, or an archive
-that unpacks to far more than it is, is refused.
+allocated before it was checked that the file holds so many bytes, and that the machine has room for them: a header
+that claims 10^12 elements, or an archive that unpacks to far more than it is, is refused.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from dashi.errors import DTypeError, FileError, InputError
 from dashi.io.files import open_plain, write_atomic
+from dashi.io.memory import require_room
 from dashi.io.npy import Header, read_header, write_header
 from dashi.types import Array
 
@@ -25,7 +26,8 @@ LIMIT: Final = 1 << 36
 
 _MEMBERS: Final = 4096
 _RATIO, _SMALL = 200, 1 << 28
-"""A compressed array may be so many times its packed size; below so many bytes, more (zeros pack very well)."""
+"""Compressed arrays may be so many times their packed size; those of an archive that are below so many bytes, all
+together, more (zeros pack very well)."""
 
 _CHUNK: Final = 1 << 24
 # Whatever bytes zipfile is given, it answers with one of these.
@@ -69,7 +71,9 @@ def _read_archive(path: Path, file: IO[bytes], size: int, keys: Collection[str] 
                     f"{path} has no array {missing[0]!r}; it has {', '.join(sorted(members)) or 'none'}.",
                     f"write it with numpy.savez(file, {missing[0]}=array).",
                 )
-            return {key: _read_member(path, archive, members[key]) for key in (members if keys is None else keys)}
+            wanted = [*members] if keys is None else [*keys]
+            require_room(sum(members[key].file_size for key in wanted), str(path))
+            return {key: _read_member(path, archive, members[key]) for key in wanted}
     except InputError:
         raise
     except _BROKEN as error:
@@ -90,7 +94,10 @@ def _members(path: Path, archive: zipfile.ZipFile, size: int) -> dict[str, zipfi
             raise FileError(f"{path}: {key} claims more bytes than the file has.", "write or copy it again.")
         if packed and info.file_size > max(_SMALL, _RATIO * info.compress_size):
             raise FileError(f"{path}: {key} claims to unpack to {info.file_size} bytes.", _PLAIN)
-    if sum(info.file_size for info in listed) > LIMIT:
+    total = sum(info.file_size for info in listed)
+    if total > max(_SMALL, _RATIO * size):
+        raise FileError(f"{path} has {size} bytes and claims to unpack to {total}.", _PLAIN)
+    if total > LIMIT:
         raise FileError(f"{path} claims to unpack to more than {LIMIT} bytes.", "split it into several files.")
     return members
 
@@ -112,6 +119,7 @@ def _read_values(where: object, file: IO[bytes], header: Header, size: int) -> A
             f"{max(0, size - header.offset)}.",
             "write or copy it again.",
         )
+    require_room(header.nbytes, str(where))
     octets = np.empty(header.nbytes, np.uint8)
     done = 0
     while done < header.nbytes:
@@ -121,7 +129,16 @@ def _read_values(where: object, file: IO[bytes], header: Header, size: int) -> A
         octets[done : done + len(part)] = np.frombuffer(part, np.uint8)
         done += len(part)
     file.read(1)  # the end: now zipfile compares the checksum
-    return header.array(octets)
+    values = header.array(octets)
+    if values.dtype.kind == "U" and _has_no_letters(values):
+        raise FileError(f"{where} holds text with letters that there are none of.", "write it again.")
+    return values
+
+
+def _has_no_letters(text: Array) -> bool:
+    """Whether an array of text holds numbers of no letter: halves of surrogate pairs, and what is beyond Unicode."""
+    codes = np.ascontiguousarray(text).reshape(-1).view(np.uint32)
+    return bool((((codes >= 0xD800) & (codes < 0xE000)) | (codes > 0x10FFFF)).any())
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import IO, Final
 
-from dashi.errors import FileError
+from dashi.errors import DashiError, FileError
+from dashi.io.memory import out_of_memory, require_room
 
 _FIXES: Final = {
     errno.ENOSPC: "make room on that disk, or write to another one.",
@@ -139,4 +140,19 @@ def open_plain(path: Path, limit: int) -> Generator[tuple[IO[bytes], int]]:
     with os.fdopen(handle, "rb") as file:
         if status.st_size > limit:
             raise FileError(f"{path} has {status.st_size} bytes; at most {limit} are read.", "name a smaller file.")
-        yield file, status.st_size
+        try:
+            yield file, status.st_size
+        except MemoryError as error:
+            if isinstance(error, DashiError):  # of a device, which has an error of its own
+                raise
+            raise out_of_memory(path) from error
+
+
+def read_plain(path: Path, limit: int) -> bytes:
+    """All of an ordinary file of at most so many bytes; one that grows while it is read is refused."""
+    with open_plain(path, limit) as (file, size):
+        require_room(size, str(path))
+        data = file.read(size + 1)
+    if len(data) > size:
+        raise FileError(f"{path} has more than the {size} bytes that it says.", "name a file that nobody writes to.")
+    return data

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, computed_field, model_validator
 
 from dashi.errors import FileError
-from dashi.io.files import open_plain, write_text
+from dashi.io.files import read_plain, write_text
 
 VERSION: Final = 1
 NOTHING: Final = "none"
@@ -212,8 +212,7 @@ def write_metrics(path: Path, metrics: Metrics) -> None:
 
 def read_metrics(path: Path) -> Metrics:
     """Reads a document and holds it against the schema."""
-    with open_plain(path, _LARGEST) as (file, _):
-        data = file.read()
+    data = read_plain(path, _LARGEST)
     try:
         found: Any = json.loads(data)
         version = cast("dict[str, Any]", found).get("schema_version") if isinstance(found, dict) else None

@@ -34,6 +34,7 @@ from dashi.kernels.spirv_values import check_types
 FOLDER: Final = "spirv"
 INDEX: Final = "index.json"
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
+_LARGEST_INDEX: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -193,10 +194,12 @@ def _read(kernel: Kernel, shader: str, variant: str) -> Binary:
 def _index(kernel: Kernel) -> Mapping[str, Mapping[str, str]]:
     path = kernel.folder / FOLDER / INDEX
     try:
+        if path.stat().st_size > _LARGEST_INDEX:
+            raise ValueError(f"it has more than {_LARGEST_INDEX} bytes")
         data: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise _stale(kernel, f"has an unreadable {FOLDER}/{INDEX} ({error})") from error
     if not _is_index(data):
         raise _stale(kernel, f"has a {FOLDER}/{INDEX} that is not an index of binaries")

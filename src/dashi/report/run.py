@@ -11,11 +11,12 @@ from dashi.core.certificates.certificate import document_digest, read_certificat
 from dashi.core.observations.sheet import load_sheet
 from dashi.core.traces.file import read_trace
 from dashi.errors import FileError
-from dashi.flow.evaluation.kept import load_evaluation
+from dashi.flow.evaluation.kept import LARGEST, load_evaluation
 from dashi.flow.evaluation.record import read_record
 from dashi.flow.fields import read_frame, read_line
 from dashi.flow.trajectory import FIELDS
 from dashi.io.arrays import read_arrays
+from dashi.io.memory import require_room
 from dashi.io.metrics import read_metrics
 from dashi.io.run_folder import (
     CERTIFICATE,
@@ -44,6 +45,7 @@ PROXY: Final = "vorticity_proxy"
 """The field of fields.zarr that was decoded."""
 MODEL: Final = "model.npz"
 Z: Final = "z.npz"
+_AGAIN: Final = "run the command again."
 _FRAMES: Final = 240
 """Frames that are read: more than a film shows are passed over."""
 _ANYBODYS: Final = frozenset({MODEL, Z, STATE, INPUTS})
@@ -125,13 +127,22 @@ def _fields(path: Path) -> Fields | None:
     chosen = np.unique(np.linspace(0, len(times) - 1, min(len(times), _FRAMES)).round().astype(int))
     if not len(times):
         return None
+    if not (np.abs(times) < LARGEST).all():
+        raise FileError(f"{path} has times that are not finite.", _AGAIN)
 
     def read(name: str) -> np.ndarray:
+        first = read_frame(path, name, int(chosen[0]))
+        require_room(len(chosen) * first.nbytes, f"{name} of {path}")
         frames = [read_frame(path, name, int(index)) for index in chosen]
-        return np.stack([frame if frame.ndim == 2 else frame[0] for frame in frames])
+        fields = np.stack([frame if frame.ndim == 2 else frame[0] for frame in frames])
+        if fields.ndim != 3 or not fields.size:
+            raise FileError(f"{path}: {name} has frames of shape {first.shape}.", _AGAIN)
+        return fields
 
-    proxy = read(PROXY) if (path / PROXY).is_dir() else None
-    return Fields(times[chosen], read("vorticity"), proxy, numbers=tuple(int(index) for index in chosen))
+    proxy, reference = read(PROXY) if (path / PROXY).is_dir() else None, read("vorticity")
+    if proxy is not None and proxy.shape != reference.shape:
+        raise FileError(f"{path}: {PROXY} and vorticity have frames of other shapes.", _AGAIN)
+    return Fields(times[chosen], reference, proxy, numbers=tuple(int(index) for index in chosen))
 
 
 def _measures(path: Path, fields: Fields) -> Measures | None:
@@ -143,7 +154,12 @@ def _continuation(path: Path, model: str) -> Continuation:
     found = read_arrays(path)
     names = ("times", "reference", "proxy", "alone")
     if any(name not in found or found[name].ndim != 1 or len(found[name]) != len(found["times"]) for name in names):
-        raise FileError(f"{path} does not hold {', '.join(names)} of one length.", "run the command again.")
+        raise FileError(f"{path} does not hold {', '.join(names)} of one length.", _AGAIN)
+    times = found["times"]
+    if any(found[name].dtype.kind != "f" or (np.abs(found[name]) >= LARGEST).any() for name in names):
+        raise FileError(f"{path} holds what are no energies.", _AGAIN)
+    if len(times) < 2 or not (np.diff(times) > 0).all() or times[-1] < 0:
+        raise FileError(f"{path} holds times that do not rise, or end before the model is left alone.", _AGAIN)
     return Continuation(*(found[name] for name in names), model=model)
 
 

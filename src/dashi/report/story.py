@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -10,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dashi.errors import FileError
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
-from dashi.io.files import open_plain, write_text
+from dashi.io.files import read_plain, write_text
 
 STORY: Final = "story.json"
 _LARGEST: Final = 1 << 20
@@ -69,10 +68,9 @@ def read_story(folder: Path) -> Story | None:
     file = folder / STORY
     if not file.is_file():
         return None
-    with open_plain(file, _LARGEST) as (opened, _):
-        data = opened.read()
+    data = read_plain(file, _LARGEST)
     try:
         return Story.model_validate_json(data)
-    except (ValidationError, json.JSONDecodeError) as error:
+    except (ValidationError, ValueError, RecursionError) as error:
         what = f"{file} is not the story of a run: it is damaged or of another version."
         raise FileError(what, "remove it.") from error

@@ -93,6 +93,7 @@ def svg(figure: Any, name: str) -> str:
     """A figure as inline SVG: its text is text, its colours are the page's, its size is that of its place. `name` keeps
     its parts apart from those of other figures on the page."""
     room = io.StringIO()
+    _draw_names_literally(figure)
     with styled():
         plot_module("matplotlib").rcParams["svg.hashsalt"] = name
         figure.savefig(room, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
@@ -105,6 +106,21 @@ def svg(figure: Any, name: str) -> str:
     head, rest = text.split(">", 1)
     head = re.sub(r' (width|height)="[^"]*"', "", head).replace("<svg", '<svg role="presentation"')
     return f"{head}>{rest}"
+
+
+def _draw_names_literally(figure: Any) -> None:
+    """Names of models and bands come from files: a `$` in them is a dollar, and begins no formula. The powers of ten
+    along a logarithmic axis are formulas, and stay so."""
+    formulas = {
+        id(text)
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        if axis.get_scale() == "log"
+        for text in (*axis.get_majorticklabels(), *axis.get_minorticklabels())
+    }
+    for text in figure.findobj(plot_module("matplotlib.text").Text):
+        if id(text) not in formulas:
+            text.set_parse_math(False)
 
 
 def colour_map(name: str) -> Any:

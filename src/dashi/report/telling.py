@@ -9,7 +9,7 @@ from typing import Final, cast
 from dashi.errors import FileError
 from dashi.flow.evaluation.record import Record
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
-from dashi.io.files import open_plain
+from dashi.io.files import read_plain
 from dashi.io.metrics import Metrics
 from dashi.io.run_folder import CHECKPOINT, SUMMARY
 from dashi.io.run_mark import read_mark
@@ -59,9 +59,8 @@ def unfinished_text(folder: Path, metrics: Metrics | None) -> str:
 def _stopped(folder: Path) -> bool:
     """What the summary of a run says, where it has one that can be read."""
     try:
-        with open_plain(folder / SUMMARY, _LARGEST) as (opened, _):
-            found = json.loads(opened.read())
-    except (FileError, ValueError, RecursionError):
+        found = json.loads(read_plain(folder / SUMMARY, _LARGEST))
+    except (FileError, ValueError, RecursionError, MemoryError):
         return False
     return isinstance(found, dict) and cast("dict[str, object]", found).get("stopped") is True
 

@@ -18,9 +18,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dashi.core.observations.observation import Hash
-from dashi.core.operators.operator import Operator, Parameter
+from dashi.core.operators.operator import Operator, Parameter, Way
 from dashi.errors import CertificateError
-from dashi.io.files import open_plain, write_text
+from dashi.io.files import read_plain, write_text
 from dashi.io.metrics import Count, Digest, Fingerprint
 from dashi.kernels.blake3 import hexdigest128
 from dashi.runtime.info import DeviceInfo
@@ -34,6 +34,9 @@ _LARGEST: Final = 1 << 28
 _AGAIN: Final = "get the original, or make a new one: dashi rollout ... --certificate FILE."
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _Whole = Annotated[int, Field(ge=1, lt=1 << 53)]
+_Text = Annotated[str, Field(max_length=1000)]
+_Version = Annotated[str, Field(max_length=60, pattern=r"^[0-9][0-9A-Za-z.+!_-]*$")]
+_KernelName = Annotated[str, Field(max_length=200, pattern=r"^\w+/\w+\.\w+$")]
 
 
 class _Record(BaseModel):
@@ -63,11 +66,11 @@ class OperatorRecord(_Record):
 class DeviceRecord(_Record):
     """Where it ran."""
 
-    spec: str
-    name: str
-    type: str
-    driver: str
-    driver_version: str
+    spec: Annotated[str, Field(max_length=1000, pattern=r"^(cpu|null|vulkan:.+)$")]
+    name: _Text
+    type: Literal["discrete", "integrated", "virtual", "software", "other", "reference", "null"]
+    driver: _Text
+    driver_version: _Text
 
 
 class Claim(_Record):
@@ -81,24 +84,30 @@ class Certificate(_Record):
     """All that is claimed, in the order of the file; the digest comes last and is not part of the model."""
 
     schema_version: Literal[1]
-    dashi_version: str
+    dashi_version: _Version
     operator: OperatorRecord
     inputs: Annotated[tuple[InputRecord, ...], Field(min_length=1, max_length=64)]
     dtype: Literal["float32", "float64"]
     tier: Annotated[int, Field(ge=0, le=2)]
     portable: bool
     device: DeviceRecord
-    kernels: dict[str, Fingerprint]
-    way: str
+    kernels: Annotated[dict[_KernelName, Fingerprint], Field(max_length=1000)]
+    way: Way
     steps: _Whole
     hash_every: _Whole
     hashes: Annotated[tuple[Claim, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _in_order(self) -> Certificate:
+        # Counted before they are listed: a few bytes can claim more steps than fit into memory.
+        due = -(-self.steps // self.hash_every)
         steps = [claim.step for claim in self.hashes]
-        if steps != list(hashed_steps(self.steps, self.hash_every)):
+        if len(steps) != due or steps != list(hashed_steps(self.steps, self.hash_every)):
             raise ValueError(f"the hashes are not those of every {self.hash_every} steps up to {self.steps}")
+        if self.hash_every > self.steps:
+            raise ValueError(f"hash_every is {self.hash_every}, and there are only {self.steps} steps")
+        if self.portable and self.tier:
+            raise ValueError(f"a portable run has tier 0, not {self.tier}")
         names = [one.name for one in self.inputs]
         if STATE not in names or len(set(names)) < len(names):
             raise ValueError("the inputs must be z0 and the operator's arrays, each once")
@@ -126,7 +135,7 @@ class Execution:
 
     device: DeviceInfo
     kernels: Mapping[str, str]
-    way: str
+    way: Way
     steps: int
     hash_every: int
     hashes: Sequence[Hash]
@@ -148,21 +157,28 @@ def certify(file: Path, operator: Operator, sources: Mapping[str, Source], run: 
 
     if not run.hashes:
         raise CertificateError("a certificate needs hashes, and none was taken.", "run at least one step, with hashes.")
-    return Certificate(
-        schema_version=VERSION,
-        dashi_version=dashi.__version__,
-        operator=OperatorRecord(kind=operator.kind, version=operator.version, parameters=_plain(operator.parameters)),
-        inputs=tuple(_input(file, name, source) for name, source in sources.items()),
-        dtype="float64" if operator.dtype == np.float64 else "float32",
-        tier=run.tier,
-        portable=run.portable and operator.portable,
-        device=_device(run.device),
-        kernels=dict(sorted(run.kernels.items())),
-        way=run.way,
-        steps=run.steps,
-        hash_every=min(run.hash_every, run.steps),
-        hashes=tuple(Claim(step=h.step, hash=h.digest) for h in run.hashes),
-    )
+    try:
+        told = OperatorRecord(kind=operator.kind, version=operator.version, parameters=_plain(operator.parameters))
+        return Certificate(
+            schema_version=VERSION,
+            dashi_version=dashi.__version__,
+            operator=told,
+            inputs=tuple(_input(file, name, source) for name, source in sources.items()),
+            dtype="float64" if operator.dtype == np.float64 else "float32",
+            tier=run.tier,
+            portable=run.portable and operator.portable,
+            device=_device(run.device),
+            kernels=dict(sorted(run.kernels.items())),
+            way=run.way,
+            steps=run.steps,
+            hash_every=min(run.hash_every, run.steps),
+            hashes=tuple(Claim(step=h.step, hash=h.digest) for h in run.hashes),
+        )
+    except ValidationError as error:
+        raise CertificateError(
+            f"this run gets no certificate: {_first_fault(error)}.",
+            "certify a run with the hashes of every stride and of its last step.",
+        ) from error
 
 
 def _device(info: DeviceInfo) -> DeviceRecord:
@@ -213,8 +229,7 @@ def write_certificate(file: Path, certificate: Certificate) -> str:
 
 def read_certificate(file: Path) -> Certificate:
     """Reads a certificate; raises CertificateError if it was edited, or is of a kind that is not known here."""
-    with open_plain(file, _LARGEST) as (opened, _):
-        data = opened.read()
+    data = read_plain(file, _LARGEST)
     document, digest = _parse(file, data)
     version = document.get("schema_version")
     if type(version) is not int or version != VERSION:
@@ -227,9 +242,20 @@ def read_certificate(file: Path) -> Certificate:
     try:
         return Certificate.model_validate_json(json.dumps({k: v for k, v in document.items() if k != "digest"}))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the certificate"
-        raise CertificateError(f"{file} is not a certificate of dashi: {where}: {first['msg']}.", _AGAIN) from error
+        raise CertificateError(f"{file} is not a certificate of dashi: {_first_fault(error)}.", _AGAIN) from error
+    except MemoryError as error:
+        raise _too_large(file) from error
+
+
+def _first_fault(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(str(part) for part in first['loc']) or 'the certificate'}: {first['msg']}"
+
+
+def _too_large(file: Path) -> CertificateError:
+    return CertificateError(
+        f"{file} does not fit into memory.", "use a machine with more, or a certificate of fewer hashes."
+    )
 
 
 def _parse(file: Path, data: bytes) -> tuple[dict[str, Any], str]:
@@ -241,6 +267,8 @@ def _parse(file: Path, data: bytes) -> tuple[dict[str, Any], str]:
             return document, document_digest(document)
     except (ValueError, RecursionError) as error:
         raise CertificateError(f"{file} is not a certificate: it is damaged or cut short ({error}).", _AGAIN) from error
+    except MemoryError as error:
+        raise _too_large(file) from error
     raise CertificateError(f"{file} is not a certificate.", _AGAIN)
 
 

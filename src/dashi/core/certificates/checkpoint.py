@@ -6,6 +6,7 @@ stay what they were. A resumed run has the hashes of one that was never interrup
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ _ARRAYS: Final = (
     "version", "identity", "step", "strides", "state", "hash_steps", "hash_digests", "observed_steps", "observed",
     "nonfinite", "sheet", "sheet_steps",
 )  # fmt: skip
+_FIRST: Final = {"hash_steps": 1, "observed_steps": 1, "sheet_steps": 0}
+"""The first step that each list may have; the last is the one at which the run stands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +109,12 @@ def read_checkpoint(path: Path, belongs: str, shape: Shape, dtype: np.dtype[Any]
     )
 
 
+def are_in_order(steps: Array, least: int, last: int) -> bool:
+    """Whether steps rise, from at least one step to at most another."""
+    listed: list[int] = steps.tolist()
+    return all(a < b for a, b in itertools.pairwise(listed)) and all(least <= step <= last for step in listed)
+
+
 def _observations(found: Mapping[str, Array]) -> Sequence[Observation]:
     counts, firsts = found["nonfinite"].tolist()
     rows = zip(found["observed_steps"].tolist(), found["observed"].tolist(), counts, firsts, strict=True)
@@ -135,8 +144,10 @@ def _check(path: Path, found: Mapping[str, Array], shape: Shape, dtype: np.dtype
                 f"{path} is damaged: {name} does not fit the run.",
                 f"start anew: remove {path}, and leave --resume away.",
             )
-    if found["step"].item() < 0 or found["sheet"].dtype.kind != "f" or min(found["strides"].tolist()) < 0:
+    step = found["step"].item()
+    in_order = all(are_in_order(found[name], least, step) for name, least in _FIRST.items())
+    if step < 0 or not in_order or found["sheet"].dtype.kind != "f" or min(found["strides"].tolist()) < 0:
         raise FileError(
-            f"{path} is damaged: its step or sheet does not fit.",
+            f"{path} is damaged: its steps or its sheet do not fit.",
             f"start anew: remove {path}, and leave --resume away.",
         )

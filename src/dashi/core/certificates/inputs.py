@@ -18,6 +18,7 @@ from dashi.io.operators import StoredOperator, read_operator, write_operator
 from dashi.types import Array
 
 _NUMBERS: Final = "fiub"
+_ORIGINAL: Final = "get the original certificate, or make a new one."
 
 
 def read_source(path: Path, key: str) -> Source:
@@ -97,9 +98,18 @@ def certified_inputs(certificate: Certificate, folder: Path, inputs: Path | None
     z0 = as_floats(STATE, found.pop(STATE), dtype)
     told = certificate.operator
     try:
-        return make_operator(told.kind, told.version, found, told.parameters, dtype), z0
+        operator = make_operator(told.kind, told.version, found, told.parameters, dtype)
     except InputError as error:
         raise CertificateError(f"the operator cannot be made again: {error.what}", error.fix) from error
+    missing = sorted(set(operator.parameters) - set(told.parameters))
+    if missing:
+        raise CertificateError(f"the certificate does not say what {missing[0]!r} of its operator is.", _ORIGINAL)
+    if certificate.portable != operator.portable:
+        raise CertificateError(
+            "the certificate is of a run that is not portable: its hashes are those of one device and driver alone.",
+            "certify a run without --fast.",
+        )
+    return operator, z0
 
 
 def _certified(record: InputRecord, folder: Path, inputs: Path | None) -> Array:
@@ -108,7 +118,15 @@ def _certified(record: InputRecord, folder: Path, inputs: Path | None) -> Array:
         raise FileError(
             f"the input {record.name!r} is not there: {path}.", "put it there, or say where it is with --inputs DIR."
         )
+    if path.suffix == ".npy" and record.key != record.name:
+        raise CertificateError(f"{path} has one array and no key {record.key!r}.", _ORIGINAL)
     values = read_arrays(path, [record.key])[record.key] if path.suffix != ".npy" else read_array(path, record.key)
+    if (values.dtype.name, values.shape) != (record.dtype, record.shape):
+        raise CertificateError(
+            f"{path}: {record.key} is {values.dtype.name} of shape {values.shape}; the certificate says {record.dtype} "
+            f"of shape {record.shape}.",
+            "find the file that was used (--inputs DIR looks elsewhere).",
+        )
     if array_digest(values) != record.digest:
         raise CertificateError(
             f"{path}: {record.key} is not the {record.name} of this certificate: its digest is other.",

@@ -69,8 +69,8 @@ class Affine(Operator):
 
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
-        alpha, low, high = (float(parameters[name]) for name in ("alpha", "low", "high"))
-        return Affine(arrays["A"], arrays["b"], str(parameters["psi"]), alpha=alpha, low=low, high=high)
+        psi = Nonlinearity.restore("psi", parameters)
+        return Affine(arrays["A"], arrays.get("b"), psi.name, alpha=psi.alpha, low=psi.low, high=psi.high)
 
     def load(self, device: Device) -> Constants:
         return {"A": device.array(self._matrix), "b": device.array(self._bias)}

@@ -10,7 +10,8 @@ from typing import Final
 from dashi.core.traces import trace as t
 from dashi.core.traces.trace import Fact, Span
 from dashi.errors import FileError
-from dashi.io.files import open_plain
+from dashi.io.files import read_plain
+from dashi.io.memory import out_of_memory
 
 _LARGEST: Final = 1 << 28
 _Value = int | bytes
@@ -18,10 +19,11 @@ _Value = int | bytes
 
 def read_trace(path: Path) -> tuple[Span, ...]:
     """The spans of a trace file, by their begin."""
-    with open_plain(path, _LARGEST) as (file, _):
-        data = file.read()
+    data = read_plain(path, _LARGEST)
     try:
         return decode(data)
+    except MemoryError as error:
+        raise out_of_memory(path) from error
     except (ValueError, IndexError, KeyError, struct.error) as error:
         raise FileError(f"{path} is no trace that dashi wrote: {error}.", "make it again, or remove it.") from error
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import DashiError, FileError, UnknownNameError, suggestion
-from dashi.flow.evaluation.kept import BROKEN, array_text, pack, text_array, unpack
+from dashi.flow.evaluation.kept import BROKEN, array_json, pack, text_array, unpack
 from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.evaluation.training import Training
-from dashi.flow.proxy.catalogue import MODELS, load_model, save_model
+from dashi.flow.proxy.catalogue import MODELS, load_model, restore_model, save_model
 from dashi.flow.proxy.dmd import Dmd, require_pydmd
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
@@ -116,7 +116,7 @@ def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
     if "baselines" not in notes:
         return made
     try:
-        heads: list[dict[str, Any]] = json.loads(array_text(notes["baselines"]))
+        heads: list[dict[str, Any]] = array_json(notes["baselines"])
         for j, head in enumerate(heads):
             kind = MODELS.get(head["kind"])
             if kind is None or head["version"] != kind.version:
@@ -129,7 +129,7 @@ def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
             interval = float(head["interval"])
             if not math.isfinite(interval) or interval <= 0:
                 raise FileError(f"{path}: the time between frames of {head['kind']} is {interval}.", again)
-            made[str(head["shown"])] = kind.restore(schema, interval, arrays, head["parameters"])
+            made[str(head["shown"])] = restore_model(kind, schema, interval, arrays, head["parameters"], str(path))
     except (*BROKEN, DashiError) as error:
         if isinstance(error, FileError):
             raise

@@ -10,7 +10,7 @@ from typing import Any, Final, cast, get_args
 import numpy as np
 
 from dashi.errors import FileError
-from dashi.flow.evaluation.result import Evaluation, Failure, Line
+from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Failure, Line
 from dashi.flow.evaluation.table import series, table
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.io.files import write_text
@@ -19,8 +19,10 @@ from dashi.types import Array
 VERSION: Final = 1
 _ARRAYS: Final = ("correlation", "relative_l2", "energy", "enstrophy", "spectrum_error", "admissible")
 _LARGEST: Final = 1 << 24
-BROKEN: Final = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
+BROKEN: Final = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError)
 """What Python answers with when the text of a file is not what it should be."""
+LARGEST: Final = 1e100
+"""Numbers beyond it are those of damaged files: no figure could show them."""
 _AGAIN: Final = "evaluate again: `dashi flow evaluate --out DIR`."
 
 
@@ -90,7 +92,7 @@ def unpack(found: Mapping[str, Array], path: object) -> Evaluation:
     if version.item() != VERSION:
         raise FileError(f"{path} is an evaluation of version {version.item()}; this dashi reads {VERSION}.", _AGAIN)
     try:
-        return _restored(found, json.loads(array_text(found["head"])))
+        return _restored(found, array_json(found["head"]))
     except BROKEN as error:
         raise FileError(f"{path} is damaged: {error}.", _AGAIN) from error
 
@@ -107,6 +109,15 @@ def _restored(found: Mapping[str, Array], head: Mapping[str, Any]) -> Evaluation
         raise ValueError("windows or the spectrum of the reference do not fit")
     if times.ndim != 1 or not shape[1] or any(found[name].shape != shape for name in ("energy", "enstrophy")):
         raise ValueError("arrays of the reference do not fit")
+    if not shape[0] or not found["spectrum"].size or not lines or len({one.model for one in lines}) < len(lines):
+        raise ValueError("there are no windows, shells or models, or a model is there twice")
+    if any(not (np.abs(found[name]) < LARGEST).all() for name in ("times", "energy", "enstrophy", "spectrum")):
+        raise ValueError("the times or the numbers of the reference are not finite")
+    if (np.diff(times) <= 0).any():
+        raise ValueError("the times do not rise")
+    for name in ("parameters", "settings"):
+        if not all(type(value) in (int, float, str) for value in head[name].values()):
+            raise ValueError(f"the {name} are neither numbers nor text")
     return Evaluation(
         str(head["split"]), times, seeds, starts, tuple(lines), found["energy"], found["enstrophy"], found["spectrum"],
         dict(head["parameters"]), dict(head["settings"]),
@@ -124,17 +135,29 @@ def _line(found: Mapping[str, Array], j: int, head: Mapping[str, Any], shape: tu
         raise ValueError(f"the spectrum of {head['model']}, or what continues it, does not fit")
     if not all(one in get_args(Failure) for one in head["failures"]):
         raise ValueError(f"failures of {head['model']} have names that are not known")
+    thresholds = [float(threshold) for threshold in head["thresholds"]]
+    if thresholds != [*THRESHOLDS] or not np.isfinite(rows).all():
+        raise ValueError(f"the horizons of {head['model']} are not those of {', '.join(map(str, THRESHOLDS))}")
+    seconds, numbers = float(head["seconds"]), int(head["numbers"])
+    if not 0 <= seconds < LARGEST or not 0 <= numbers < 1 << 53:
+        raise ValueError(f"the seconds or the size of {head['model']} are no such numbers")
     return Line(
-        model=str(head["model"]), numbers=int(head["numbers"]), failures=tuple(head["failures"]),
-        horizons={float(t): rows[i] for i, t in enumerate(head["thresholds"])}, spectrum=spectrum,
-        seconds=float(head["seconds"]), device=str(head["device"]), story=str(head["story"]),
-        continued=continued, **arrays,
+        model=str(head["model"]), numbers=numbers, failures=tuple(head["failures"]),
+        horizons=dict(zip(thresholds, rows, strict=True)), spectrum=spectrum, seconds=seconds,
+        device=str(head["device"]), story=str(head["story"]), continued=continued, **arrays,
     )  # fmt: skip
 
 
 def text_array(text: str) -> Array:
     """Text of any length as an array of its bytes."""
     return np.frombuffer(text.encode(), np.uint8).copy()
+
+
+def array_json(values: Array) -> Any:
+    """The document in an array of text; all text in it can be written again."""
+    found = json.loads(array_text(values))
+    json.dumps(found, ensure_ascii=False).encode()  # refuses halves of surrogate pairs
+    return found
 
 
 def array_text(values: Array) -> str:

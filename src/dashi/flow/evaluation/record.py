@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dashi.errors import FileError
-from dashi.io.files import open_plain
+from dashi.io.files import read_plain
 from dashi.io.run_folder import SCORES
 from dashi.runtime.info import DeviceInfo
 
@@ -76,8 +76,7 @@ def read_record(folder: Path) -> Record | None:
     file = folder / SCORES
     if not file.is_file():
         return None
-    with open_plain(file, _LARGEST) as (opened, _):
-        data = opened.read()
+    data = read_plain(file, _LARGEST)
     try:
         return Record.model_validate_json(data)
     except (ValidationError, ValueError, RecursionError) as error:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dashi.errors import DashiError, FileError
 from dashi.flow.equations import Flow
-from dashi.flow.evaluation.kept import BROKEN, array_text, text_array
+from dashi.flow.evaluation.kept import BROKEN, array_json, text_array
 from dashi.flow.evaluation.overlap import Seen
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.windows import Windows
@@ -88,7 +88,7 @@ class Training:
         if version is None or version.shape or version.item() != VERSION:
             raise FileError(f"{path} does not say in a way that this dashi reads what it was trained on.", again)
         try:
-            head: dict[str, Any] = json.loads(array_text(found["head"]))
+            head: dict[str, Any] = array_json(found["head"])
             seen = _seen(found)
             return cls(
                 flow=Flow.restore(head["flow"]),

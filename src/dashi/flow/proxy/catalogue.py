@@ -18,6 +18,7 @@ from dashi.flow.proxy.linear import Delay, Ridge
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.proxy.persistence import Damped, Persistence
+from dashi.flow.proxy.schema import Schema
 from dashi.io.arrays import write_arrays
 from dashi.types import Array
 
@@ -39,6 +40,9 @@ MODELS: Final[Mapping[str, type[Model]]] = _Models(
     for found in (Persistence, Damped, Ridge, Delay, Dmd, Truncation, GalerkinModel, Slaved, Perfect)
 )
 """To add a model: a class of `dashi.flow.proxy.model.Model`, and its name here."""
+_HEAD: Final = frozenset({"model", "version", "interval"})
+_PARTS: Final = ("schema_", "parameter_", "array_", "note_")
+"""What a file of a model holds: the first by these names, the rest by names that begin so."""
 
 
 def model_class(name: str) -> type[Model]:
@@ -79,6 +83,9 @@ def unpack(found: Mapping[str, Array], where: str = "the file") -> Model:
     if not isinstance(name, str) or type(version) is not int:
         raise FileError(f"{where} holds no model.", "write one with save_model, or `dashi flow fit`.")
     made = _known(name, where)
+    unknown = [key for key in found if key not in _HEAD and not key.startswith(_PARTS)]
+    if unknown:
+        raise FileError(f"{where}: a file of a model has no {unknown[0][:40]!r}.", "fit it again.")
     if version != made.version:
         raise FileError(
             f"{where}: version {version} of the model {name}; this dashi has version {made.version}.", "fit it again."
@@ -89,16 +96,28 @@ def unpack(found: Mapping[str, Array], where: str = "the file") -> Model:
         raise FileError(f"{where}: the time between frames is {interval!r}.", "fit the model again.")
     arrays = {key.removeprefix("array_"): values for key, values in found.items() if key.startswith("array_")}
     numbers: dict[str, Any] = {
-        key.removeprefix("parameter_"): values.item()
-        for key, values in found.items()
-        if key.startswith("parameter_") and not values.ndim
+        key.removeprefix("parameter_"): values.tolist() for key, values in found.items() if key.startswith("parameter_")
     }
+    return restore_model(made, schema, interval, arrays, numbers, where)
+
+
+def restore_model(
+    kind: type[Model], schema: Schema, interval: float, arrays: Mapping[str, Array], numbers: Mapping[str, Any],
+    where: str,
+) -> Model:  # fmt: skip
+    """The model of a kind with these arrays and parameters; what a model of that kind does not have is refused."""
     try:
-        return made.restore(schema, interval, arrays, numbers)
+        model = kind.restore(schema, interval, arrays, numbers)
+        unknown = sorted(set(arrays) - set(model.arrays)) + sorted(set(numbers) - set(model.parameters))
     except DashiError as error:
         raise FileError(f"{where}: {error.what}", error.fix) from error
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise FileError(f"{where}: what defines the model {name} is damaged ({error}).", "fit it again.") from error
+    except (KeyError, TypeError, ValueError, ArithmeticError, IndexError, AttributeError) as error:
+        raise FileError(
+            f"{where}: what defines the model {kind.name} is damaged ({error}).", "fit it again."
+        ) from error
+    if unknown:
+        raise FileError(f"{where}: a model {kind.name} has no {unknown[0][:40]!r}.", "fit it again.")
+    return model
 
 
 def _known(name: str, where: str) -> type[Model]:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dashi.errors import InputError
 from dashi.flow import grid
-from dashi.flow.equations import Flow
+from dashi.flow.equations import LARGEST_NUMBER, Flow
 from dashi.kernels.blake3 import hexdigest128
 
 VERSION: Final = 1
@@ -51,8 +51,9 @@ class Schema:
         cut = (self.n - 1) // 3
         for name in ("k_cut", "mid_cut"):
             value: object = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise InputError(f"{name} is {value!r}.", "pass a finite number.")
+            # A whole number may be larger than any float.
+            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST_NUMBER:
+                raise InputError(f"{name} is {repr(value)[:40]}.", "pass a finite number.")
             object.__setattr__(self, name, float(value))
         if not 1 <= self.k_cut <= cut:
             raise InputError(
