@@ -79,8 +79,6 @@ def _open(out: Path, resume: bool, begun: Mark, overwrite: bool) -> Path:
     try:
         _take_place(out)  # a run that was killed between its end and its place
         before, place = _mark(out), _place(out)
-        if before is not None and not resume:
-            require_asked(out, before, begun, overwrite=overwrite)
         checkpoint = place / CHECKPOINT
         if resume and not is_itself(checkpoint):
             raise _no_checkpoint(out)
@@ -92,6 +90,8 @@ def _open(out: Path, resume: bool, begun: Mark, overwrite: bool) -> Path:
         if resume:
             _refuse_links(place, begun.files)
         else:
+            if before is not None:
+                require_asked(out, before, begun, overwrite=overwrite)
             _refuse_foreign(out, before, begun.files)
             _clear(place, whole=place != out)
         place.mkdir(exist_ok=True)
