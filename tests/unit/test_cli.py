@@ -268,7 +268,13 @@ def test_demo_rollout_says_when_a_hash_differs(here: Path, monkeypatch: pytest.M
 
 def test_demo_rollout_replaces_an_earlier_run_but_nothing_else(here: Path) -> None:
     assert call("demo", "--rollout", "--device", "null", "--steps", "10", "--out", "run").exit_code == 0
-    assert call("demo", "--rollout", "--device", "null", "--steps", "20", "--out", "run").exit_code == 0
+    assert call("demo", "--rollout", "--device", "null", "--steps", "10", "--out", "run").exit_code == 0
+    other = call("demo", "--rollout", "--device", "null", "--steps", "20", "--out", "run")
+    assert other.exit_code == 3
+    assert "with other settings (steps is 10 there, 20 here).\nFix: replace it with --overwrite, or " in other.stderr
+    assert json.loads((here / "run" / "summary.json").read_text())["steps"] == 10
+    more = ("--steps", "20", "--out", "run", "--overwrite")
+    assert call("demo", "--rollout", "--device", "null", *more).exit_code == 0
     assert json.loads((here / "run" / "summary.json").read_text())["steps"] == 20
     (here / "mine").mkdir()
     (here / "mine" / "thesis.txt").write_text("all of it")

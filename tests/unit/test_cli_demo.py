@@ -20,6 +20,7 @@ from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.fields import read_frame
 from dashi.flow.proxy import load_z
 from dashi.io.metrics import read_metrics
+from dashi.io.run_mark import MARK
 from dashi.report.page import GENERATOR
 from dashi.report.run import read_run
 from dashi.report.story import Story, read_story, write_story
@@ -53,7 +54,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
 @pytest.mark.usefixtures("drawn")
 def test_the_main_job_leaves_a_whole_run_folder(done: tuple[Path, dict[str, Any], str]) -> None:
     folder, summary, _ = done
-    assert {path.name for path in folder.iterdir()} == FILES == set(summary["files"])
+    assert {path.name for path in folder.iterdir()} == FILES | {MARK}
+    assert set(summary["files"]) == FILES
     kept = json.loads((folder / "summary.json").read_text())
     assert kept == {k: v for k, v in summary.items() if k not in ("folder", "report", "total_seconds")}
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
@@ -181,7 +183,7 @@ def test_a_hash_that_differs_is_a_failure(here: Path, monkeypatch: pytest.Monkey
     made = call("demo", "--quick", "--device", "cpu")
     assert made.exit_code == 1
     assert "FAILED: other bits on" in made.stdout
-    assert (here / "runs" / "demo" / "certificate.json").is_file()
+    assert (here / "runs" / "demo-quick" / "certificate.json").is_file()
 
 
 @pytest.mark.usefixtures("vulkan_session")
@@ -193,7 +195,7 @@ def test_the_main_job_has_the_same_bits_on_vulkan_and_numpy(here: Path, monkeypa
     assert summary["verified"] == f"same bits on {summary['device']['name']} and NumPy over the first 20 steps"
     assert summary["metrics"]["perf_flags"] == []
     assert summary["metrics"]["hotloop_dispatches"] > 0
-    certificate = here / "runs" / "demo" / "certificate.json"
+    certificate = here / "runs" / "demo-quick" / "certificate.json"
     assert json.loads(certificate.read_text())["steps"] == 200  # the whole rollout, twice as long as the window
     verified = call("verify", str(certificate), "--device", "cpu")
     assert "all 40 hashes are the same" in verified.stdout
@@ -205,7 +207,7 @@ def test_without_matplotlib_everything_but_the_page_is_there(here: Path, monkeyp
     assert made.exit_code == 0, made.output
     said = "no report: matplotlib is not installed; it draws the figures. Fix: pip install 'dashi[plot]', then dashi "
     assert f"{said}report run" in made.stderr
-    assert {path.name for path in (here / "run").iterdir()} == FILES - {"report.html"}
+    assert {path.name for path in (here / "run").iterdir()} == (FILES | {MARK}) - {"report.html"}
 
 
 def test_the_null_device_is_refused_before_anything_is_written(here: Path) -> None:
@@ -274,8 +276,8 @@ def test_wrong_calls_are_explained(here: Path, words: tuple[str, ...], what: str
 @pytest.mark.usefixtures("drawn")
 def test_a_rollout_has_a_report_too(here: Path) -> None:
     assert call("demo", "--rollout", "--device", "cpu", "--steps", "200").exit_code == 0
-    words = "rollout --z0 runs/demo/inputs.npz --A runs/demo/inputs.npz --steps 200 --device cpu --out runs/wave"
-    words += " --sheet-every 10"
+    words = "rollout --z0 runs/demo-rollout/inputs.npz --A runs/demo-rollout/inputs.npz --steps 200 --device cpu"
+    words += " --out runs/wave --sheet-every 10"
     assert call(*words.split()).exit_code == 0
     assert call("report", "runs/wave").exit_code == 0
     page = (here / "runs" / "wave" / "report.html").read_text()

@@ -24,6 +24,7 @@ from dashi.core.traces.trace import write_trace
 from dashi.errors import FileError
 from dashi.flow.equations import Flow, Kolmogorov
 from dashi.io.files import unwritable
+from dashi.io.run_mark import MARK, Mark, write_mark
 
 TINY = Setting(
     Flow(16, nu=2e-2, dt=0.02, drag=0.1, forcing=Kolmogorov(2, 1.0), scheme="etdrk4"),
@@ -61,7 +62,14 @@ def demo(*words: str) -> Any:
 
 
 def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
+    return {path.name for path in folder.iterdir()} - {MARK}
+
+
+def earlier_demo(folder: Path, form: str = "--quick") -> None:
+    """A finished demo of that form, or of none."""
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text("old")
+    write_mark(folder, Mark("demo", True, ("summary.json",), settings={"form": form} if form else {}))
 
 
 @pytest.fixture
@@ -94,25 +102,24 @@ def press(then: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_ctrl_c_while_the_report_is_drawn_loses_nothing(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    earlier = tiny / "runs" / "demo"
-    earlier.mkdir(parents=True)
-    (earlier / "summary.json").write_text("{}")
+    earlier = tiny / "runs" / "demo-quick"
+    earlier_demo(earlier)
     with monkeypatch.context() as during:
         during.setattr("dashi.report.page.write_report", interrupted)
         stopped = demo()
     assert stopped.exit_code == 130
     assert names(earlier) == {"summary.json"}
-    left = tiny / "runs" / "demo-unfinished"
+    left = tiny / "runs" / "demo-quick-unfinished"
     assert names(left) == ALL
     assert json.loads((left / "summary.json").read_text())["files"] == sorted(ALL)
     told = stopped.stderr.splitlines()
     assert told[-4] == "no report yet: stopped while it was drawn"
-    assert told[-3].startswith("runs/demo-unfinished holds what was finished (certificate.json, ")
-    assert told[-3].endswith("), and runs/demo is as it was")
-    again = "dashi demo --quick --device cpu --out runs/demo"
-    assert told[-2:] == [f"`dashi report runs/demo-unfinished` shows it, `{again}` begins anew", "stopped"]
-    assert call("verify", "runs/demo-unfinished/certificate.json", "--device", "cpu").exit_code == 0
-    assert call("report", "runs/demo-unfinished").exit_code == 0
+    assert told[-3].startswith("runs/demo-quick-unfinished holds what was finished (certificate.json, ")
+    assert told[-3].endswith("), and runs/demo-quick is as it was")
+    again = "dashi demo --quick --device cpu --out runs/demo-quick"
+    assert told[-2:] == [f"`dashi report runs/demo-quick-unfinished` shows it, `{again}` begins anew", "stopped"]
+    assert call("verify", "runs/demo-quick-unfinished/certificate.json", "--device", "cpu").exit_code == 0
+    assert call("report", "runs/demo-quick-unfinished").exit_code == 0
     assert 'class="warning"' not in (left / "report.html").read_text()  # only the page was missing
 
 
@@ -182,10 +189,15 @@ def test_runs_that_were_stopped_keep_their_folders_and_a_finished_one_takes_its_
             during.setattr(demo_leave, "write_trace", press(write_trace))
             assert demo("--out", "run").exit_code == 130
     assert names(tiny) == {"run-unfinished", "run-unfinished-2"}
-    (tiny / "run").mkdir()
-    (tiny / "run" / "summary.json").write_text("{}")
+    earlier_demo(tiny / "run", "--rollout")
     (tiny / "run" / "state.png").touch()  # of the other form of the demo
-    done = demo("--out", "run")
+    refused = demo("--out", "run")
+    assert refused.exit_code == 3
+    said = (
+        "error: run holds a finished run of `dashi demo` with other settings (form is --rollout there, --quick here)."
+    )
+    assert refused.stderr == f"{said}\nFix: replace it with --overwrite, or choose another with --out.\n"
+    done = demo("--out", "run", "--overwrite")
     assert done.exit_code == 0, done.output
     assert names(tiny) == {"run", "run-unfinished", "run-unfinished-2"}
     assert names(tiny / "run") == ALL
@@ -205,8 +217,8 @@ def test_a_demo_that_is_stopped_or_killed_has_a_report_as_far_as_it_came(here: P
         assert "decode: " in said
         running.send_signal(how)
         _, err = running.communicate("\n" if how == signal.SIGINT else None, timeout=120)
-    left = here / "runs" / "demo-unfinished"
-    assert names(left.parent) == {"demo-unfinished"}
+    left = here / "runs" / "demo-quick-unfinished"
+    assert names(left.parent) == {"demo-quick-unfinished"}
     if how == signal.SIGINT:
         assert running.returncode == 130, err
         assert err.endswith("stopped\n")
@@ -294,8 +306,7 @@ def test_what_came_there_in_the_meantime_is_not_replaced(here: Path, capsys: pyt
 
 
 def test_an_earlier_demo_comes_back_if_it_cannot_be_replaced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (here / "run").mkdir()
-    (here / "run" / "summary.json").write_text("old")
+    earlier_demo(here / "run", "")
     rename = os.rename
 
     def fails(source: Path, target: Path) -> None:
@@ -314,8 +325,7 @@ def test_an_earlier_demo_comes_back_if_it_cannot_be_replaced(here: Path, monkeyp
 def test_a_second_ctrl_c_between_the_renames_brings_the_earlier_demo_back(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (here / "run").mkdir()
-    (here / "run" / "summary.json").write_text("old")
+    earlier_demo(here / "run", "")
     rename = os.rename
 
     def pressed_twice(source: Path, target: Path) -> None:

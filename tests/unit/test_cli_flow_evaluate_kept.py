@@ -124,12 +124,14 @@ def test_an_evaluation_that_is_stopped_leaves_a_finished_one_as_it_is(
 
     with monkeypatch.context() as patch:
         patch.setattr(Truncation, "rollout", stop)
-        found = dashi("flow evaluate", str(fitted), EVALUATE, words, "--eval-seed 20")
+        found = dashi("flow evaluate", str(fitted), EVALUATE, words, "--eval-seed 20 --overwrite")
     assert found.exit_code == 130
     assert "wrote s/unfinished; s stays as it was" in found.stderr
     assert {path: path.read_bytes() for path in (here / "s").iterdir() if path.is_file()} == before
     assert load_evaluation(here / "s" / "unfinished" / "evaluation-test.npz").seeds == (20,)
-    assert dashi("flow evaluate", str(fitted), EVALUATE, words, "--eval-seed 20").exit_code == 0
+    other = dashi("flow evaluate", str(fitted), EVALUATE, words, "--eval-seed 20")
+    assert "other settings (first_seed is 9 there, 20 here).\nFix: replace it with --overwrite, or " in other.stderr
+    assert dashi("flow evaluate", str(fitted), EVALUATE, words, "--eval-seed 20 --overwrite").exit_code == 0
     assert load_evaluation(here / "s" / "evaluation-test.npz").seeds == (20,)
     assert not (here / "s" / "unfinished").exists()
 
@@ -173,7 +175,7 @@ def test_ctrl_c_while_the_last_model_runs_is_not_forgotten(fitted: Path, monkeyp
 def test_what_an_earlier_evaluation_left_goes_when_the_new_one_is_whole(fitted: Path, here: Path) -> None:
     first = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --perturb nu=0.01 --out s")
     assert first.exit_code == 0, first.output
-    second = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --out s")
+    second = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --out s --overwrite")
     assert second.exit_code == 0
     names = {path.name for path in (here / "s").glob("evaluation-*.npz")}
     assert names == {"evaluation-train.npz", "evaluation-validation.npz", "evaluation-test.npz"}

@@ -120,7 +120,7 @@ def test_the_observer_none_measures_no_cost_of_a_residual(run: Path, monkeypatch
 
 def test_a_fast_simulation_says_so(run: Path, here: Path) -> None:
     for more, way, reason in (((), "stepwise", "dispatches"), (("--fast",), "fast", "own transforms")):
-        done = dashi(*SIMULATE, *more, "--out", "again", "--json")
+        done = dashi(*SIMULATE, *more, "--out", "again", "--overwrite", "--json")
         assert done.exit_code == 0, done.output
         kept = read_metrics(here / "again" / "metrics.json")
         assert kept.way == way
@@ -155,7 +155,7 @@ def test_pictures_and_a_film_are_made(run: Path, here: Path) -> None:
     assert made == ["step-00000000.png", "step-00000004.png", "step-00000008.png"]
     assert (here / "out" / "film.png").read_bytes().startswith(b"\x89PNG")
     # Another observer in the same folder leaves nothing of the first behind.
-    good("--fit-from", str(run), *FIT, "--observer", "metrics", "--out", "out")
+    good("--fit-from", str(run), *FIT, "--observer", "metrics", "--out", "out", "--overwrite")
     assert not (here / "out" / "pictures").exists()
     assert not (here / "out" / "film.png").exists()
 

@@ -142,7 +142,7 @@ def test_a_stopped_rollout_never_takes_the_place_of_a_finished_one(
     assert roll(*words, "--steps", "30", "--observer", "snapshots").exit_code == 0
     before = {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()}
     press(monkeypatch, 10)
-    done = roll(*words, "--steps", "500")
+    done = roll(*words, "--steps", "500", "--overwrite")
     assert done.exit_code == 130, done.output
     assert "the finished run in out stays as it was" in done.stderr
     assert all(path.read_bytes() == content for path, content in before.items())
@@ -271,7 +271,7 @@ def test_steps_on_the_numpy_device_take_some_time(run: str, here: Path) -> None:
 def test_bytes_that_measure_the_cost_of_a_residual_are_counted(run: str, here: Path, observer: str) -> None:
     words = ("--fit-from", run, "--k-cut", "3", "--steps", "4", "--decode-every", "4", "--observer", observer)
     read = [
-        json.loads(roll(*words, *more, "--out", "out", "--json").stdout)["decode_bytes_read"]
+        json.loads(roll(*words, *more, "--out", "out", "--overwrite", "--json").stdout)["decode_bytes_read"]
         for more in ((), ("--residual", "seeded"))
     ]
     # Once more: the measures, the field, the mask and the lowpass field of both members.

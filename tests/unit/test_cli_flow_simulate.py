@@ -87,7 +87,10 @@ def test_a_run_on_a_full_disk_is_taken_over_or_goes_on_to_the_same_hashes(
 def test_a_run_that_is_killed_leaves_a_finished_one_as_it_is(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run("--steps 12 --out run")
     before = contents(here / "run")
-    interrupted(monkeypatch, 2, "--steps 12 --seed 5 --out run")
+    other = dashi(BASE, "--steps 12 --seed 5 --out run")
+    assert other.exit_code == 3
+    assert "with other settings (seed is 0 there, 5 here).\nFix: replace it with --overwrite, or choose" in other.stderr
+    interrupted(monkeypatch, 2, "--steps 12 --seed 5 --out run --overwrite")
     assert {k: v for k, v in contents(here / "run").items() if not k.startswith("unfinished")} == before
     refused = dashi(BASE, "--steps 12 --seed 5 --out run")
     assert refused.exit_code == 3

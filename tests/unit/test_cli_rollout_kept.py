@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from dashi.cli import rollout_job
 from dashi.cli.main import app
-from dashi.io.run_folder import open_run, typed_for
+from dashi.io.run_folder import open_run
+from dashi.io.run_reading import typed_for
 from dashi.report.run import read_run
 
 FullDisk = Callable[[int], AbstractContextManager[list[Path]]]
@@ -74,7 +75,7 @@ def test_a_rollout_leaves_a_finished_one_as_it_is_until_it_is_finished(
     assert dashi(ROLLOUT, "--out run").exit_code == 0
     before = {path: path.read_bytes() for path in (here / "run").iterdir()}
     with full_disk(3):
-        assert dashi(ROLLOUT, "--b b.npz --out run").exit_code == 3
+        assert dashi(ROLLOUT, "--b b.npz --out run --overwrite").exit_code == 3
     assert {path: path.read_bytes() for path in (here / "run").iterdir() if path.is_file()} == before
     found = dashi(ROLLOUT, "--b b.npz --out run --json --resume")
     assert found.exit_code == 0, found.output

@@ -7,10 +7,11 @@ from typing import Annotated, Final
 
 import typer
 
-from dashi.cli.options import Json, OneDevice, example
+from dashi.cli.options import Json, OneDevice, Overwrite, example
 from dashi.errors import InputError
 
 _OUT: Final = Path("runs/demo")
+_FORMS: Final = "runs/demo, runs/demo-quick with --quick, runs/demo-rollout with --rollout"
 
 
 def register(app: typer.Typer) -> None:
@@ -21,8 +22,11 @@ def register(app: typer.Typer) -> None:
 def demo(
     device: OneDevice = "auto",
     out: Annotated[
-        Path, typer.Option("--out", help="The folder to write. An earlier demo there is replaced at the end.")
-    ] = _OUT,
+        Path | None,
+        typer.Option(
+            "--out", help=f"The folder to write, replaced at the end if it holds the same demo. Default: {_FORMS}."
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller flow: seconds, to see that all works.")] = False,
     opened: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     rollout: Annotated[
@@ -31,6 +35,7 @@ def demo(
     steps: Annotated[
         int | None, typer.Option("--steps", min=1, max=10_000_000, help="Steps of --rollout (default 5000).")
     ] = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Make a turbulent flow, learn a proxy of it, roll it out alone, score it on unseen seeds, and write a report.
@@ -46,11 +51,12 @@ def demo(
 
         if quick or opened:
             raise InputError("--rollout makes no report.", "leave --quick and --open away.")
-        roll_wave(device, out, steps or STEPS, json)
+        roll_wave(device, out or Path(f"{_OUT}-rollout"), steps or STEPS, json, overwrite=overwrite)
         return
     if steps is not None:
         raise InputError("--steps goes with --rollout.", "add --rollout, or leave --steps away.")
     from dashi.cli.demo_job import Job
     from dashi.cli.demo_setting import FULL, QUICK
 
-    Job(QUICK if quick else FULL, device, out, open_report=opened, json=json).do()
+    place = out or (Path(f"{_OUT}-quick") if quick else _OUT)
+    Job(QUICK if quick else FULL, device, place, open_report=opened, json=json, overwrite=overwrite).do()

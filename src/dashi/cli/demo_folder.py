@@ -1,11 +1,12 @@
 """The folder of `dashi demo`: filled beside its place while the work goes on, and put there when it is whole.
 
-Until then it is `OUT-unfinished` (`OUT-unfinished-2`, ... where a run that was stopped left one): always a fresh one.
+Until then it is `OUT-unfinished` (`OUT-unfinished-2`, ... where a run that was stopped left one): always an empty one.
 So a run that is stopped or killed replaces nothing and loses nothing, and a finished run is never half of one.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from typing import Final
 from dashi.cli.output import remark
 from dashi.core.rollouts.interrupt import deferred_interrupt
 from dashi.io.files import unwritable
+from dashi.io.locks import BUSY, try_lock
+from dashi.io.parts import named_by, remove_stale
 from dashi.io.run_folder import CERTIFICATE, CONTINUATION, INPUTS, METRICS, REPORT, SHEET, SUMMARY
 from dashi.io.whole_folder import Owner, put, require_replaceable
 
@@ -29,27 +32,30 @@ FILES: Final = frozenset(
     }
 )  # fmt: skip
 """All that the command ever leaves in its folder."""
-_OWNER: Final = Owner("demo", FILES, noun="demo")
+OWNER: Final = Owner("demo", FILES, noun="demo")
+"""Whose folders a demo may replace; that of a single demo has its settings too."""
 
 
-def require_place(out: Path) -> Path:
-    """Refuses, before any work, a place that could not be written or holds anything but an earlier demo. Gives the
-    place itself where a link was named."""
-    return require_replaceable(out, _OWNER)
+def require_place(out: Path, owner: Owner = OWNER) -> Path:
+    """Refuses, before any work, a place that could not be written or holds anything but an earlier demo that may be
+    replaced. Gives the place itself where a link was named."""
+    return require_replaceable(out, owner)
 
 
 @contextmanager
-def beside(out: Path, again: str) -> Generator[Path]:
-    """A fresh folder to fill, which becomes `out` at the end. If anything stops that, what is in it stays, and where it
-    is and how to go on is told; `again` is the command that does the work anew."""
-    folder = _fresh(out)
+def beside(out: Path, again: str, owner: Owner = OWNER) -> Generator[Path]:
+    """An empty folder to fill, which becomes `out` at the end. If anything stops that, what is in it stays, and where
+    it is and how to go on is told; `again` is the command that does the work anew."""
+    folder, handle = _empty(out)
     try:
         yield folder
         with whole():
-            put(folder, out, _OWNER)
+            put(folder, out, owner)
     except BaseException:
         _tell(folder, out, again)
         raise
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -61,7 +67,8 @@ def whole() -> Generator[None]:
         raise KeyboardInterrupt
 
 
-def _fresh(out: Path) -> Path:
+def _empty(out: Path) -> tuple[Path, int]:
+    """A folder with nothing in it, and the handle that holds its lock: no other demo takes it."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         for number in count(1):
@@ -69,11 +76,25 @@ def _fresh(out: Path) -> Path:
             try:
                 folder.mkdir()
             except FileExistsError:
-                continue
-            return folder
+                if folder.is_symlink() or not folder.is_dir():
+                    continue
+            handle = os.open(folder, os.O_RDONLY)
+            if try_lock(handle) != BUSY:
+                _remove_half_written(folder)
+                if not any(folder.iterdir()):
+                    return folder, handle
+            os.close(handle)
     except OSError as error:
         raise unwritable(out, error) from error
     raise AssertionError  # there is always another number
+
+
+def _remove_half_written(folder: Path) -> None:
+    """Removes what a demo that was killed while it wrote left half written; all else is for whoever looks at it."""
+    for at, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            if named_by(name) is not None:
+                remove_stale(Path(at, name))
 
 
 def _tell(folder: Path, out: Path, again: str) -> None:

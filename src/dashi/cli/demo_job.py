@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from dashi.cli.demo_folder import beside, require_place
+from dashi.cli.demo_folder import OWNER, beside, require_place
 from dashi.cli.demo_leave import draw, keep, show
 from dashi.cli.demo_results import Results
 from dashi.cli.demo_setting import Setting
@@ -60,8 +61,11 @@ class _Parts:
 class Job:
     """One call of the command."""
 
-    def __init__(self, setting: Setting, device: str, out: Path, *, open_report: bool, json: bool) -> None:
+    def __init__(
+        self, setting: Setting, device: str, out: Path, *, open_report: bool, json: bool, overwrite: bool = False
+    ) -> None:
         self.setting, self.requested, self.out = setting, device, out
+        self.owner = replace(OWNER, settings={"form": " ".join(setting.words) or "full"}, overwrite=overwrite)
         self.open_report, self.json = open_report, json
         self.stages, self.trace, self.results = Stages(), Trace(), Results()
         self.began = time.perf_counter()
@@ -79,12 +83,12 @@ class Job:
     def do(self) -> None:
         """Everything, from the seeds to what is printed. What a stage gave is on the disk before the next one begins;
         what will be refused is refused before the first."""
-        place_of_run = require_place(self.out)
+        place_of_run = require_place(self.out, self.owner)
         with place(self.requested) as placed:
             if placed.device.info.type == "null":
                 raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:0.")
             self._say_where(placed)
-            with beside(place_of_run, command_of(self, placed)) as folder:
+            with beside(place_of_run, command_of(self, placed), self.owner) as folder:
                 self.keep = partial(keep, self, placed, folder)
                 try:
                     with watch(placed.device, self.trace):

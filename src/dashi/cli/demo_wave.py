@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,7 @@ DIMENSION: Final = 128
 STEPS: Final = 5_000
 
 
-def roll_wave(device: str, out: Path, steps: int, json: bool) -> None:
+def roll_wave(device: str, out: Path, steps: int, json: bool, *, overwrite: bool = False) -> None:
     """Rolls out z' = z A on a device, verifies its bits against NumPy, and draws it.
 
     A is a wave operator of dimension 128 in fp32: rotations by the 3-4-5 angle of neighbouring sites. Every hundred
@@ -30,14 +31,15 @@ def roll_wave(device: str, out: Path, steps: int, json: bool) -> None:
     what was finished.
     """
     import dashi
-    from dashi.cli.demo_folder import beside, require_place
+    from dashi.cli.demo_folder import OWNER, beside, require_place
     from dashi.cli.demo_rollout import roll_out
 
-    place = require_place(out)
+    owner = replace(OWNER, settings={"form": "--rollout", "steps": steps}, overwrite=overwrite)
+    place = require_place(out, owner)
     with dashi.open(device) as opened:
         info = opened.info
         words = ["dashi", "demo", "--rollout", "--steps", str(steps), "--device", info.spec, "--out", str(out)]
-        with beside(place, shlex.join(words)) as folder:
+        with beside(place, shlex.join(words), owner) as folder:
             remark(f"rolling out {steps} steps of dimension {DIMENSION} on {info.name}")
             with progress("device", steps, "steps") as advance:
                 track = roll_out(opened, DIMENSION, steps, advance)

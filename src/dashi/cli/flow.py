@@ -9,7 +9,7 @@ import typer
 
 from dashi.cli import flow_evaluate, flow_fit, flow_parity, flow_rollout
 from dashi.cli import flow_options as o
-from dashi.cli.options import Json, OneDevice, example
+from dashi.cli.options import Json, OneDevice, Overwrite, example
 from dashi.cli.tracing import TraceFile
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ class Request(o.FlowOptions):
     fast: bool
     out: Path | None
     resume: bool
+    overwrite: bool
     allow_fallback: bool
     require_gpu: bool
     trace: Path | None
@@ -64,6 +65,7 @@ def simulate(
     fast: o.Fast = False,
     out: o.Out = None,
     resume: o.Resume = False,
+    overwrite: Overwrite = False,
     allow_fallback: o.Fallback = False,
     require_gpu: o.RequireGpu = False,
     trace: TraceFile = None,
@@ -82,7 +84,8 @@ def simulate(
     request = Request(
         **vars(flow), steps=steps, seed=seed, members=members, look_every=look_every, frame_every=frame_every,
         hash_every=hash_every, fields=tuple(field or ("vorticity",)), transfer=transfer, device=device, fast=fast,
-        out=out, resume=resume, allow_fallback=allow_fallback, require_gpu=require_gpu, trace=trace, json=json,
+        out=out, resume=resume, overwrite=overwrite, allow_fallback=allow_fallback, require_gpu=require_gpu,
+        trace=trace, json=json,
     )  # fmt: skip
     Job(request).do()
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dashi.cli import flow_options as o
-from dashi.cli.options import Json, OneDevice, example
+from dashi.cli.options import Json, OneDevice, Overwrite, example
 from dashi.errors import InputError
 
 _OF_V4 = {"compat", "n", "eval_steps", "eval_seed", "device", "json", "allow_fallback", "require_gpu"}
@@ -81,6 +81,7 @@ class EvaluateRequest:
     device: str
     fast: bool
     out: Path | None
+    overwrite: bool
     allow_fallback: bool
     require_gpu: bool
     json: bool
@@ -103,6 +104,7 @@ def evaluate(
     device: OneDevice = "auto",
     fast: o.Fast = False,
     out: Out = None,
+    overwrite: Overwrite = False,
     compat: Compat = None,
     n: CompatSize = None,
     allow_fallback: o.Fallback = False,
@@ -141,7 +143,7 @@ def evaluate(
     request = EvaluateRequest(
         model=model, eval_steps=eval_steps, eval_seed=eval_seed, no_train=no_train, seeds=seeds, windows=windows,
         start=start, source=source, perturb=tuple(perturb or ()), perfect=perfect, residual=residual,
-        allow_overlap=allow_overlap, device=device, fast=fast, out=out,
+        allow_overlap=allow_overlap, device=device, fast=fast, out=out, overwrite=overwrite,
         allow_fallback=allow_fallback, require_gpu=require_gpu, json=json,
     )  # fmt: skip
     EvaluateJob(request).do()

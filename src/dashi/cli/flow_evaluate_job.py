@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dashi.cli.flow_evaluate import EvaluateRequest
-from dashi.cli.flow_evaluate_keep import COMMAND, Keeper, record_of, summary_of
+from dashi.cli.flow_evaluate_keep import COMMAND, FILES, Keeper, record_of, settings_of, summary_of
 from dashi.cli.flow_evaluate_plan import check, chosen, plans_of
 from dashi.cli.flow_scores import print_scores
 from dashi.cli.output import print_outcome, remark
@@ -63,8 +63,18 @@ class EvaluateJob:
             )
             if placed.device.info.type == "null":
                 raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:0.")
-            folder = stack.enter_context(run_folder.open_run(request.out, False, COMMAND))
-            self.record = record_of(request, chosen(request, training), self.fit, training, placed)
+            what = chosen(request, training)
+            folder = stack.enter_context(
+                run_folder.open_run(
+                    request.out,
+                    False,
+                    COMMAND,
+                    files=FILES,
+                    settings=settings_of(request, what),
+                    overwrite=request.overwrite,
+                )
+            )
+            self.record = record_of(request, what, self.fit, training, placed)
             keeper = Keeper(request.out, folder)
             stopped = self._score(placed.device, keeper)
             whole = not stopped and self.failure is None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +21,12 @@ from dashi.flow.evaluation.kept import as_text, document, pack
 from dashi.flow.evaluation.record import Place, Record, versions_here
 from dashi.flow.evaluation.training import Training
 from dashi.io import run_folder
-from dashi.io.arrays import write_arrays
+from dashi.io.arrays import file_digest, write_arrays
 from dashi.io.files import write_text
 from dashi.types import Array
 
 COMMAND: Final = "flow evaluate"
+FILES: Final = (run_folder.SCORES, run_folder.SCORED, run_folder.CONTINUATION)
 
 
 class Keeper:
@@ -116,12 +117,21 @@ def record_of(request: EvaluateRequest, what: Chosen, fit: Fit, training: Traini
         versions=versions_here(info),
         settings={
             "model": f"{fit.model.name} of {request.model}, {fit.model.numbers} numbers, k_cut {schema.k_cut:g}",
-            "model file": f"SHA-256 {hashlib.sha256(request.model.read_bytes()).hexdigest()}",
+            "model file": f"SHA-256 {file_digest(request.model)}",
             "trained on": f"{training.source}: {_seeds(training.seeds)}, chosen on {_seeds(training.validation_seeds)}",
             "trained flow": parameters,
             "scored on": str(request.source) if request.source else "simulation",
         },
     )
+
+
+def settings_of(request: EvaluateRequest, what: Chosen) -> dict[str, object]:
+    """All that decides the scores: where they are computed does not. A model counts by what is in its file."""
+    flags = ("perturb", "perfect", "residual", "allow_overlap", "fast")
+    return {
+        "model": file_digest(request.model), "from": request.source or "simulation",
+        **{name.replace("_", "-"): getattr(request, name) for name in flags}, **asdict(what),
+    }  # fmt: skip
 
 
 def command_of(request: EvaluateRequest, what: Chosen, device: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from dashi.core.rollouts.interrupt import deferred_interrupt
 from dashi.errors import FileError
 from dashi.flow.evaluation.fits import Fit, save_fit
+from dashi.io.parts import remove_stale_parts
 
 
 class FitKeeper:
@@ -25,7 +26,7 @@ class FitKeeper:
 
     def grow(self, fit: Fit) -> None:
         """Writes what is there so far, and that it is not finished."""
-        file = self.file or next(path for path in _beside(self.out) if not path.exists())
+        file = self.file or _free(self.out)
         self._write(file, replace(fit, finished=False))
 
     def finish(self, fit: Fit) -> None:
@@ -55,6 +56,16 @@ class FitKeeper:
             f"{self.failure.what} Scores are printed all the same; {there}.",
             f"{self.failure.fix.rstrip('.')}; then fit it again.",
         )
+
+
+def _free(out: Path) -> Path:
+    """Where this fit goes until it is finished: beside those that were stopped; what was half written goes away."""
+    for path in _beside(out):
+        with contextlib.suppress(OSError):
+            remove_stale_parts(path)
+        if not path.exists():
+            return path
+    raise AssertionError  # there is always another number
 
 
 def _beside(out: Path) -> Iterator[Path]:

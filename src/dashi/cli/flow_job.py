@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dashi.cli.flow import Request
-from dashi.cli.flow_setup import flow_of, require_fields, resumed_strides, states_of, strides_of
+from dashi.cli.flow_setup import flow_of, require_fields, resumed_strides, settings_of, states_of, strides_of
 from dashi.cli.options import typed
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
@@ -31,6 +31,9 @@ from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import Metrics, write_metrics
 
+COMMAND: Final = "flow simulate"
+_FILES: Final = (FIELDS, run_folder.METRICS, run_folder.STATE, run_folder.CERTIFICATE, run_folder.INPUTS)
+
 
 class Job:
     """One call of the command."""
@@ -50,7 +53,15 @@ class Job:
         with (
             place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed,
             traced(request.trace, placed.device, self.stages),
-            run_folder.open_run(request.out, request.resume, "flow simulate", typed()) as folder,
+            run_folder.open_run(
+                request.out,
+                request.resume,
+                COMMAND,
+                typed(),
+                files=_FILES,
+                settings=settings_of(request, self.flow, self.every, states),
+                overwrite=request.overwrite,
+            ) as folder,
         ):
             if folder and request.resume:
                 self.every = resumed_strides(request, self.every, kept_strides(folder / run_folder.CHECKPOINT))
@@ -147,9 +158,7 @@ class Job:
             run.steps, run.states, run.hashes, way="stepwise", reason=reason,
             seconds=run.seconds, dispatches=run.dispatches, stopped=run.stopped, used=run.used,
         )  # fmt: skip
-        made = account(
-            "flow simulate", Vorticity(self.flow), rolled, placed, self.stages, first_step=first, certificate=digest
-        )
+        made = account(COMMAND, Vorticity(self.flow), rolled, placed, self.stages, first_step=first, certificate=digest)
         used = placed.device.info
         return made.model_copy(
             update={

@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 from dashi.cli import flow_options as o
-from dashi.cli.options import Json, OneDevice, example
+from dashi.cli.options import Json, OneDevice, Overwrite, example
 from dashi.cli.rollout_options import RunType
 from dashi.cli.tracing import TraceFile
 from dashi.errors import InputError
 
-_OF_V4 = {"compat", "n", "steps", "seed", "device", "json", "out", "allow_fallback", "require_gpu"}
+_OF_V4 = {"compat", "n", "steps", "seed", "device", "json", "out", "overwrite", "allow_fallback", "require_gpu"}
 _EXAMPLE = (
     "dashi flow simulate --n 64 --steps 200 --frame-every 10 --out runs/flow && dashi flow rollout "
     "--fit-from runs/flow --steps 40 --decode-every 10 --observer metrics --out runs/rollout"
@@ -73,6 +73,7 @@ class Request:
     stage_times: bool
     device: str
     out: Path | None
+    overwrite: bool
     allow_fallback: bool
     require_gpu: bool
     trace: Path | None
@@ -191,6 +192,7 @@ def rollout(
     stage_times: StageTimes = True,
     device: OneDevice = "auto",
     out: Out = None,
+    overwrite: Overwrite = False,
     allow_fallback: o.Fallback = False,
     require_gpu: o.RequireGpu = False,
     compat: Compat = None,
@@ -219,7 +221,7 @@ def rollout(
             )
         run_v4(
             "rollout", compat=compat, n=n, steps=steps, seed=seed, device=device, json=json, out=out,
-            allow_fallback=allow_fallback, require_gpu=require_gpu,
+            overwrite=overwrite, allow_fallback=allow_fallback, require_gpu=require_gpu,
         )  # fmt: skip
         return
     from dashi.cli.flow_rollout_job import Job
@@ -228,7 +230,7 @@ def rollout(
         z0=z0, matrix=A, operator=operator, model=model, start=start, fit_from=fit_from, k_cut=k_cut,
         anchors=anchors, ridge=ridge, steps=100 if steps is None else steps, decode_every=decode_every,
         observer=observer, residual=residual, gate=gate, seed=0 if seed is None else seed, statistics=statistics,
-        dtype=dtype, hash_every=hash_every, stage_times=stage_times, device=device, out=out,
+        dtype=dtype, hash_every=hash_every, stage_times=stage_times, device=device, out=out, overwrite=overwrite,
         allow_fallback=allow_fallback, require_gpu=require_gpu, trace=trace, json=json, given=given,
     )  # fmt: skip
     Job(request).do()

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.cli.flow_rollout import Request
-from dashi.cli.flow_rollout_report import Told, Z, go_on, print_report, stopped_text
-from dashi.cli.flow_rollout_setup import COMMAND, Setup, check_request, make_setup
+from dashi.cli.flow_rollout_report import Told, go_on, print_report, stopped_text
+from dashi.cli.flow_rollout_setup import COMMAND, Setup, Z, check_request, files_of, make_setup, settings_of
 from dashi.cli.options import typed
 from dashi.cli.output import remark
 from dashi.cli.progress import progress
@@ -68,7 +68,17 @@ class Job:
             decoder = stack.enter_context(
                 Decoder(setup.schema, placed.device, settings=settings, members=members, statistics=setup.statistics)
             )
-            folder = stack.enter_context(run_folder.open_run(request.out, False, COMMAND, typed()))
+            folder = stack.enter_context(
+                run_folder.open_run(
+                    request.out,
+                    False,
+                    COMMAND,
+                    typed(),
+                    files=files_of(request),
+                    settings=settings_of(request, setup) if request.out else None,
+                    overwrite=request.overwrite,
+                )
+            )
             album = Album(folder, setup.schema, members, settings, setup.interval) if folder else None
             run = self._run(setup, placed, decoder, album)
             digest = self._certify(setup, placed, folder, run.rollout)

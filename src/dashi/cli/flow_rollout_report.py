@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dashi.cli.flow_rollout import Request
-from dashi.cli.flow_rollout_setup import Setup
+from dashi.cli.flow_rollout_setup import Setup, Z
 from dashi.cli.output import add_row, new_table, print_json, print_table
 from dashi.core.rollouts.rollout import Rollout
 from dashi.flow.decode.harness import Run
@@ -16,8 +16,6 @@ from dashi.flow.proxy.model import Model
 from dashi.io import run_folder
 from dashi.io.metrics import Metrics
 
-Z: Final = "z.npz"
-"""The last z, with its schema."""
 _GO_ALONG: Final = (
     "decode_every", "observer", "residual", "gate", "seed", "statistics", "dtype", "hash_every", "stage_times",
     "device", "allow_fallback", "require_gpu",

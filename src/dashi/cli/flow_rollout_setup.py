@@ -11,12 +11,14 @@ import numpy as np
 
 from dashi.cli.beforehand import require_disk, require_memory
 from dashi.cli.flow_rollout import Request
+from dashi.core.certificates.certificate import array_digest
 from dashi.core.certificates.inputs import as_floats, load_operator, read_source
 from dashi.core.learning.ridge import fit_pairs
 from dashi.core.operators.affine import Linear
 from dashi.core.operators.operator import Operator
 from dashi.errors import InputError
 from dashi.flow.decode import Settings, Statistics, fit_statistics, load_statistics
+from dashi.flow.decode.album import FIELDS, FILM, MEASURES, PICTURES
 from dashi.flow.proxy.catalogue import load_model
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.files import load_z
@@ -24,12 +26,15 @@ from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.recorded import windows_from_run
 from dashi.io import run_folder
+from dashi.io.arrays import file_digest
 from dashi.io.files import require_writable
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
 from dashi.types import Array, Shape
 
 COMMAND: Final = "flow rollout"
+Z: Final = "z.npz"
+"""The last z, with its schema."""
 _MEASURES, _MEMBER, _CLOCK, _HASH = 1024, 96, 40, 400
 """About how many bytes of memory a decode takes that is looked at, and each member of it; one that is not; a hash."""
 _ONE_OF: Final = "give --z0 FILE with --A, --operator or --model FILE; --from RUN with --model FILE; or --fit-from RUN."
@@ -94,7 +99,7 @@ def check_request(request: Request) -> Settings:
     require_room(request, 1, 1)
     if request.out is not None:
         require_writable(request.out, folder=True)
-        run_folder.require_ours(request.out, COMMAND)
+        run_folder.require_ours(request.out, COMMAND, overwrite=request.overwrite)
     if request.trace is not None:
         require_writable(request.trace)
     return settings
@@ -126,6 +131,28 @@ def _check_idle(request: Request) -> None:
         if name in request.given:
             option = request.given[name]
             raise InputError(told.format(option), f"leave {option} away.")
+
+
+def settings_of(request: Request, setup: Setup) -> dict[str, object]:
+    """All that decides the results of a rollout: where it runs does not. Files count by what is in them."""
+    made: dict[str, object] = {
+        name.replace("_", "-"): getattr(request, name)
+        for name in ("steps", "decode_every", "observer", "residual", "gate", "seed", "dtype", "hash_every")
+    }
+    named = {"A": request.matrix, "operator": request.operator, "model": request.model, "z0": request.z0}
+    for name, file in {**named, "statistics": request.statistics}.items():
+        made |= {} if file is None else {name: file_digest(file)}
+    if setup.truth is not None:
+        made |= {"start": array_digest(setup.truth)}
+    if request.fit_from is not None:
+        made |= {"k-cut": request.k_cut, "anchors": request.anchors, "ridge": request.ridge}
+    return made
+
+
+def files_of(request: Request) -> tuple[str, ...]:
+    """What a rollout may leave."""
+    more = {"snapshots": (FIELDS,), "visualize": (PICTURES, FILM)}.get(str(request.observer), ())
+    return (run_folder.METRICS, run_folder.CERTIFICATE, run_folder.INPUTS, Z, MEASURES, *more)
 
 
 def require_room(request: Request, n: int, members: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from dashi.cli.flow import Request
 from dashi.cli.flow_options import Scheme
+from dashi.core.certificates.certificate import array_digest
 from dashi.errors import InputError
 from dashi.flow import initial
 from dashi.flow.equations import FORCINGS, UNFORCED, Flow, Stochastic, forcing_named
@@ -113,6 +114,18 @@ def states_of(request: Request, flow: Flow) -> Floats:
         )
     seeds = [request.seed + j for j in range(request.members)]
     return initial.ensemble(flow, request.initial, seeds, **named_numbers("--set", request.options))
+
+
+def settings_of(request: Request, flow: Flow, every: Every, states: Floats) -> dict[str, object]:
+    """All that decides the results of a simulation: where it runs does not."""
+    start: dict[str, object] = {"initial": request.initial, "set": sorted(request.options), "seed": request.seed}
+    if Path(request.initial).suffix in FIELD_FILES:
+        start["initial"] = array_digest(states)
+    return {
+        **flow.parameters, **start, "members": len(states), "steps": request.steps, "look-every": every.look,
+        "frame-every": every.frame, "hash-every": every.hash, "fields": request.fields, "transfer": request.transfer,
+        "fast": request.fast,
+    }  # fmt: skip
 
 
 def states_from(path: Path, flow: Flow) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -33,23 +34,26 @@ _OWNER: Final = Owner(
 
 def run_v4(
     what: Literal["evaluate", "rollout"], *, compat: str = "v4", n: int | None = None, steps: int | None = None,
-    seed: int | None = None, device: str = "auto", out: Path | None = None, allow_fallback: bool = False,
-    require_gpu: bool = False, json: bool = False,
+    seed: int | None = None, device: str = "auto", out: Path | None = None, overwrite: bool = False,
+    allow_fallback: bool = False, require_gpu: bool = False, json: bool = False,
 ) -> None:  # fmt: skip
     """Measures and prints a table golden | ours | digits; `rollout` prints what the rollout on the device decides, and
     leaves a run folder with a certificate in `out`. Exit code 1 where a golden digit is missing."""
     if compat not in MODES:
         raise InputError(f"there is no compatibility mode {compat!r}.", "use --compat v4.")
     leaves = out if what == "rollout" else None
-    if leaves:
-        require_replaceable(leaves, _OWNER)
     setting = [given if value is None else value for value, given in zip((n, steps, seed), SETTING, strict=True)]
+    owner = replace(
+        _OWNER, settings=dict(zip(("n", "steps", "seed"), setting, strict=True)), overwrite=overwrite
+    )  # fmt: skip
+    if leaves:
+        require_replaceable(leaves, owner)
     stages = Stages()
     with place(device, allow_fallback=allow_fallback, require_gpu=require_gpu) as placed:
         remark(f"v4: {setting[1]} steps of {setting[0]} x {setting[0]} in NumPy, the map on {placed.device.info.name}")
         with progress("v4", setting[1], "steps") as advance:
             report = measure(*setting, device=placed.device, progress=advance)
-        digest = _leave(report, placed, stages, leaves) if leaves else None
+        digest = _leave(report, placed, stages, leaves, owner) if leaves else None
     rows = [row for row in report.rows if what == "evaluate" or row.device is not None]
     if json:
         print_json(document(report, rows, digest, out))
@@ -109,13 +113,13 @@ def _agree(row: Row, value: float) -> str:
     return f"{row.agreeing(value)} of {row.digits}" if row.golden else ""
 
 
-def _leave(report: Report, placed: Placement, stages: Stages, out: Path) -> str:
+def _leave(report: Report, placed: Placement, stages: Stages, out: Path, owner: Owner) -> str:
     """The run folder of the rollout; its certificate's digest."""
     run, operator = report.run, Linear(report.A)
     assert run is not None
     every = min(HASH_EVERY, run.steps)
     done = Execution(placed.device.info, fingerprints(run.used), run.way, run.steps, every, run.hashes)
-    with whole_folder(out, _OWNER) as folder:
+    with whole_folder(out, owner) as folder:
         sources = save_inputs(folder / run_folder.INPUTS, operator, report.record.z[:1])
         file = folder / run_folder.CERTIFICATE
         digest = write_certificate(file, certify(file, operator, sources, done))

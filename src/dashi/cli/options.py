@@ -53,3 +53,7 @@ OneDevice = Annotated[str, typer.Option("--device", metavar="DEVICE", help=_DEVI
 Devices = Annotated[
     list[str] | None, typer.Option("--device", metavar="DEVICE", help=f"{_DEVICE_HELP} May be given several times.")
 ]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace a run of another command or with other settings in --out."),
+]

@@ -46,6 +46,8 @@ def report(
         if not run.is_dir():
             raise FileError(f"{run} is not the folder of a run.", "name one, for instance runs/demo.")
         file = out or run / REPORT
+        if out is None and file.is_symlink():
+            raise FileError(f"{file} is a link, which may lead anywhere.", "remove it, or name a file with --out.")
         require_report(file)
         made = read_run(run)
     remark("drawing the report")

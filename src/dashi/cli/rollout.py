@@ -8,11 +8,11 @@ from pathlib import Path
 import typer
 
 from dashi.cli import rollout_options as o
-from dashi.cli.options import Json, OneDevice, example
+from dashi.cli.options import Json, OneDevice, Overwrite, example
 
 _EXAMPLE = (
-    "dashi demo --rollout --steps 100 && dashi rollout --z0 runs/demo/inputs.npz --A runs/demo/inputs.npz --steps 1000 "
-    "--hash-every 100 --certificate certificate.json"
+    "dashi demo --rollout --steps 100 && dashi rollout --z0 runs/demo-rollout/inputs.npz --A "
+    "runs/demo-rollout/inputs.npz --steps 1000 --hash-every 100 --certificate certificate.json"
 )
 
 
@@ -39,6 +39,7 @@ class Request:
     out: Path | None
     checkpoint_every: int | None
     resume: bool
+    overwrite: bool
     device: str
     way: str
     fast: bool
@@ -73,6 +74,7 @@ def rollout(
     out: o.Out = None,
     checkpoint_every: o.CheckpointEvery = None,
     resume: o.Resume = False,
+    overwrite: Overwrite = False,
     device: OneDevice = "auto",
     op_device: o.OpDevice = None,
     way: o.Way = o.AnyWay.auto,
@@ -95,7 +97,7 @@ def rollout(
         z0=z0, matrix=A, bias=b, psi=psi, alpha=alpha, low=low, high=high, operator=operator,
         steps=steps, dtype=dtype, hash_every=hash_every, observe_every=observe_every, sheet_every=sheet_every,
         bands=bands, certificate=certificate, metrics=metrics, out=out, checkpoint_every=checkpoint_every,
-        resume=resume, device=op_device or device, way=way, fast=fast, allow_fallback=allow_fallback,
-        require_gpu=require_gpu, keep_going=keep_going, json=json,
+        resume=resume, overwrite=overwrite, device=op_device or device, way=way, fast=fast,
+        allow_fallback=allow_fallback, require_gpu=require_gpu, keep_going=keep_going, json=json,
     )  # fmt: skip
     Job(request).do()

@@ -50,7 +50,14 @@ class Job:
             setup = read_setup(request)
         with (
             place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed,
-            run_folder.open_run(request.out, request.resume, COMMAND, typed()) as folder,
+            run_folder.open_run(
+                request.out,
+                request.resume,
+                COMMAND,
+                typed(),
+                settings=setup.settings(request) if request.out else None,
+                overwrite=request.overwrite,
+            ) as folder,
         ):
             resumed: Rollout | None = None
             if folder and request.resume:

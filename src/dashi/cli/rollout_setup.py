@@ -48,6 +48,15 @@ class Setup:
         """What a checkpoint must belong to."""
         return identity(self.operator, self.z0)
 
+    def settings(self, request: Request) -> dict[str, object]:
+        """All that decides the results of a run: how and where it runs does not."""
+        every = self.strides
+        return {
+            "operator": self.operator.kind, "dtype": self.operator.dtype, "inputs": self.identity,
+            "steps": request.steps, "hash-every": every.hash, "observe-every": every.observe,
+            "sheet-every": every.sheet, "bands": every.bands, "fast": request.fast, "keep-going": request.keep_going,
+        }  # fmt: skip
+
     def resumed(self, request: Request, kept: tuple[int, ...]) -> Setup:
         """The same with the strides of the run that goes on; one that was given must be the same."""
         asked = (request.hash_every, request.observe_every, request.sheet_every, request.bands)
@@ -86,7 +95,7 @@ def check_request(request: Request) -> None:
             require_writable(file)
     if request.out is not None:
         require_writable(request.out, folder=True)
-        require_ours(request.out, COMMAND)
+        require_ours(request.out, COMMAND, overwrite=request.overwrite)
 
 
 def read_setup(request: Request) -> Setup:

@@ -85,12 +85,13 @@ def _require_suffix(file: Path, option: str, allowed: tuple[str, ...]) -> None:
 
 def _read(sheet: Path | None, made_up: bool) -> HostArray:
     from dashi.core.observations.sheet import example_sheet, load_sheet
+    from dashi.io.run_reading import named_file
 
     if (sheet is None) != made_up:
         raise InputError(
             "one sheet is to be shown: that of a file, or the example.", "name a sheet_energy.npy, or pass --example."
         )
-    return example_sheet() if sheet is None else load_sheet(sheet)
+    return example_sheet() if sheet is None else load_sheet(named_file(sheet))
 
 
 def _draw(device: Device, energies: HostArray, look: Look, out: Path, nonfinite: bool) -> dict[str, Any]:

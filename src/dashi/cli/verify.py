@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dashi.runtime.device import Device
     from dashi.types import Array
 
-_EXAMPLE = "dashi demo --rollout --steps 100 && dashi verify runs/demo/certificate.json"
+_EXAMPLE = "dashi demo --rollout --steps 100 && dashi verify runs/demo-rollout/certificate.json"
 
 
 def register(app: typer.Typer) -> None:
@@ -48,10 +48,9 @@ def verify(
     import dashi
     from dashi.core.certificates.certificate import read_certificate
     from dashi.core.certificates.inputs import certified_inputs
-    from dashi.io.run_folder import settle
+    from dashi.io.run_reading import named_file
 
-    settle(certificate.parent)
-    claimed = read_certificate(certificate)
+    claimed = read_certificate(named_file(certificate))
     operator, z0 = certified_inputs(claimed, certificate.parent, inputs)
     with dashi.open(device) as first:
         checks = [_check(claimed, operator, z0, first)]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ import numpy as np
 from dashi.errors import FileError
 from dashi.io.files import open_plain, read_plain, unwritable, write_atomic, write_text
 from dashi.io.memory import require_room
+from dashi.io.parts import remove
 from dashi.types import Array, Shape
 
 _META: Final = "zarr.json"
@@ -147,10 +146,7 @@ def _remove(path: Path) -> None:
     try:
         if not (path / _META).is_file() and any(path.iterdir()):
             raise FileError(f"{path} is there already and is no Zarr group.", "choose another place with --out.")
-        # Under another name first: killed in between, no half of a store is left in its place.
-        aside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent))
-        path.rename(aside / path.name)
-        shutil.rmtree(aside)
+        remove(path)
     except OSError as error:
         raise unwritable(path, error) from error
 
@@ -158,19 +154,19 @@ def _remove(path: Path) -> None:
 def read_frame(path: Path, name: str = "vorticity", index: int = -1) -> Array:
     """One frame of a field of a store that this module wrote, read without trust."""
     file = path / name / _META
-    data = read_plain(file, _LARGEST_META)
+    data = read_plain(file, _LARGEST_META, within=path)
     shape, dtype = _checked(file, data)
     at = index if index >= 0 else shape[0] + index
     if not 0 <= at < shape[0]:
         raise FileError(f"{path} holds {shape[0]} frames of {name}, not number {index}.", "choose another frame.")
     nbytes = math.prod(shape[1:]) * dtype.itemsize
     chunk = path.joinpath(name, "c", str(at), *("0" for _ in shape[1:]))
-    return np.frombuffer(_octets(chunk, nbytes), dtype).reshape(shape[1:]).astype(dtype.newbyteorder("="))
+    return np.frombuffer(_octets(path, chunk, nbytes), dtype).reshape(shape[1:]).astype(dtype.newbyteorder("="))
 
 
 def read_attributes(path: Path) -> dict[str, Any]:
     """What a store says of itself, read without trust."""
-    found = _document(path / _META).get("attributes")
+    found = _document(path, path / _META).get("attributes")
     if not isinstance(found, dict):
         raise FileError(f"{path / _META} is no metadata of a Zarr group: it is damaged or cut short.", _AGAIN)
     return cast("dict[str, Any]", found)
@@ -179,7 +175,7 @@ def read_attributes(path: Path) -> dict[str, Any]:
 def read_line(path: Path, name: str) -> Array:
     """A series or coordinate of numbers of a store that this module wrote, read without trust."""
     file = path / name / _META
-    found = _document(file)
+    found = _document(path, file)
     try:
         (length,) = found["shape"]
         (each,) = found["chunk_grid"]["configuration"]["chunk_shape"]
@@ -192,13 +188,14 @@ def read_line(path: Path, name: str) -> Array:
         raise FileError(f"{file} describes an array that this program does not read.", _AGAIN)
     kind = np.dtype(dtype).newbyteorder("<")
     parts = [
-        _octets(path / name / "c" / str(j), each * kind.itemsize) for j in range(-(-length // each) if each else 0)
+        _octets(path, path / name / "c" / str(j), each * kind.itemsize)
+        for j in range(-(-length // each) if each else 0)
     ]
     return np.frombuffer(b"".join(parts), kind)[:length].astype(kind.newbyteorder("="))
 
 
-def _document(file: Path) -> dict[str, Any]:
-    data = read_plain(file, _LARGEST_META)
+def _document(store: Path, file: Path) -> dict[str, Any]:
+    data = read_plain(file, _LARGEST_META, within=store)
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -208,10 +205,10 @@ def _document(file: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _octets(chunk: Path, nbytes: int) -> bytes:
+def _octets(store: Path, chunk: Path, nbytes: int) -> bytes:
     if not chunk.exists():
         raise FileError(f"{chunk} is missing: the store is damaged or cut short.", _AGAIN)
-    with open_plain(chunk, nbytes) as (opened, size):
+    with open_plain(chunk, nbytes, within=store) as (opened, size):
         require_room(nbytes, str(chunk))
         if size != nbytes:
             raise FileError(f"{chunk} has {size} bytes instead of {nbytes}: it is damaged or cut short.", _AGAIN)

@@ -16,7 +16,7 @@ from dashi.flow.resample import curl_and_divergence
 from dashi.flow.trajectory import FIELDS
 from dashi.flow.windows import UNKNOWN, Windows, cut, frames_in
 from dashi.io.memory import require_room
-from dashi.io.run_folder import settle
+from dashi.io.run_reading import run_file
 
 
 def windows_from_run(
@@ -24,8 +24,7 @@ def windows_from_run(
 ) -> Windows:
     """Windows of `steps` steps (default: all there are) from the frames of a run between the steps `first` and `last`,
     at most so many of each member. A run that stored both velocities and no vorticity will do."""
-    settle(run)
-    path = run if run.suffix == ".zarr" else run / FIELDS
+    path = run if run.suffix == ".zarr" else run_file(run, FIELDS)
     if not path.is_dir():
         raise FileError(f"there is no {path}.", "name the folder of a run of `dashi flow simulate --out`.")
     if "flow_n" in read_attributes(path) and not (path / "step").is_dir():

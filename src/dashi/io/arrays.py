@@ -10,6 +10,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -55,6 +56,15 @@ def read_array(path: Path, key: str) -> Array:
             raise _not_npz(path, "is neither an .npz nor an .npy file")
         file.seek(0)
         return _read_values(path, file, read_header(file, str(path)), size)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of the bytes of a file."""
+    with open_plain(path, LIMIT) as (file, _):
+        digest = sha256()
+        while part := file.read(_CHUNK):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _not_npz(path: Path, what: str) -> FileError:

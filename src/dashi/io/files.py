@@ -6,14 +6,17 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import IO, Final
 
 from dashi.errors import DashiError, FileError
+from dashi.io.locks import has_locks
 from dashi.io.memory import out_of_memory, require_room
+from dashi.io.parts import open_part, remove_stale_parts
 
+MARK: Final = ".dashi-run"
+"""The file that makes a folder that of a run."""
 _FIXES: Final = {
     errno.ENOSPC: "make room on that disk, or write to another one.",
     errno.EDQUOT: "make room within your quota, or write to another place.",
@@ -25,10 +28,13 @@ _FIXES: Final = {
 
 
 def write_atomic(path: Path, write: Callable[[IO[bytes]], None]) -> None:
-    """Fills a new file and puts it in the place of `path`. Whatever fails, the old file stays as it was."""
+    """Fills a new file and puts it in the place of `path`. Whatever fails, the old file stays as it was. A link is
+    followed; in the folder of a run, which may come from anyone, it is replaced."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not path.is_file():
+        if os.path.lexists(path.parent / MARK):
+            _write_beside(path, write)
+        elif path.exists() and not path.is_file():
             # A device or a pipe is written to; it is not a file that another could replace. A folder refuses.
             with path.open("wb") as file:
                 write(file)
@@ -48,16 +54,18 @@ def _all(file: IO[bytes], data: bytes) -> None:
 
 
 def _write_beside(path: Path, write: Callable[[IO[bytes]], None]) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".part")
+    handle, part = open_part(path)
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~umask())  # temporary files are private; this one becomes an ordinary one
-        os.replace(name, path)
+            os.chmod(part, 0o666 & ~umask())  # temporary files are private; this one becomes an ordinary one
+            if not has_locks():
+                file.close()  # such systems do not rename what is open
+            os.replace(part, path)  # with its lock: nobody takes it for a leftover
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 
@@ -105,8 +113,11 @@ def require_writable(path: Path, *, folder: bool = False) -> None:
         if not folder and path.is_dir():
             raise FileError(f"{path} cannot be written: it is a folder.", "name a file.")
         # Only an attempt knows of all that stands in the way: permissions, read-only disks, quotas, long names.
-        with tempfile.NamedTemporaryFile(dir=there, prefix=f".{path.name}-", suffix=".part"):
-            pass
+        attempt = there / (path.absolute().name or "out")
+        handle, part = open_part(attempt)
+        part.unlink(missing_ok=True)
+        os.close(handle)
+        remove_stale_parts(attempt)
     except (OSError, ValueError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
         if isinstance(error, FileError):
             raise
@@ -123,11 +134,17 @@ def nearest_folder(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def open_plain(path: Path, limit: int) -> Generator[tuple[IO[bytes], int]]:
-    """An ordinary file for reading, and its size; devices, pipes and files above the limit are refused unread."""
+def open_plain(
+    path: Path, limit: int, *, within: Path | None = None, follow: bool = True
+) -> Generator[tuple[IO[bytes], int]]:
+    """An ordinary file for reading, and its size; devices, pipes and files above the limit are refused unread. A link
+    may not lead out of the folder `within`, nor anywhere where links are not followed."""
+    if within is not None:
+        require_within(path, within)
     try:
         # Not blocking: a pipe without a writer would wait for ever before its kind can be seen.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        how = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
+        handle = os.open(path, how)
     except FileNotFoundError as error:
         raise FileError(f"there is no file {path}.", "correct the path.") from error
     except (OSError, ValueError) as error:
@@ -148,11 +165,22 @@ def open_plain(path: Path, limit: int) -> Generator[tuple[IO[bytes], int]]:
             raise out_of_memory(path) from error
 
 
-def read_plain(path: Path, limit: int) -> bytes:
-    """All of an ordinary file of at most so many bytes; one that grows while it is read is refused."""
-    with open_plain(path, limit) as (file, size):
+def read_plain(path: Path, limit: int, within: Path | None = None) -> bytes:
+    """All of an ordinary file of at most so many bytes; one that grows while it is read is refused, and one that links
+    lead out of `within`."""
+    with open_plain(path, limit, within) as (file, size):
         require_room(size, str(path))
         data = file.read(size + 1)
     if len(data) > size:
         raise FileError(f"{path} has more than the {size} bytes that it says.", "name a file that nobody writes to.")
     return data
+
+
+def require_within(path: Path, folder: Path) -> None:
+    """Refuses a path that links lead out of a folder, which may come from anyone."""
+    try:
+        inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} cannot be read: {error}.", "correct the path.") from error
+    if not inside:
+        raise FileError(f"{path} is a link that leads out of {folder}.", "put what it leads to in its place.")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import importlib
 import os
 from collections.abc import Generator
 from pathlib import Path
-from types import ModuleType
 
 from dashi.errors import FileError
 from dashi.io.files import unwritable
+from dashi.io.locks import BUSY, has_locks, try_lock
 
 
 @contextlib.contextmanager
@@ -20,28 +18,13 @@ def locked(folder: Path) -> Generator[None]:
     left behind. Systems and disks that have no such locks go without."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        system = _system()
-        handle = os.open(folder, os.O_RDONLY) if system else None
+        handle = os.open(folder, os.O_RDONLY) if has_locks() else None
     except OSError as error:
         raise unwritable(folder, error) from error
-    if system is None or handle is None:
-        yield
-        return
     try:
-        try:
-            system.flock(handle, system.LOCK_EX | system.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.EACCES):
-                what = f"another run is at work in {folder}."
-                raise FileError(what, "wait for it, or choose another with --out.") from error
+        if handle is not None and try_lock(handle) == BUSY:
+            raise FileError(f"another run is at work in {folder}.", "wait for it, or choose another with --out.")
         yield
     finally:
-        os.close(handle)
-
-
-def _system() -> ModuleType | None:
-    """The module that knows of locks; Windows has none."""
-    try:
-        return importlib.import_module("fcntl")
-    except ImportError:
-        return None
+        if handle is not None:
+            os.close(handle)

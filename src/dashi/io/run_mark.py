@@ -1,23 +1,26 @@
-"""The mark of a run folder: whose run it is, and whether it was finished.
+"""The mark of a run folder: whose run it is, with which settings, and whether it was finished.
 
 It is the first file that a run writes, all or nothing. So whatever stops a run after that, a full disk or kill -9, its
-folder is known as one of ours, and the next run of the same command takes it over.
+folder is known as one of ours, and the next run of the same command takes it over. A mark may come from anyone: its
+names are plain names, and a link in its place is not followed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
 
 from dashi.errors import FileError
+from dashi.io.files import MARK as MARK
 from dashi.io.files import open_plain, write_text
 
-MARK: Final = ".dashi-run"
 _LARGEST: Final = 1 << 28
 """Of a document that is read for the command that wrote it: metrics hold every hash of a run."""
+_LONGEST: Final = 80
 _TELLING: Final = {"summary.json": "demo", "evaluation.json": "flow evaluate"}
 """Files that one command alone writes, in folders from before there were marks."""
 
@@ -30,20 +33,34 @@ class Mark:
     """Such as `flow simulate`; empty where nobody knows."""
     finished: bool
     files: tuple[str, ...] = ()
-    """What a finished run left."""
+    """What a finished run left; of one at work, what it may leave."""
     aside: bool = False
     """Whether it works beside a finished run, whose place it takes when it is finished."""
     lines: tuple[str, ...] = ()
     """What was typed to begin it, and to go on; none where nobody knows."""
+    settings: Mapping[str, str] | None = None
+    """All that decides its results, by name; None where nobody knows."""
+    there: bool = True
+    """Whether it stands in a file; those of folders from before there were marks are guessed."""
+
+
+def as_settings(values: Mapping[str, object]) -> dict[str, str]:
+    """Settings as a mark keeps them: a long text as its beginning and its digest."""
+    texts = {name: str(value) for name, value in values.items()}
+    return {
+        name: text if len(text) <= _LONGEST // 2 else f"{text[:24]}... {sha256(text.encode()).hexdigest()[:24]}"
+        for name, text in texts.items()
+    }
 
 
 def write_mark(folder: Path, mark: Mark) -> None:
     """Writes the file, all or nothing."""
-    told = {
+    document = {
         "schema_version": 1, "command": mark.command, "finished": mark.finished, "files": list(mark.files),
         "aside": mark.aside, "lines": list(mark.lines),
+        **({} if mark.settings is None else {"settings": dict(mark.settings)}),
     }  # fmt: skip
-    write_text(folder / MARK, json.dumps(told) + "\n")
+    write_text(folder / MARK, json.dumps(document) + "\n")
 
 
 def read_mark(folder: Path, *, checkpoint: str, telling: Collection[str]) -> Mark | None:
@@ -54,12 +71,15 @@ def read_mark(folder: Path, *, checkpoint: str, telling: Collection[str]) -> Mar
         found = _document(folder / MARK)
         safe = tuple(name for name in _words(found, "files") if name and name == Path(name).name and name[0] != ".")
         finished = found.get("finished") is True and checkpoint not in names
-        return Mark(str(found.get("command", "")), finished, safe, found.get("aside") is True, _words(found, "lines"))
+        return Mark(
+            _plain(str(found.get("command", ""))), finished, safe, found.get("aside") is True, _words(found, "lines"),
+            _settings(found),
+        )  # fmt: skip
     if not names & set(telling):
         return None
     known = next((command for name, command in _TELLING.items() if name in names), "")
-    command = known or str(_document(folder / "metrics.json").get("command", ""))
-    return Mark(command, finished=checkpoint not in names)
+    command = known or _plain(str(_document(folder / "metrics.json").get("command", "")))
+    return Mark(command, finished=checkpoint not in names, there=False)
 
 
 def _words(found: dict[str, Any], name: str) -> tuple[str, ...]:
@@ -67,11 +87,23 @@ def _words(found: dict[str, Any], name: str) -> tuple[str, ...]:
     return tuple(str(word) for word in cast("list[Any]", words)) if isinstance(words, list) else ()
 
 
+def _settings(found: dict[str, Any]) -> dict[str, str] | None:
+    values = found.get("settings")
+    if not isinstance(values, dict):
+        return None
+    return {_plain(name): _plain(str(value)) for name, value in cast("dict[str, Any]", values).items()}
+
+
+def _plain(text: str) -> str:
+    """Text from a file that is shown: short, and without anything that a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:_LONGEST])
+
+
 def _document(file: Path) -> dict[str, Any]:
     """A JSON object; an empty one where there is none, or it is damaged: it is asked for its names only."""
     try:
-        with open_plain(file, _LARGEST) as (opened, _):
+        with open_plain(file, _LARGEST, follow=False) as (opened, _):
             found = json.loads(opened.read())
-    except (FileError, ValueError, RecursionError):
+    except (FileError, ValueError, RecursionError, OSError):
         return {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

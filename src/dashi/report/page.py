@@ -17,14 +17,13 @@ from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.grid import Floats
 from dashi.io.files import write_text
 from dashi.io.metrics import Metrics
+from dashi.io.run_names import GENERATOR
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
 from dashi.report.measures import Measures
 
 _POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """Browsers refuse every request that this page could make: there is nothing that it may fetch."""
-GENERATOR: Final = '<meta name="generator" content="dashi report">'
-"""By which a page is known as one of ours: nothing else is written over."""
 _LAST: Final = "<footer>This page holds all that it shows: it loads nothing and sends nothing.</footer>"
 _ENDS: Final = 4096
 """Bytes at the beginning and at the end of a page in which these stand."""

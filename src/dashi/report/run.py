@@ -27,10 +27,8 @@ from dashi.io.run_folder import (
     SHEET,
     STATE,
     SUMMARY,
-    settle,
-    typed_for,
 )
-from dashi.io.run_mark import MARK
+from dashi.io.run_reading import is_marked, names_like, run_file, typed_for
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
 from dashi.report.measures import Measures, flow_of, measures
@@ -75,10 +73,9 @@ _MEANINGS: Final = {
 
 def read_run(folder: Path, shown_as: Path | None = None) -> Report:
     """The report of a run folder; `shown_as` is where it will be when it is read."""
-    settle(folder)
     named = shown_as or folder
-    files = {name: folder / name for name in _MEANINGS if (folder / name).exists()}
-    if not files.keys() - _ANYBODYS and not (folder / MARK).exists():
+    files = {name: file for name in _MEANINGS if (file := run_file(folder, name)).exists()}
+    if not files.keys() - _ANYBODYS and not is_marked(folder):
         raise FileError(f"{folder} is not the folder of a run.", "name one, for instance runs/demo.")
     metrics = read_metrics(files[METRICS]) if METRICS in files else None
     evaluation = load_evaluation(files[EVALUATION]) if EVALUATION in files else None
@@ -115,8 +112,8 @@ def read_run(folder: Path, shown_as: Path | None = None) -> Report:
 
 def _changed(folder: Path) -> dict[str, str]:
     """Scores on changed flows, which `dashi flow evaluate --perturb` leaves."""
-    found = sorted(folder.glob("evaluation-test-*.npz"))
-    return {path.name: f"the same where {path.stem.removeprefix('evaluation-test-')}" for path in found}
+    names = names_like(folder, "evaluation-test-*.npz")
+    return {name: f"the same where {Path(name).stem.removeprefix('evaluation-test-')}" for name in names}
 
 
 def _fields(path: Path) -> Fields | None:

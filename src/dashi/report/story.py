@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dashi.errors import FileError
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
 from dashi.io.files import read_plain, write_text
+from dashi.io.run_reading import run_file
 
 STORY: Final = "story.json"
 _LARGEST: Final = 1 << 20
@@ -65,7 +66,7 @@ def write_story(folder: Path, story: Story) -> None:
 
 def read_story(folder: Path) -> Story | None:
     """The story of a run; None where it has none."""
-    file = folder / STORY
+    file = run_file(folder, STORY)
     if not file.is_file():
         return None
     data = read_plain(file, _LARGEST)

@@ -11,8 +11,8 @@ from dashi.flow.evaluation.record import Record
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
 from dashi.io.files import read_plain
 from dashi.io.metrics import Metrics
-from dashi.io.run_folder import CHECKPOINT, SUMMARY
-from dashi.io.run_mark import read_mark
+from dashi.io.run_folder import SUMMARY
+from dashi.io.run_reading import is_unfinished, run_file
 from dashi.report.page import Place
 from dashi.report.story import Story, lasts
 
@@ -51,15 +51,14 @@ def unfinished_text(folder: Path, metrics: Metrics | None) -> str:
     """That a run is not finished, by its metrics, its summary, its mark or its checkpoint; empty if it is."""
     if metrics is not None and metrics.stopped:
         return f"This run is not finished: it ended after {metrics.steps:,} steps."
-    mark = read_mark(folder, checkpoint=CHECKPOINT, telling=())
-    there = (folder / CHECKPOINT).exists() or (mark is not None and not mark.finished)
-    return "This run is not finished: it was stopped, or is still at work." if there or _stopped(folder) else ""
+    stopped = is_unfinished(folder) or _stopped(folder)
+    return "This run is not finished: it was stopped, or is still at work." if stopped else ""
 
 
 def _stopped(folder: Path) -> bool:
     """What the summary of a run says, where it has one that can be read."""
     try:
-        found = json.loads(read_plain(folder / SUMMARY, _LARGEST))
+        found = json.loads(read_plain(run_file(folder, SUMMARY), _LARGEST))
     except (FileError, ValueError, RecursionError, MemoryError):
         return False
     return isinstance(found, dict) and cast("dict[str, object]", found).get("stopped") is True

@@ -15,6 +15,7 @@ from dashi.core.operators.operator import Operator, Parameter, require_finite
 from dashi.errors import CertificateError, DTypeError, FileError, InputError
 from dashi.io.arrays import read_array, read_arrays, write_arrays
 from dashi.io.operators import StoredOperator, read_operator, write_operator
+from dashi.io.run_reading import named_file
 from dashi.types import Array
 
 _NUMBERS: Final = "fiub"
@@ -150,4 +151,4 @@ def locate(recorded: str, folder: Path, inputs: Path | None) -> Path:
             f"the certificate names an input outside of its folder: {recorded}.",
             f"if you trust it, say where the input is: --inputs {Path(recorded).parent}.",
         )
-    return folder / path
+    return named_file(folder / path)

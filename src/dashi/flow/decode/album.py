@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from dashi.flow.fields import FieldStore, Variable, series_variable
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.schema import Schema
 from dashi.io.arrays import write_arrays
-from dashi.io.files import unwritable, write_atomic
+from dashi.io.files import write_atomic
 
 MEASURES: Final = "decoded.npz"
 FIELDS: Final = "fields.zarr"
@@ -42,18 +41,6 @@ class Album:
         self._film: list[Any] = []
         self._store: FieldStore | None = None
         self._written = time.monotonic()
-        self._clear()
-
-    def _clear(self) -> None:
-        """Removes what an earlier run left under these names."""
-        try:
-            for name in (FIELDS, PICTURES):
-                if (self.folder / name).is_dir():
-                    shutil.rmtree(self.folder / name)
-            for name in (MEASURES, FILM):
-                (self.folder / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise unwritable(self.folder, error) from error
 
     def add(self, step: int, decoded: Decoded) -> None:
         """Takes what was decoded after so many steps."""

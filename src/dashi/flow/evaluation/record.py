@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dashi.errors import FileError
 from dashi.io.files import read_plain
 from dashi.io.run_folder import SCORES
+from dashi.io.run_reading import run_file
 from dashi.runtime.info import DeviceInfo
 
 _LARGEST: Final = 1 << 26
@@ -73,7 +74,7 @@ def versions_here(info: DeviceInfo) -> dict[str, str]:
 
 def read_record(folder: Path) -> Record | None:
     """The record of an evaluation's folder; None where there is none. Read without trust."""
-    file = folder / SCORES
+    file = run_file(folder, SCORES)
     if not file.is_file():
         return None
     data = read_plain(file, _LARGEST)
