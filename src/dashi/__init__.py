@@ -46,7 +46,7 @@ def __getattr__(name: str) -> str:
         from importlib import metadata
 
         try:
-            return metadata.version("dashi")
+            return metadata.version(errors.DISTRIBUTION)
         except metadata.PackageNotFoundError:
             return "0+not.installed"
     raise AttributeError(f"module 'dashi' has no attribute {name!r}")

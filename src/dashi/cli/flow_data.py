@@ -12,7 +12,7 @@ import numpy as np
 
 from dashi.cli.output import remark
 from dashi.cli.progress import progress
-from dashi.errors import FileError, InputError
+from dashi.errors import FileError, InputError, install_extra
 from dashi.flow.equations import Flow
 from dashi.flow.fields import read_attributes
 from dashi.flow.grid import Floats
@@ -96,7 +96,7 @@ def _opened(source: Path) -> Any:
         xarray: Any = importlib.import_module("xarray")
     except ImportError as error:
         raise InputError(
-            f"xarray is not installed, and {source} is opened by it.", "pip install 'dashi[fields]'."
+            f"xarray is not installed, and {source} is opened by it.", f"{install_extra('fields')}."
         ) from error
     if not source.exists():
         raise FileError(f"there is no file {source}.", "correct the path.")
