@@ -236,7 +236,9 @@ def test_every_part_of_the_extra_that_is_missing_is_an_error_with_a_fix(
     monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     monkeypatch.setitem(sys.modules, part, None)
-    with pytest.raises(InputError, match=r"(matplotlib|Pillow) is not installed.* Fix: pip install 'dashi-compute\[plot\]'"):
+    with pytest.raises(
+        InputError, match=r"(matplotlib|Pillow) is not installed.* Fix: pip install 'dashi-compute\[plot\]'"
+    ):
         render(example_report())
 
 
