@@ -55,6 +55,16 @@ def test_the_program_understands_the_commands_on_the_pages(words: list[str]) -> 
     command.make_context("dashi", [*words], parent=context)
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_dashi_is_made_a_command_before_it_is_typed(page: str) -> None:
+    text = (ROOT / page).read_text()
+    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    typed = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    first = next(place for place, line in enumerate(typed) if line.startswith("dashi "))
+    setup = next(place for place, line in enumerate(typed) if line.startswith("./dev "))
+    assert setup < typed.index(". .venv/bin/activate") < first
+
+
 @pytest.mark.parametrize("words", commands("python"))
 def test_scripts_and_files_in_the_commands_on_the_pages_are_there(words: list[str]) -> None:
     for word in words:

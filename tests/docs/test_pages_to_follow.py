@@ -55,7 +55,7 @@ def test_following_the_page_on_own_data_scores_what_was_not_seen(tmp_path: Path)
 def test_following_the_tutorial_ends_in_reports(tmp_path: Path) -> None:
     said = follow(ROOT / "docs" / "tutorial.md", tmp_path)
     assert "galerkin holds longest, on seeds [4, 5]" in "".join(said)
-    for name in ("runs/demo/report.html", "mine.html", "runs/scores/report.html"):
+    for name in ("runs/demo-quick/report.html", "mine.html", "runs/scores/report.html"):
         assert "Correlation against time" in (tmp_path / name).read_text()
 
 
