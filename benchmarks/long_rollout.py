@@ -1,7 +1,8 @@
 """Inputs of the long rollout: a dense orthogonal operator and a start, D = 654, fp64, the same bits on every machine.
 
-    python benchmarks/long_rollout.py FOLDER
+    python benchmarks/long_rollout.py [FOLDER]
 
+They are written beside the certificate (docs/benchmarks/long-rollout), unless a folder is named.
 The operator is a permutation times eight Householder reflections. The numbers come from SplitMix64 (Steele, Lea and
 Flood 2014, doi 10.1145/2660193.2660195), the sums from the portable contraction, so no library has a say in the bits.
 """
@@ -9,6 +10,7 @@ Flood 2014, doi 10.1145/2660193.2660195), the sums from the portable contraction
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from dashi.kernels.portable import contract, divide
 
 D = 654
 REFLECTIONS = 8
+BESIDE = Path(__file__).parents[1] / "docs" / "benchmarks" / "long-rollout"
 Floats = npt.NDArray[Any]
 
 
@@ -46,10 +49,13 @@ def operator(d: int = D) -> Floats:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    parser = ArgumentParser(description="Writes the inputs of the long rollout.")
+    parser.add_argument("folder", nargs="?", type=Path, default=BESIDE, help="default: beside the certificate")
+    folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     with np.errstate(over="ignore"):
         np.savez(folder / "inputs.npz", A=operator(), z0=uniform(D, 7))
+    sys.stdout.write(f"{folder / 'inputs.npz'}\n")
 
 
 if __name__ == "__main__":

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dashi.errors import install_extra
 from dashi.flow import grid, initial
 from dashi.flow.equations import Flow
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("exponax") is None,
-    reason="exponax is an optional test dependency: pip install dashi[validation]",
+    reason=f"exponax is an optional test dependency: {install_extra('validation')}",
 )
 
 

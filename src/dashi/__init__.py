@@ -53,7 +53,7 @@ def __getattr__(name: str) -> str | ModuleType:
         from importlib import metadata
 
         try:
-            return metadata.version("dashi")
+            return metadata.version(errors.DISTRIBUTION)
         except metadata.PackageNotFoundError:
             return "0+not.installed"
     # Parts that not every program needs are imported when they are first named.

@@ -38,7 +38,15 @@ KeyboardInterrupt
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
+
+DISTRIBUTION: Final = "dashi-compute"
+"""What installers call this software. The package index's `dashi` is somebody else's (dataset shift)."""
+
+
+def install_extra(name: str) -> str:
+    """The command that installs an optional part: `compile`, `plot`, `fields`, `dmd` or `validation`."""
+    return f"pip install '{DISTRIBUTION}[{name}]'"
 
 
 class DashiError(Exception):

@@ -29,7 +29,9 @@ EXPRESSIONS = {name: f"p_{name}(x[i])" for name in UNARY} | {
 REFERENCES = {"mul": "mul(canon(x), canon(y))", "order_value": "order_value(order_key(x))"}
 BINARY = {"divide", "mul"}
 
-pytestmark = pytest.mark.skipif(not compiler.available(), reason="the compiler of dashi[compile] is not installed")
+pytestmark = pytest.mark.skipif(
+    not compiler.available(), reason="the compiler of dashi-compute[compile] is not installed"
+)
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,13 @@ def test_every_link_between_pages_leads_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_the_readme_leads_to_every_page_once() -> None:
+    section = (ROOT / "README.md").read_text().split("## Where to go")[1].split("\n## ")[0]
+    assert sorted(re.findall(r"\]\(docs/([\w-]+\.md)\)", section)) == sorted(
+        p.name for p in (ROOT / "docs").glob("*.md")
+    )
+
+
 @pytest.mark.usefixtures("vulkan_session")
 def test_adding_a_kernel_by_the_page_touches_one_new_folder_only(tmp_path: Path) -> None:
     copy = tmp_path / "project"

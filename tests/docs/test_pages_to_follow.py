@@ -34,6 +34,13 @@ def test_following_the_page_on_rollouts_ends_in_a_verified_certificate(tmp_path:
     assert "all 10 hashes are the same" in follow(ROOT / "docs" / "rollout.md", tmp_path)[-1]
 
 
+@pytest.mark.long
+def test_following_the_page_on_the_sheet_draws_the_run_that_it_makes(tmp_path: Path) -> None:
+    said = follow(ROOT / "docs" / "sheet.md", tmp_path)
+    assert said[2].startswith("sheet.png: ")
+    assert (tmp_path / "sheet.apng").read_bytes().startswith(b"\x89PNG")
+
+
 def test_following_the_page_on_evaluation_ends_in_a_table_of_unseen_seeds(tmp_path: Path) -> None:
     table = follow(ROOT / "docs" / "evaluation.md", tmp_path)[1]
     assert {"test (4)", "train (4)"} <= {line[:9].strip() for line in table.splitlines()}
@@ -48,7 +55,7 @@ def test_following_the_page_on_own_data_scores_what_was_not_seen(tmp_path: Path)
 def test_following_the_tutorial_ends_in_reports(tmp_path: Path) -> None:
     said = follow(ROOT / "docs" / "tutorial.md", tmp_path)
     assert "galerkin holds longest, on seeds [4, 5]" in "".join(said)
-    for name in ("runs/demo/report.html", "mine.html", "runs/scores/report.html"):
+    for name in ("runs/demo-quick/report.html", "mine.html", "runs/scores/report.html"):
         assert "Correlation against time" in (tmp_path / name).read_text()
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from dashi.core.certificates.certificate import read_certificate
+from dashi.core.certificates.inputs import certified_inputs
+from dashi.core.certificates.verify import check
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.ways import choose_way
@@ -52,6 +59,16 @@ def test_small_values_that_must_be_flushed_are(gpu: VulkanDevice) -> None:
         want = rollout(tiny, z0, 30, device=reference, hash_every=1)
     for way in ("workgroup", "tagged"):
         assert rollout(tiny, z0, 30, device=gpu, way=way, hash_every=1).hashes == want.hashes, way
+
+
+def test_the_long_certificate_verifies_in_full(gpu: VulkanDevice, tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, root / "benchmarks" / "long_rollout.py", tmp_path], check=True, capture_output=True)
+    file = root / "docs" / "benchmarks" / "long-rollout" / "certificate.json"
+    claimed = read_certificate(file)
+    operator, z0 = certified_inputs(claimed, file.parent, tmp_path)
+    done = check(claimed, operator, z0, gpu)
+    assert (done.hashes, done.difference) == (300, None)
 
 
 def test_twenty_thousand_steps_are_repeatable(gpu: VulkanDevice) -> None:

@@ -25,7 +25,9 @@ from dashi.runtime import hostcost
 from dashi.runtime.instance import Instance
 from dashi.runtime.vulkan_device import VulkanDevice
 
-needs_compiler = pytest.mark.skipif(not compiler.available(), reason="the compiler of dashi[compile] is not installed")
+needs_compiler = pytest.mark.skipif(
+    not compiler.available(), reason="the compiler of dashi-compute[compile] is not installed"
+)
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -69,7 +71,7 @@ def test_every_command_takes_json_and_shows_one_example(words: tuple[str, ...]) 
 def test_example_in_help_works_as_printed(words: tuple[str, ...], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostcost, "STEPS", 40)  # that it runs is the claim here, not what it measures
     if words == ("kernels", "build") and not compiler.available():
-        pytest.skip("the compiler of dashi[compile] is not installed")
+        pytest.skip("the compiler of dashi-compute[compile] is not installed")
     if words == ("bench", "host") and not any(info.spec.startswith("vulkan:") for info in dashi.devices()):
         pytest.skip("there is no Vulkan driver on this machine")
     (line,) = examples(call(*words, "--help").stdout)
@@ -291,7 +293,7 @@ def test_demo_rollout_without_matplotlib_says_so_and_goes_on(here: Path, monkeyp
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     done = call("demo", "--rollout", "--device", "cpu", "--steps", "10")
     assert done.exit_code == 0
-    said = "no picture: matplotlib is not installed; it draws the figures. Fix: pip install 'dashi[plot]'"
+    said = "no picture: matplotlib is not installed; it draws the figures. Fix: pip install 'dashi-compute[plot]'"
     assert said in done.stderr
     assert not list((here / "runs" / "demo").glob("*.png"))
 

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from dashi.cli.demo_story import print_summary
 from dashi.cli.main import app
 from dashi.core.traces.file import read_trace
+from dashi.errors import install_extra
 from dashi.flow.evaluation import load_evaluation
 from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.fields import read_frame
@@ -38,7 +39,7 @@ def call(*words: str) -> Any:
 
 @pytest.fixture
 def drawn() -> None:
-    """Figures of a page need it; `dashi[plot]` brings it."""
+    """Figures of a page need it; `dashi-compute[plot]` brings it."""
     pytest.importorskip("matplotlib")
 
 
@@ -205,7 +206,7 @@ def test_without_matplotlib_everything_but_the_page_is_there(here: Path, monkeyp
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     made = call("demo", "--quick", "--device", "cpu", "--out", "run")
     assert made.exit_code == 0, made.output
-    said = "no report: matplotlib is not installed; it draws the figures. Fix: pip install 'dashi[plot]', then dashi "
+    said = f"no report: matplotlib is not installed; it draws the figures. Fix: {install_extra('plot')}, then dashi "
     assert f"{said}report run" in made.stderr
     assert {path.name for path in (here / "run").iterdir()} == (FILES | {MARK}) - {"report.html"}
 

@@ -134,7 +134,7 @@ def test_a_dmd_that_is_not_finite_is_refused() -> None:
 def test_without_pydmd_the_other_baselines_are_fitted_and_it_is_told(here: Path, no_pydmd: None) -> None:
     found = dashi(FIT, "--out m.npz --seeds 1 --validation-seeds 0")
     assert found.exit_code == 0, found.output
-    assert "pip install 'dashi[dmd]'" in found.stderr
+    assert "pip install 'dashi-compute[dmd]'" in found.stderr
     assert set(load_fit(here / "m.npz").baselines) == {"persistence", "damped", "truncation"}
     asked = dashi(FIT, "--out n.npz --seeds 1 --validation-seeds 0 --baseline dmd")
     assert asked.exit_code == 3

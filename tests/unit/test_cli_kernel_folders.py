@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from dashi.cli.main import app
 from dashi.kernels import compiler, scaffold
 
-needs_compiler = pytest.mark.skipif(not compiler.available(), reason="the compiler of dashi[compile] is not installed")
+needs_compiler = pytest.mark.skipif(not compiler.available(), reason="the extra `compile` is not installed")
 
 
 def call(*words: str) -> Any:

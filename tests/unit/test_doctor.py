@@ -155,6 +155,45 @@ def test_doctor_for_people_shows_fixes_and_ends_with_its_verdict(
     assert lines[loader + 1].strip().startswith("Fix: ")
 
 
+@pytest.fixture
+def other_dashi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metadata of the package index's `dashi`, as an installer would leave them."""
+    folder = tmp_path / "site" / "dashi-0.4.2.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.4\nName: dashi\nVersion: 0.4.2\nSummary: Dataset shift\n")
+    monkeypatch.syspath_prepend(folder.parent)
+
+
+REMOVE_BOTH = "pip uninstall -y dashi dashi-compute, then install dashi-compute again (in a checkout: pip install .)"
+
+
+@pytest.mark.usefixtures("other_dashi")
+def test_doctor_warns_of_the_other_distribution_named_dashi() -> None:
+    (other,) = [f for f in looked_at.host() if f.name == "other dashi"]
+    assert other.status == "warning"
+    assert other.text == (
+        "the distribution dashi 0.4.2 (Dataset shift) is installed too, and is imported by the same name"
+    )
+    assert other.fix == REMOVE_BOTH
+
+
+def test_doctor_says_nothing_of_another_distribution_where_there_is_none() -> None:
+    assert not list(looked_at.other_distribution())
+
+
+@pytest.mark.usefixtures("other_dashi")
+def test_doctor_fails_where_the_other_distribution_took_our_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("dashi.open")
+    done = CliRunner().invoke(app, ["doctor", "--json"])
+    assert done.exit_code == 1
+    document = json.loads(done.stdout)
+    assert document["verdict"] == "dashi does not work here: dashi."
+    (ours,) = findings(document, "dashi")
+    assert ours["status"] == "failed"
+    assert ours["text"].endswith(" holds other software of that name, or parts of both")
+    assert ours["fix"] == REMOVE_BOTH
+
+
 def test_doctor_names_broken_driver_files(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quick_doctor: Callable[..., Result]
 ) -> None:

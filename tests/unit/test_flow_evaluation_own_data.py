@@ -202,7 +202,7 @@ def test_without_xarray_a_netcdf_file_names_the_extra(tmp_path: Path, monkeypatc
     words = ["flow", "fit", "--from", str(tmp_path / "mine.nc"), "--device", "cpu", "--out", str(tmp_path / "m.npz")]
     found = CliRunner().invoke(app, words)
     assert found.exit_code == 3
-    assert "pip install 'dashi[fields]'" in found.stderr
+    assert "pip install 'dashi-compute[fields]'" in found.stderr
     assert not (tmp_path / "m.npz").exists()
 
 

@@ -95,7 +95,7 @@ def test_without_the_pinned_wheel_there_is_a_command_to_run(
     monkeypatch.setattr(compiler, "installed", lambda: installed)
     with pytest.raises(CompilerMissingError) as error:
         Compiler()
-    assert str(error.value) == f"{text} Fix: pip install 'dashi[compile]'"
+    assert str(error.value) == f"{text} Fix: pip install 'dashi-compute[compile]'"
     assert not compiler.available()
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from dashi.errors import DISTRIBUTION, install_extra
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "dashi"
 CORE = re.findall(r"^([\w.-]+)==", (ROOT / "requirements" / "core.txt").read_text(), re.MULTILINE)
@@ -28,7 +30,7 @@ def hook(event, arguments):
         seen.append((event, str(arguments)))
     elif event == "ctypes.dlopen" and arguments[0] and ("vulkan" in arguments[0] or "EGL" in arguments[0]):
         seen.append((event, arguments[0]))
-import numpy, typer, rich.console, yaml, pydantic
+import numpy, typer, rich.console, pydantic
 try:
     import matplotlib.figure
 except ModuleNotFoundError:
@@ -68,7 +70,38 @@ def test_import_dashi_brings_no_extra_and_no_command_line() -> None:
 
 def test_version_is_written_once() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert python("import dashi; print(dashi.__version__)").strip() == declared == metadata.version("dashi")
+    assert python("import dashi; print(dashi.__version__)").strip() == declared == metadata.version(DISTRIBUTION)
+
+
+def test_advice_names_our_distribution_and_never_that_of_others() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert declared["name"] == DISTRIBUTION
+    assert install_extra("plot") == "pip install 'dashi-compute[plot]'"
+    pages = [ROOT / "README.md", ROOT / "dev", ROOT / "pyproject.toml", *(ROOT / "docs").rglob("*.md")]
+    sources = [*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "validation").rglob("*.py")]
+    foreign = re.compile(r"pip install [^\n`]*?['\"\s]dashi(?!-compute)\b|(?<![-\w])dashi\[[a-z]")
+    for file in {*pages, *sources} - {Path(__file__)}:
+        assert not foreign.search(file.read_text()), file
+    # Advice is made in one place of the source.
+    assert [file.name for file in SOURCE.rglob("*.py") if "pip install '" in file.read_text()] == ["errors.py"]
+    named = {
+        extra for file in {*pages, *sources} for extra in re.findall(r"dashi-compute\[([a-z]+)\]", file.read_text())
+    }
+    named |= {extra for file in sources for extra in re.findall(r"install_extra\(['\"](\w+)", file.read_text())}
+    assert named <= set(declared["optional-dependencies"])
+
+
+def test_every_dependency_is_imported_somewhere() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    tops = {name.split(".")[0] for file in SOURCE.rglob("*.py") for name in imports(file)}
+    assert {re.split(r"[<>=]", need)[0].lower() for need in declared} <= tops
+
+
+def test_source_distribution_lists_what_is_there() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"][
+        "include"
+    ]
+    assert not [name for name in listed if not (ROOT / name[1:]).exists()]
 
 
 def test_command_and_module_are_the_same_program() -> None:
@@ -113,7 +146,7 @@ def test_pins_cover_every_dependency_and_name_no_host(file: str) -> None:
     optional = project["optional-dependencies"]
     extras = {"validation"} if file == "validation" else set(optional) - {"validation"}  # one file each
     named = [*project["dependencies"], *(need for extra in extras for need in optional[extra])]
-    wanted = {re.split(r"[\[<>=!~;]", need)[0].strip().lower() for need in named} - {"dashi"}
+    wanted = {re.split(r"[\[<>=!~;]", need)[0].strip().lower() for need in named} - {DISTRIBUTION}
     text = (ROOT / "requirements" / f"{file}.txt").read_text()
     pinned = set(re.findall(r"^([\w.-]+)==", text, re.MULTILINE))
     assert wanted <= pinned
@@ -128,7 +161,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel built from the source distribution, which is built from the checkout."""
     out = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT)
-    (found,) = out.glob("dashi-*-py3-none-any.whl")
+    (found,) = out.glob("dashi_compute-*-py3-none-any.whl")
     return found
 
 
@@ -139,7 +172,9 @@ def test_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         assert {file.relative_to(ROOT / "src").as_posix() for file in files} <= set(archive.namelist())
         (metadata_name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        assert "License-Expression: Apache-2.0" in archive.read(metadata_name).decode()
+        text = archive.read(metadata_name).decode()
+    for line in ("Name: dashi-compute", "License-Expression: Apache-2.0", "Author: The dashi authors"):
+        assert f"\n{line}\n" in text
 
 
 def core_environment(folder: Path) -> Path:

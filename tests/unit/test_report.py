@@ -227,7 +227,7 @@ def test_a_sheet_that_is_not_finite_is_told_first_on_the_page() -> None:
 
 def test_without_matplotlib_the_fix_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"matplotlib is not installed.* Fix: pip install 'dashi\[plot\]'"):
+    with pytest.raises(InputError, match=r"matplotlib is not installed.* Fix: pip install 'dashi-compute\[plot\]'"):
         render(example_report())
 
 
@@ -236,7 +236,9 @@ def test_every_part_of_the_extra_that_is_missing_is_an_error_with_a_fix(
     monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     monkeypatch.setitem(sys.modules, part, None)
-    with pytest.raises(InputError, match=r"(matplotlib|Pillow) is not installed.* Fix: pip install 'dashi\[plot\]'"):
+    with pytest.raises(
+        InputError, match=r"(matplotlib|Pillow) is not installed.* Fix: pip install 'dashi-compute\[plot\]'"
+    ):
         render(example_report())
 
 
@@ -244,7 +246,7 @@ def test_the_picture_of_a_rollout_needs_the_extra_and_says_so(monkeypatch: pytes
     from dashi.cli.picture import draw
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(InputError, match=r"matplotlib is not installed.* Fix: pip install 'dashi\[plot\]'"):
+    with pytest.raises(InputError, match=r"matplotlib is not installed.* Fix: pip install 'dashi-compute\[plot\]'"):
         draw(tmp_path / "state.png", None, {})  # pyright: ignore[reportArgumentType]
     assert list(tmp_path.iterdir()) == []
 

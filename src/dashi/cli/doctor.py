@@ -49,7 +49,10 @@ def _examine(timeout: float) -> tuple[list[Finding], dict[str, Any]]:
     from dashi.runtime.drivers import driver_files
     from dashi.runtime.probe import probe, probe_each
 
-    found = [*findings.host(), findings.binaries(), *findings.tools()]
+    found = [*findings.host()]
+    if any(f.name == "dashi" and f.status == "failed" for f in found):  # nothing of it can be asked anything
+        return found, {"loader": {}, "driver_files": [], "drivers": [], "devices": []}
+    found += [findings.binaries(), *findings.tools()]
     loader = probe("loader", timeout=timeout)
     found += findings.loader(loader)
     files = driver_files()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -18,7 +19,7 @@ import numpy as np
 
 import dashi
 from dashi import kernels
-from dashi.errors import DashiError
+from dashi.errors import DISTRIBUTION, DashiError, install_extra
 from dashi.kernels import build, compiler
 from dashi.runtime.cache import cache_folder
 from dashi.runtime.drivers import DriverFile, nvidia_without_file
@@ -35,6 +36,9 @@ _INSTALL: Final = {
     "brew": ("brew install", "vulkan-loader", "molten-vk", "vulkan-validationlayers", "spirv-tools"),
 }
 _LOADER, _DRIVER, _LAYERS, _SPIRV_VAL = 1, 2, 3, 4
+_ONLY_OURS: Final = (
+    f"pip uninstall -y dashi {DISTRIBUTION}, then install {DISTRIBUTION} again (in a checkout: pip install .)"
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,12 @@ def install(*packages: int) -> str:
 def host() -> Iterator[Finding]:
     """Python, the package, the folder for caches, and the NumPy device."""
     yield Finding("Python", "ok", f"{platform.python_version()} ({sys.executable}), NumPy {np.__version__}")
+    if not hasattr(dashi, "open"):
+        text = f"{Path(dashi.__file__).parent} holds other software of that name, or parts of both"
+        yield Finding("dashi", "failed", text, _ONLY_OURS)
+        return
     yield Finding("dashi", "ok", f"{dashi.__version__} ({Path(dashi.__file__).parent})")
+    yield from other_distribution()
     yield _cache()
     x = np.arange(5, dtype=np.float32)
     try:
@@ -69,6 +78,17 @@ def host() -> Iterator[Finding]:
     else:
         text = "computes" if right else "gives wrong results"
         yield Finding("cpu device", "ok" if right else "failed", text, "" if right else "reinstall numpy and dashi.")
+
+
+def other_distribution() -> Iterator[Finding]:
+    """The software that the package index calls `dashi`: it has our import name, so its files replace ours."""
+    try:
+        other = importlib.metadata.distribution("dashi")
+    except importlib.metadata.PackageNotFoundError:
+        return
+    summary = other.metadata.get("Summary", "no summary")
+    text = f"the distribution dashi {other.version} ({summary}) is installed too, and is imported by the same name"
+    yield Finding("other dashi", "warning", text, _ONLY_OURS)
 
 
 def _cache() -> Finding:
@@ -113,14 +133,14 @@ def tools() -> Iterator[Finding]:
         text = f"{compiler.WHEEL} is {found or 'not installed'}; only writing kernels needs it, in version " + (
             compiler.VERSION
         )
-        yield Finding("shader compiler", "optional", text, "pip install 'dashi[compile]'")
+        yield Finding("shader compiler", "optional", text, install_extra("compile"))
     tool = shutil.which("spirv-val")
     if tool is None:
         yield Finding("spirv-val", "optional", "not installed; only building kernels uses it", install(_SPIRV_VAL))
     else:
         yield Finding("spirv-val", "ok", f"{_version(tool)} ({tool})")
     if importlib.util.find_spec("matplotlib") is None:
-        yield Finding("matplotlib", "optional", "not installed; pictures need it", "pip install 'dashi[plot]'")
+        yield Finding("matplotlib", "optional", "not installed; pictures need it", install_extra("plot"))
     else:
         yield Finding("matplotlib", "ok", "installed")
 

@@ -92,7 +92,7 @@ def build_kernels(
     folder: Folder = None,
     json: Json = False,
 ) -> None:
-    """Build the SPIR-V binaries with the pinned compiler (pip install 'dashi[compile]').
+    """Build the SPIR-V binaries with the pinned compiler (the extra `compile`).
 
     With --check, rebuild in memory and compare with the binaries in the folders; exit code 1 on any difference.
     """

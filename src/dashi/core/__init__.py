@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from dashi.core.operators.affine import Affine as Affine
     from dashi.core.operators.affine import Linear as Linear
     from dashi.core.operators.bands import Bands as Bands
+    from dashi.core.operators.bands import graph as graph
+    from dashi.core.operators.bands import path as path
+    from dashi.core.operators.bands import ring as ring
     from dashi.core.operators.bands import tree as tree
     from dashi.core.operators.operator import Operator as Operator
     from dashi.core.operators.quadratic import Quadratic as Quadratic
@@ -59,7 +62,7 @@ _MODULES = {
     "observations.sheet": "draw example_sheet load_sheet save_sheet",
     "observations.verdict": "Verdict verdict",
     "operators.affine": "Affine Linear",
-    "operators.bands": "Bands tree",
+    "operators.bands": "Bands graph path ring tree",
     "operators.operator": "Operator",
     "operators.quadratic": "Quadratic",
     "operators.sparse": "BlockSparse Csr",

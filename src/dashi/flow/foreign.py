@@ -19,7 +19,7 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from dashi.errors import DashiError, FileError, InputError
+from dashi.errors import DashiError, FileError, InputError, install_extra
 from dashi.io.arrays import LIMIT
 from dashi.io.files import read_plain
 from dashi.io.memory import require_room
@@ -86,7 +86,7 @@ def _xarray(source: Path) -> Any:
         return importlib.import_module("xarray")
     except ImportError as error:
         raise InputError(
-            f"xarray is not installed, and {source} is opened by it.", "pip install 'dashi[fields]'."
+            f"xarray is not installed, and {source} is opened by it.", f"{install_extra('fields')}."
         ) from error
 
 

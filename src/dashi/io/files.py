@@ -168,7 +168,7 @@ def open_plain(
 def read_plain(path: Path, limit: int, within: Path | None = None) -> bytes:
     """All of an ordinary file of at most so many bytes; one that grows while it is read is refused, and one that links
     lead out of `within`."""
-    with open_plain(path, limit, within) as (file, size):
+    with open_plain(path, limit, within=within) as (file, size):
         require_room(size, str(path))
         data = file.read(size + 1)
     if len(data) > size:

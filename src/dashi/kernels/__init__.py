@@ -28,8 +28,8 @@ def default() -> Registry:
 
 
 def add(folder: str | Path, build: bool = True) -> Kernel:
-    """Register a kernel folder from outside the project; missing or stale binaries are built if the compiler of
-    `dashi[compile]` is installed and `build` is true, otherwise they are an error. Its kernel.py is Python that is
+    """Register a kernel folder from outside the project; missing or stale binaries are built if the compiler
+    (the extra `compile`) is installed and `build` is true, otherwise they are an error. Its kernel.py is Python that is
     run here, with all your rights: add only folders that you trust."""
     return default().add(folder, build)
 

@@ -13,14 +13,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from dashi.errors import CompileError, CompilerMissingError
+from dashi.errors import CompileError, CompilerMissingError, install_extra
 
 WHEEL: Final = "vkdispatch-vulkan-native"
 VERSION: Final = "0.1.0"
 TOOLCHAIN: Final = f"{WHEEL} {VERSION} glslang vulkan1.2 spirv1.5 no-optimiser no-debug contraction-forbidden"
 """Part of every source digest: a new compiler, option or pass after it makes the binaries stale."""
 
-_FIX: Final = "pip install 'dashi[compile]'"
+_FIX: Final = install_extra("compile")
 _SOURCE_GLSL: Final = 1
 _STAGE_COMPUTE: Final = 5
 _CLIENT_VULKAN: Final = 1

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dashi.errors import InputError
+from dashi.errors import InputError, install_extra
 
 INK, MUTED, GRID, PAPER = "#1d1d1e", "#6b6b6f", "#d9d9dd", "#fdfdfe"
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN = (
@@ -32,7 +32,6 @@ BROKEN: Final = "#ff00ff"
 WIDTH: Final = 4.7
 """Inches of a figure: on a phone, 358 points wide, its 9-point text is still 9 points."""
 
-_PLOT: Final = "pip install 'dashi[plot]'"
 _SETTINGS: Final[Mapping[str, Any]] = {
     "svg.fonttype": "none", "font.size": 9.5, "axes.titlesize": 10, "axes.labelsize": 9.5, "xtick.labelsize": 9,
     "ytick.labelsize": 9, "legend.fontsize": 8.5, "legend.frameon": False, "axes.edgecolor": MUTED,
@@ -138,4 +137,4 @@ def plot_module(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         missing = "Pillow" if name.startswith("PIL") else "matplotlib"
-        raise InputError(f"{missing} is not installed; it draws the figures.", _PLOT) from error
+        raise InputError(f"{missing} is not installed; it draws the figures.", install_extra("plot")) from error

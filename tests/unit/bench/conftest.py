@@ -82,7 +82,7 @@ def twice(folder: Path) -> Kernel:
 def built(twice: Kernel) -> Kernel:
     """The same, where it could be built."""
     if not compiler.available():
-        pytest.skip("the compiler of dashi[compile] is not installed")
+        pytest.skip("the compiler of dashi-compute[compile] is not installed")
     return twice
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import DashiError, FileError, UnknownNameError, suggestion
+from dashi.errors import DashiError, FileError, UnknownNameError, install_extra, suggestion
 from dashi.flow.evaluation.kept import BROKEN, array_json, pack, text_array, unpack
 from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.evaluation.training import Training
@@ -146,6 +146,6 @@ def wanted_baselines(named: Sequence[str]) -> tuple[list[str], str]:
     if named:
         return list(named), ""
     if find_spec("pydmd") is None:
-        told = "the baseline dmd is left away: PyDMD is not installed. Fix: pip install 'dashi[dmd]'"
+        told = f"the baseline dmd is left away: PyDMD is not installed. Fix: {install_extra('dmd')}"
         return [name for name in BASELINES if name != Dmd.name], told
     return list(BASELINES), ""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dashi.core.operators.operator import Parameter, require_finite
-from dashi.errors import InputError
+from dashi.errors import InputError, install_extra
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import encoded, require_start
@@ -127,7 +127,7 @@ def require_pydmd() -> Any:
     except ImportError as error:
         raise InputError(
             "PyDMD is not installed, and the baseline `dmd` is fitted by it.",
-            "pip install 'dashi[dmd]', or choose other baselines with --baseline.",
+            f"{install_extra('dmd')}, or choose other baselines with --baseline.",
         ) from error
 
 
