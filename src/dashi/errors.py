@@ -31,6 +31,7 @@ DashiError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -152,3 +153,11 @@ class VulkanError(DeviceError):
 
 class CompilerMissingError(DashiError, ImportError):
     """Building shaders needs the compiler wheel."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The beginning of a fix for a name that is none: "did you mean add or and? ", or nothing."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=3)
+    return f"did you mean {' or '.join(near)}? " if near else ""

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 
+from dashi.cli.options import whole
 from dashi.cli.rollout_options import RunType
 
 
@@ -134,7 +135,7 @@ def given_options(context: typer.Context) -> dict[str, str]:
 
 Seed = Annotated[int, typer.Option("--seed", help="The seed of the first member; those of the others follow.")]
 Members = Annotated[int, typer.Option("--members", help="How many flows run together, each with a seed of its own.")]
-Steps = Annotated[int, typer.Option("--steps", help="How many steps of dt.")]
+Steps = Annotated[int, typer.Option("--steps", parser=whole, help="How many steps of dt.")]
 LookEvery = Annotated[
     int | None,
     typer.Option(

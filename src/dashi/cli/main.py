@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
 from dashi.cli import bench, demo, devices, doctor, flow, kernels, report, rollout, sheet, verify
+from dashi.cli.help import App, Group
 from dashi.cli.options import remembered, wants_json
 from dashi.cli.output import begin, has_printed, print_error, print_json, remark
 from dashi.errors import DashiError
@@ -19,7 +19,7 @@ ERROR: Final = 3
 STOPPED: Final = 130
 
 
-class _Root(TyperGroup):
+class _Root(Group):
     """Remembers what was typed; turns errors that have a fix, and Ctrl-C, into lines for people and an exit code."""
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **named: Any) -> Any:
@@ -41,11 +41,9 @@ class _Root(TyperGroup):
             raise typer.Exit(STOPPED) from stop
 
 
-app = typer.Typer(
-    name="dashi",
+app = App(
+    "dashi",
     cls=_Root,
-    no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # plain help: it starts in half the time
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

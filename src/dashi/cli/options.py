@@ -6,13 +6,19 @@ import contextlib
 import shlex
 from collections.abc import Generator, Sequence
 from contextvars import ContextVar
+from decimal import Decimal
 from typing import Annotated, Final
 
 import typer
 
+from dashi.cli.completion import complete_devices
+from dashi.cli.help import DEVICE
+
 _JSON: Final = "dashi.json"
 _LINE: Final[ContextVar[str]] = ContextVar("dashi_line", default="")
-_DEVICE_HELP: Final = "auto, cpu, null, vulkan:0 or vulkan:part-of-name."
+_MANY: Final = 10**18
+"""No number of anything is as large."""
+_DEVICE_HELP: Final = "Where to compute: auto, cpu, null, vulkan:0 or vulkan:part-of-name."
 
 
 def _remember(context: typer.Context, value: bool) -> bool:
@@ -42,6 +48,22 @@ def typed() -> str:
     return _LINE.get()
 
 
+def whole(text: str | int) -> int:
+    """A whole number as people write it: 1000000, 1_000_000, 1e6."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = Decimal(text)
+        exact = abs(number) < _MANY and number == number.to_integral_value()
+    except ArithmeticError:
+        exact = False
+    if not exact:
+        raise typer.BadParameter(f"{text!r} is not a whole number; write for instance 1000000 or 1e6.")
+    return int(Decimal(text))
+
+
 def example(line: str) -> str:
     """The epilog of a command's help: one example that works as printed."""
     # The mark says that the lines are not to be wrapped.
@@ -49,7 +71,19 @@ def example(line: str) -> str:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", is_eager=True, callback=_remember)]
-OneDevice = Annotated[str, typer.Option("--device", metavar="DEVICE", help=_DEVICE_HELP)]
+OneDevice = Annotated[
+    str,
+    typer.Option(
+        "--device", metavar="DEVICE", help=_DEVICE_HELP, rich_help_panel=DEVICE, autocompletion=complete_devices
+    ),
+]
 Devices = Annotated[
-    list[str] | None, typer.Option("--device", metavar="DEVICE", help=f"{_DEVICE_HELP} May be given several times.")
+    list[str] | None,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help=f"{_DEVICE_HELP} Repeatable.",
+        rich_help_panel=DEVICE,
+        autocompletion=complete_devices,
+    ),
 ]

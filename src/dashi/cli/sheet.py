@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from dashi.cli.help import App
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import print_json, remark, size
 from dashi.cli.progress import progress
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dashi.runtime.device import Device
     from dashi.types import Array as HostArray
 
-app = typer.Typer(name="sheet", help="The record of band energies over time.", no_args_is_help=True)
+app = App("sheet", "The record of band energies over time.")
 
 _OUT: Final = Path("sheet.png")
 
