@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dashi.cli.flow_setup import faster_choice
 from dashi.cli.output import remark
-from dashi.cli.progress import progress
-from dashi.errors import FileError, InputError
+from dashi.cli.progress import phase, progress
+from dashi.errors import FileError, InputError, suggestion
 from dashi.flow.equations import Flow
 from dashi.flow.fields import read_attributes
 from dashi.flow.grid import Floats
@@ -24,6 +25,7 @@ from dashi.io.arrays import LIMIT
 from dashi.runtime.device import Device
 
 _FILES = (".nc", ".nc4", ".netcdf", ".h5")
+_AXES = ("time", "y", "x", "member")
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ class Wanted:
 def simulated(title: str, wanted: Wanted, seeds: Sequence[int], device: Device, *, fast: bool) -> Windows:
     """Windows from a simulation, with progress."""
     flow = wanted.flow
-    if device.info.type == "reference" and not fast:
-        remark("the exact references on a processor are slow; --fast is several times faster")
+    hint = faster_choice(device.info, fast=fast)
+    if hint:
+        remark(hint)
     total = simulated_steps(flow, seeds, wanted.steps, wanted.interval, wanted.windows, wanted.spin_up)
     remark(f"{title}: {total} steps of {flow.n} x {flow.n} for {len(seeds)} seed(s), on {device.info.name}")
     with progress(title, total, "steps") as advance:
@@ -56,15 +59,77 @@ def simulated(title: str, wanted: Wanted, seeds: Sequence[int], device: Device, 
         )  # fmt: skip
 
 
-def read(source: Path, flow: Flow | None, *, steps: int | None, first: int, windows: int | None) -> Windows:
+@dataclass(frozen=True)
+class Naming:
+    """How a record of one's own names what it holds."""
+
+    variables: tuple[str, ...] = ()
+    """None: as usual; one: vorticity; two: the velocities along x and along y."""
+    dims: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def of(cls, variables: Sequence[str], dims: Sequence[str], source: Path | None) -> Naming:
+        """From --variable and --dims, which only records of one's own have a use for."""
+        if (variables or dims) and (source is None or not is_own(source)):
+            raise InputError(
+                f"{'--variable' if variables else '--dims'} names what a NetCDF file or a Zarr store holds.",
+                "give --from with such a file, or leave it away.",
+            )
+        if len(variables) > 2:
+            raise InputError(
+                f"--variable is given {len(variables)} times.", "give it once for vorticity, twice for velocities."
+            )
+        return cls(tuple(variables), dict(map(_renamed, dims)))
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What `windows_from_dataset` is told."""
+        if len(self.variables) == 2:
+            return {"velocity": self.variables, "dims": self.dims}
+        return {"dims": self.dims, **({"vorticity": self.variables[0]} if self.variables else {})}
+
+
+def _renamed(text: str) -> tuple[str, str]:
+    axis, _, name = text.partition("=")
+    if axis not in _AXES or not name:
+        raise InputError(
+            f"--dims {text} is not AXIS=NAME.",
+            f"{suggestion(axis, _AXES)}write for instance --dims time=t; the axes are {', '.join(_AXES)}.",
+        )
+    return axis, name
+
+
+def read(
+    source: Path, flow: Flow | None, *, steps: int | None, first: int, windows: int | None, naming: Naming | None = None
+) -> Windows:
     """Windows from the folder of a run, or from a file that xarray opens; the latter are of `flow`, on their grid."""
     if not is_own(source):
+        if not source.is_dir():
+            raise FileError(
+                f"{source} is a file that no windows are read from: an array alone has neither times nor places."
+                if source.exists()
+                else f"there is no {source}.",
+                "give the folder of a run of `dashi flow simulate --out`, a NetCDF file "
+                f"({', '.join(_FILES)}) or a Zarr store (.zarr); xarray.Dataset(...).to_netcdf(...) makes one of arrays.",
+            )
         return windows_from_run(source, steps=steps, first=first, windows=windows)
-    with _opened(source) as data:
+    naming = naming or Naming()
+    with phase(f"reading {source}"), _opened(source) as data:
         whole = _loaded(data, source)
-        n, length = grid_of(whole)
+        if naming.variables:
+            _require_variables(whole, naming, source)
+        n, length = grid_of(whole, naming.dims)
         known = None if flow is None else replace(flow, n=n, length=length)
-        return windows_from_dataset(whole, flow=known, steps=steps, first=first, windows=windows)
+        return windows_from_dataset(whole, flow=known, steps=steps, first=first, windows=windows, **naming.words)
+
+
+def _require_variables(data: Any, naming: Naming, source: Path) -> None:
+    names = list(map(str, data.data_vars))
+    for name in naming.variables:
+        if name not in names:
+            raise InputError(
+                f"{source} holds no variable {name!r}.", f"{suggestion(name, names)}it holds {', '.join(names)}."
+            )
 
 
 def is_own(source: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from dashi.cli.flow_evaluate import EvaluateRequest
 from dashi.cli.flow_evaluate_keep import COMMAND, Keeper, record_of, summary_of
 from dashi.cli.flow_evaluate_plan import check, chosen, plans_of
-from dashi.cli.flow_scores import print_scores
+from dashi.cli.flow_scores import print_scores, remark_on_share
 from dashi.cli.output import print_outcome, remark
 from dashi.cli.progress import progress
 from dashi.core.accounts.placement import place
@@ -116,6 +116,8 @@ class EvaluateJob:
         settings |= {"overlap": "yes"} if overlaps else {}
         settings |= {"fast": "yes" if request.fast else "no"} if request.source is None else {}
         models = self._models(told, windows)
+        if not told:
+            remark_on_share(self.fit.model.schema, windows)
         remark(f"rolling out {len(models)} models from {len(windows)} window(s), {windows.frames - 1} frames")
         with progress(f"score {told}".strip(), len(models) * len(windows), "windows") as advance:
             made = evaluate(

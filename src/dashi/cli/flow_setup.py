@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from dashi.cli.flow import Request
 from dashi.cli.flow_options import Scheme
-from dashi.errors import InputError
+from dashi.errors import InputError, suggestion
 from dashi.flow import initial
 from dashi.flow.equations import Flow, Forcing, Kolmogorov, Stochastic
 from dashi.flow.fields import read_frame
@@ -16,9 +18,17 @@ from dashi.flow.grid import Floats
 from dashi.flow.observers import DERIVED
 from dashi.flow.simulate import Every
 from dashi.io.arrays import LIMIT, read_array
+from dashi.runtime.info import DeviceInfo
 
 FIELD_FILES = (".npy", ".npz", ".zarr")
 """How files with fields to start from end."""
+
+
+_FORCES: Final[dict[str, tuple[str, ...]]] = {
+    "kolmogorov": tuple(one.name for one in fields(Kolmogorov)),
+    "stochastic": tuple(one.name for one in fields(Stochastic) if one.name != "seed"),
+}
+"""The numbers of each forcing."""
 
 
 class FlowWords(Protocol):
@@ -51,6 +61,9 @@ class FlowWords(Protocol):
 def flow_of(request: FlowWords) -> Flow:
     """The flow that was asked for."""
     numbers = named_numbers("--force", request.force)
+    for name in numbers:
+        if request.forcing in _FORCES and name not in _FORCES[request.forcing]:
+            raise InputError(f"the forcing {request.forcing} has no number {name!r}.", _takes(request.forcing, name))
     forcing: Forcing | None = None
     try:
         if request.forcing == "kolmogorov":
@@ -60,14 +73,17 @@ def flow_of(request: FlowWords) -> Flow:
         elif numbers:
             raise InputError("--force goes with --forcing.", "give --forcing kolmogorov or stochastic.")
     except TypeError as error:
-        raise InputError(
-            f"--force does not fit {request.forcing}: {error}.",
-            "kolmogorov takes wavenumber and amplitude; stochastic takes low, high and rate.",
-        ) from error
+        raise InputError(f"--force does not fit {request.forcing}: {error}.", _takes(request.forcing)) from error
     return Flow(
         n=request.n, nu=request.nu, dt=request.dt, length=request.length, drag=request.drag,
         smagorinsky=request.smagorinsky, forcing=forcing, scheme=request.scheme.value, dtype=str(request.dtype),
     )  # fmt: skip
+
+
+def _takes(forcing: str, name: str = "") -> str:
+    """The fix for a number that a forcing does not have: those that it has."""
+    has = _FORCES[forcing]
+    return f"{suggestion(name, has)}{forcing} takes {', '.join(has)}, for instance --force {has[0]}=4."
 
 
 def strides_of(request: Request) -> Every:
@@ -102,8 +118,8 @@ def resumed_strides(request: Request, wanted: Every, kept: Every | None) -> Ever
     return kept
 
 
-def states_of(request: Request, flow: Flow) -> Floats:
-    """The initial states, (members, n, n/2 + 1, 2)."""
+def states_of(request: Request, flow: Flow, progress: Callable[[int], None] | None = None) -> Floats:
+    """The initial states, (members, n, n/2 + 1, 2). `progress` is told of members."""
     if request.members < 1:
         raise InputError(f"--members is {request.members}.", "use 1 or more.")
     path = Path(request.initial)
@@ -118,7 +134,7 @@ def states_of(request: Request, flow: Flow) -> Floats:
             f"use fewer: {LIMIT >> 30} GiB at most.",
         )
     seeds = [request.seed + j for j in range(request.members)]
-    return initial.ensemble(flow, request.initial, seeds, **named_numbers("--set", request.options))
+    return initial.ensemble(flow, request.initial, seeds, progress=progress, **named_numbers("--set", request.options))
 
 
 def states_from(path: Path, flow: Flow) -> Floats:
@@ -127,11 +143,21 @@ def states_from(path: Path, flow: Flow) -> Floats:
     return initial.from_field(flow, field)
 
 
+def faster_choice(info: DeviceInfo, *, fast: bool) -> str | None:
+    """The remark that another choice is several times faster on this machine's processor; None where none is."""
+    if fast or info.type not in ("software", "reference"):
+        return None
+    if info.type == "reference":
+        return "the exact references on a processor are slow; --fast is several times faster, and not portable"
+    return f"{info.name} is software Vulkan; --device cpu --fast is several times faster here, and not portable"
+
+
 def require_fields(names: tuple[str, ...]) -> None:
     """Refuses fields that are not known."""
     for name in names:
         if name not in DERIVED:
-            raise InputError(f"there is no field {name!r}.", f"ask for some of {', '.join(DERIVED)}.")
+            near = suggestion(name, DERIVED)
+            raise InputError(f"there is no field {name!r}.", f"{near}ask for some of {', '.join(DERIVED)}.")
 
 
 def named_numbers(option: str, given: tuple[str, ...]) -> dict[str, Any]:
@@ -146,7 +172,7 @@ def named_numbers(option: str, given: tuple[str, ...]) -> dict[str, Any]:
             finite = math.isfinite(made[name])
         except (ValueError, OverflowError) as error:
             raise _no_number(option, text) from error
-        if not name.isidentifier() or name == "given" or not finite:
+        if not name.isidentifier() or name in ("given", "progress") or not finite:
             raise _no_number(option, text)
     return made
 

@@ -23,6 +23,7 @@ RUN: Final = "How far, and what is looked at"
 DECODE: Final = "Decoded fields"
 OUTPUT: Final = "What is written"
 DEVICE: Final = "Where it runs"
+COMPAT: Final = "The numbers of an earlier code"
 _REST: Final = "Options"
 _FEW: Final = 10
 """So many options are one list."""

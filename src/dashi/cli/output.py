@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dashi.cli.tables import Table
 
 
+_RED: Final = "1;31"
 _PRINTED: Final[ContextVar[bool]] = ContextVar("dashi_printed", default=False)
 
 
@@ -56,9 +57,16 @@ def _on_stdout() -> Generator[None]:
 
 def print_error(error: DashiError, as_json: bool) -> None:
     """What happened and the fix, on stderr; with --json also as a document on stdout."""
-    sys.stderr.write(f"error: {error.what}\nFix: {error.fix}\n")
+    sys.stderr.write(f"{_coloured('error:', _RED)} {error.what}\nFix: {error.fix}\n")
     if as_json:
         print_json({"error": error_document(error)})
+
+
+def _coloured(word: str, colour: str) -> str:
+    """A word in a colour where stderr is a terminal that shows it, and nobody asked for none (NO_COLOR)."""
+    if not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return word
+    return f"\x1b[{colour}m{word}\x1b[0m"
 
 
 def error_document(error: DashiError) -> dict[str, str]:
@@ -103,6 +111,13 @@ def print_table(table: Table) -> None:
         with where.capture() as captured:
             print_fitted(table, where)
         sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+        sys.stdout.flush()
+
+
+def print_text(text: str) -> None:
+    """A line of data on stdout."""
+    with _on_stdout():
+        sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
 
 

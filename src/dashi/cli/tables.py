@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _GAP: Final = 2
-_COMFORTABLE: Final = 16
+_COMFORTABLE: Final = 20
 """A column with more text than this may be as narrow, and breaks between words; one with less is kept whole."""
 _NARROWEST: Final = 20
 """The width of lines that is assumed at least."""

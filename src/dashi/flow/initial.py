@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dashi.errors import InputError
+from dashi.errors import InputError, suggestion
 from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.kernels.philox import philox, unit
@@ -157,10 +157,16 @@ INITIAL: Final[Mapping[str, Callable[..., Floats]]] = {
 }
 
 
-def ensemble(flow: Flow, name: str, seeds: Sequence[int], **options: Any) -> Floats:
-    """States (members, n, n/2 + 1, 2) of an initial condition by name, one for each seed, in the flow's type."""
+def ensemble(
+    flow: Flow, name: str, seeds: Sequence[int], *, progress: Callable[[int], None] | None = None, **options: Any
+) -> Floats:
+    """States (members, n, n/2 + 1, 2) of an initial condition by name, one for each seed, in the flow's type.
+    `progress` is told of members."""
     if name not in INITIAL:
-        raise InputError(f"there is no initial condition {name!r}.", f"use one of {', '.join(INITIAL)}, or a file.")
+        near = suggestion(name, INITIAL)
+        raise InputError(
+            f"there is no initial condition {name!r}.", f"{near}use one of {', '.join(INITIAL)}, or a file."
+        )
     for seed in seeds:
         if type(seed) is not int or not 0 <= seed < 1 << 32:
             raise InputError(f"a seed is {seed}.", "use whole numbers from 0 to 2^32 - 1.")
@@ -173,18 +179,20 @@ def ensemble(flow: Flow, name: str, seeds: Sequence[int], **options: Any) -> Flo
             )
     try:
         with np.errstate(all="ignore"):  # what comes of odd numbers is looked at below
-            made = [INITIAL[name](flow, seed, **options) for seed in seeds]
+            states = np.empty((len(seeds), flow.n, flow.modes, 2), flow.kind)
+            for member, seed in enumerate(seeds):
+                states[member] = grid.truncated(INITIAL[name](flow, seed, **options), flow.n)
+                if progress is not None:
+                    progress(1)
     except TypeError as error:
         raise InputError(
             f"the initial condition {name!r} does not fit these options: {error}.",
-            "see its description in docs/flow.md.",
+            f"{name} takes {', '.join(one for one in known if one != 'given')}, numbers all of them.",
         ) from error
     except (ArithmeticError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise _no_field(name, options) from error
-    with np.errstate(over="ignore"):
-        states = np.stack([grid.truncated(one, flow.n) for one in made]).astype(flow.kind)
     if not np.isfinite(states).all():
         raise _no_field(name, options)
     return states
@@ -192,7 +200,7 @@ def ensemble(flow: Flow, name: str, seeds: Sequence[int], **options: Any) -> Flo
 
 def _no_field(name: str, options: Mapping[str, Any]) -> InputError:
     told = ", ".join(f"{option} = {value}" for option, value in options.items()) or "its usual numbers"
-    return InputError(f"there is no initial condition {name!r} with {told}.", "see its description in docs/flow.md.")
+    return InputError(f"there is no initial condition {name!r} with {told}.", "use numbers nearer to the usual ones.")
 
 
 def from_field(flow: Flow, field: npt.ArrayLike) -> Floats:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import DashiError, FileError, InputError
+from dashi.errors import DashiError, FileError, InputError, suggestion
 from dashi.flow.evaluation.kept import BROKEN, array_text, pack, text_array, unpack
 from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.evaluation.training import Training
@@ -54,7 +54,7 @@ class Fit:
 def require_model(name: str, what: str = "model") -> None:
     """Refuses a name that is not known, and one whose library is not there: before any work, and not after it."""
     if name not in MODELS:
-        raise InputError(f"there is no {what} {name!r}.", f"use one of {', '.join(MODELS)}.")
+        raise InputError(f"there is no {what} {name!r}.", f"{suggestion(name, MODELS)}use one of {', '.join(MODELS)}.")
     if name == Dmd.name:
         require_pydmd()
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import DashiError, FileError, InputError
+from dashi.errors import DashiError, FileError, InputError, suggestion
 from dashi.flow.proxy.closures import Slaved
 from dashi.flow.proxy.dmd import Dmd
 from dashi.flow.proxy.files import pack_schema, read_kept, unpack_schema
@@ -30,7 +30,7 @@ MODELS: Final[Mapping[str, type[Model]]] = {
 def model_class(name: str) -> type[Model]:
     """A model by name."""
     if name not in MODELS:
-        raise InputError(f"there is no model {name!r}.", f"use one of {', '.join(MODELS)}.")
+        raise InputError(f"there is no model {name!r}.", f"{suggestion(name, MODELS)}use one of {', '.join(MODELS)}.")
     return MODELS[name]
 
 
