@@ -83,7 +83,8 @@ def test_example_in_help_works_as_printed(words: tuple[str, ...], here: Path, mo
 
 
 def examples(text: str) -> list[str]:
-    return re.findall(r"^\s*Example:\n\s+(dashi .*)$", text, re.MULTILINE)
+    found = re.findall(r"^\s*Example:\n\s+(dashi .*(?:\n\s+dashi .*)*)$", text, re.MULTILINE)
+    return [re.sub(r"\s*\n\s*", " ", lines) for lines in found]
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -110,9 +110,10 @@ def read(
                 if source.exists()
                 else f"there is no {source}.",
                 "give the folder of a run of `dashi flow simulate --out`, a NetCDF file "
-                f"({', '.join(_FILES)}) or a Zarr store (.zarr); xarray.Dataset(...).to_netcdf(...) makes one of arrays.",
+                f"({', '.join(_FILES)}) or a Zarr store (.zarr); xarray.Dataset(...).to_netcdf makes one of arrays.",
             )
-        return windows_from_run(source, steps=steps, first=first, windows=windows)
+        with phase(f"reading {source}"):
+            return windows_from_run(source, steps=steps, first=first, windows=windows)
     naming = naming or Naming()
     with phase(f"reading {source}"), _opened(source) as data:
         whole = _loaded(data, source)

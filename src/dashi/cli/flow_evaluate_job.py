@@ -11,7 +11,7 @@ from dashi.cli.flow_evaluate_keep import COMMAND, Keeper, record_of, summary_of
 from dashi.cli.flow_evaluate_plan import check, chosen, plans_of
 from dashi.cli.flow_scores import print_scores, remark_on_share
 from dashi.cli.output import print_outcome, remark
-from dashi.cli.progress import progress
+from dashi.cli.progress import phase, progress
 from dashi.core.accounts.placement import place
 from dashi.errors import DashiError, FileError, InputError, NoResultError
 from dashi.flow.equations import Flow
@@ -124,7 +124,10 @@ class EvaluateJob:
                 models, windows, device=device, split="test", train_energy=training.energy, progress=advance,
                 beyond=training.steps // training.interval, settings=settings,
             )  # fmt: skip
-        drawn = None if asked else continuation(made, self.fit.model, windows, device=device)
+        drawn = None
+        if not asked:
+            with phase("figure of the continuation"):
+                drawn = continuation(made, self.fit.model, windows, device=device)
         if request.residual and not {"stopped", "interrupted"} & set(made.settings):
             made = with_residual(made, self.fit.model, windows, device)
         return made, drawn

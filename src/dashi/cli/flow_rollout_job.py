@@ -14,7 +14,7 @@ from dashi.cli.flow_rollout_report import Told, Z, go_on, print_report, stopped_
 from dashi.cli.flow_rollout_setup import COMMAND, Setup, check_request, make_setup
 from dashi.cli.options import typed
 from dashi.cli.output import remark
-from dashi.cli.progress import progress
+from dashi.cli.progress import phase, progress
 from dashi.cli.tracing import traced
 from dashi.core.accounts.account import Stages, account
 from dashi.core.accounts.placement import Placement, place
@@ -59,7 +59,7 @@ class Job:
                 place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu)
             )
             stack.enter_context(traced(request.trace, placed.device, self.stages))
-            with self.stages.time("learn" if request.fit_from else "encode"):
+            with self.stages.time("learn" if request.fit_from else "encode"), phase("preparing"):
                 setup = make_setup(request, placed.device)
             self._require_device(setup, placed)
             members = len(setup.z0)
@@ -100,7 +100,8 @@ class Job:
     def _run(self, setup: Setup, placed: Placement, decoder: Decoder, album: Album | None) -> Run:
         request, info = self.request, placed.device.info
         if request.stage_times and info.type != "null":
-            decoder.calibrate(2 if info.type in ("software", "reference") else 16)
+            with phase("measuring the stages of a decode"):
+                decoder.calibrate(2 if info.type in ("software", "reference") else 16)
         remark(
             f"{request.steps} steps of {setup.kind}, D = {setup.schema.size}, decoded to {setup.schema.n} x "
             f"{setup.schema.n} after every {request.decode_every}, on {info.name}"
@@ -110,7 +111,8 @@ class Job:
         if decoder.settings.draws and request.observer == "none":
             remark("what the residual costs is not measured: that would read fields back")
         elif decoder.settings.draws and setup.truth is not None:
-            self.cost = residual_cost(decoder, setup.z0, setup.truth)
+            with phase("measuring what the residual costs"):
+                self.cost = residual_cost(decoder, setup.z0, setup.truth)
         elif decoder.settings.draws:
             remark("a residual raises the error of fields: `dashi flow parity` shows by how much")
         kept = _Kept(album.folder, setup.schema, setup.z0) if album else None

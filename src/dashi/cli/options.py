@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
 from typing import Annotated, Final
@@ -64,10 +64,22 @@ def whole(text: str | int) -> int:
     return int(Decimal(text))
 
 
+def whole_within(low: int, high: int) -> Callable[[str | int], int]:
+    """A parser of whole numbers between two others."""
+
+    def parse(text: str | int) -> int:
+        number = whole(text)
+        if not low <= number <= high:
+            raise typer.BadParameter(f"{number} is not in the range {low}<=x<={high}.")
+        return number
+
+    return parse
+
+
 def example(line: str) -> str:
     """The epilog of a command's help: one example that works as printed."""
-    # The mark says that the lines are not to be wrapped.
-    return f"\b\nExample:\n  {line}"
+    # The mark says that the lines are not to be wrapped; a shell goes on reading after &&.
+    return "\b\nExample:\n  " + line.replace(" && ", " &&\n  ")
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", is_eager=True, callback=_remember)]

@@ -227,8 +227,8 @@ def _flow(data: Any, flow: Flow | None, n: int, length: float) -> Flow:
         if not told:
             raise InputError(
                 "the data do not say which flow they are of.",
-                f"pass flow=Flow(n={n}, length={length:.6g}, nu=..., dt=...), with drag and forcing if there are any; on "
-                "the command line, --nu, --dt, --drag and --forcing.",
+                f"pass flow=Flow(n={n}, length={length:.6g}, nu=..., dt=...), with drag and forcing if there are any; "
+                "on the command line, --nu, --dt, --drag and --forcing.",
             )
         flow = Flow.restore({k: v.item() if hasattr(v, "item") else v for k, v in told.items()})
     if flow.n != n or abs(flow.length - length) > EVEN * length:
