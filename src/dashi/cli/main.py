@@ -71,7 +71,8 @@ def _root(
 ) -> None:
     """Vulkan compute kernels with the same bits on every device.
 
-    Data goes to stdout, progress and remarks to stderr. Exit codes: 0 well, 1 a check failed, 2 wrong usage,
+    Data goes to stdout, progress and remarks to stderr. Tables fit the terminal; elsewhere they have 120 columns, or
+    as many as COLUMNS says, and programs read --json. Exit codes: 0 well, 1 a check failed, 2 wrong usage,
     3 an error (with its fix), 130 stopped by Ctrl-C.
     """
     log = logging.getLogger("dashi")

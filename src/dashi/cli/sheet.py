@@ -31,7 +31,7 @@ def _sheet() -> None:
 
 @app.command("view", epilog=example("dashi sheet view --example --out sheet.png"))
 def view(
-    sheet: Annotated[Path | None, typer.Argument(metavar="[SHEET]", help="A run's sheet_energy.npy, [T, B].")] = None,
+    sheet: Annotated[Path | None, typer.Argument(metavar="SHEET", help="A run's sheet_energy.npy, [T, B].")] = None,
     out: Annotated[Path, typer.Option("--out", help="The picture to write (.png).")] = _OUT,
     video: Annotated[Path | None, typer.Option("--video", help="A short film to write as well (.apng).")] = None,
     device: OneDevice = "auto",

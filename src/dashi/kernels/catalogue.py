@@ -55,10 +55,11 @@ def example(kernel: Kernel) -> str:
 def example_case(kernel: Kernel) -> Case:
     """The first case that is neither trivial nor large."""
 
-    def order(at: int) -> tuple[bool, bool, int]:
+    def order(at: int) -> tuple[bool, bool, bool, int]:
         shapes = kernel.cases[at].shapes.values()
         size = sum(math.prod(shape) for shape in shapes)
-        return not 8 <= size <= 1 << 14, any(1 in shape for shape in shapes), at
+        idle = not _cost(kernel, kernel.cases[at]).bytes
+        return idle, not 8 <= size <= 1 << 14, any(1 in shape for shape in shapes), at
 
     return kernel.cases[min(range(len(kernel.cases)), key=order)]
 
@@ -66,9 +67,13 @@ def example_case(kernel: Kernel) -> Case:
 def example_cost(kernel: Kernel) -> tuple[str, Cost]:
     """What the example case counts: its shapes in words, and its cost."""
     case, variant = example_case(kernel), kernel.dtypes[0]
-    call = resolve_call(kernel, variant, [case.shapes[one.name] for one in kernel.inputs], case.scalars)
     shapes = ", ".join(f"{name} {' x '.join(map(str, shape))}" for name, shape in case.shapes.items())
-    return f"{shapes}; {variant}" if shapes else variant, kernel.cost(call)
+    return f"{shapes}; {variant}" if shapes else variant, _cost(kernel, case)
+
+
+def _cost(kernel: Kernel, case: Case) -> Cost:
+    shapes = [case.shapes[one.name] for one in kernel.inputs]
+    return kernel.cost(resolve_call(kernel, kernel.dtypes[0], shapes, case.scalars))
 
 
 def _row(kernel: Kernel) -> str:
