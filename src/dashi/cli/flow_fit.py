@@ -211,5 +211,5 @@ def fit(
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    line = "dashi flow fit --n 64 --train-steps 100 --train-seed 1 --out runs/model.npz"
+    line = "dashi flow fit --n 64 --set peak=3 --train-steps 100 --train-seed 1 --out runs/model.npz"
     app.command("fit", epilog=example(line), short_help="Fit a model to simulated or recorded data.")(fit)

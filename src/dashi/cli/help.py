@@ -76,8 +76,10 @@ class App(typer.Typer):
     """A noun and its verbs."""
 
     def __init__(self, name: str, text: str | None = None, **more: Any) -> None:
-        described = {} if text is None else {"help": text}  # otherwise that of the callback
-        super().__init__(name=name, no_args_is_help=True, **{"cls": Group, **described, **more})
+        words: dict[str, Any] = {"cls": Group, **more}
+        if text is not None:  # otherwise it is that of the callback
+            words["help"] = text
+        super().__init__(name=name, no_args_is_help=True, **words)
 
     def command(self, *names: Any, **more: Any) -> Callable[[Any], Any]:
         """Adds a command, whose help has groups."""

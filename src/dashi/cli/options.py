@@ -6,7 +6,6 @@ import contextlib
 import shlex
 from collections.abc import Callable, Generator, Sequence
 from contextvars import ContextVar
-from decimal import Decimal
 from typing import Annotated, Final
 
 import typer
@@ -54,6 +53,8 @@ def whole(text: str | int) -> int:
         return int(text)
     except ValueError:
         pass
+    from decimal import Decimal
+
     try:
         number = Decimal(text)
         exact = abs(number) < _MANY and number == number.to_integral_value()
