@@ -81,11 +81,17 @@ def test_example_in_help_works_as_printed(words: tuple[str, ...], here: Path, mo
         assert first == "dashi"
         done = call(*rest)
         assert done.exit_code == 0, done.output
+        if words == ("flow", "evaluate"):
+            # z holds enough of this flow: horizons are longer than nothing, and no remark says otherwise.
+            assert re.search(r"^galerkin +(>= )?[1-9]\.", done.stdout, re.MULTILINE)
+            assert not re.search(r"^\w+ +0\.00", done.stdout, re.MULTILINE)
+            assert "of the enstrophy" not in done.stderr
     assert tuple(rest[: len(words)]) == words
 
 
 def examples(text: str) -> list[str]:
-    return re.findall(r"^\s*Example:\n\s+(dashi .*)$", text, re.MULTILINE)
+    found = re.findall(r"^\s*Example:\n\s+(dashi .*(?:\n\s+dashi .*)*)$", text, re.MULTILINE)
+    return [re.sub(r"\s*\n\s*", " ", lines) for lines in found]
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -156,7 +162,7 @@ def test_devices_list_tells_everything_as_json() -> None:
 
 
 def test_devices_list_works_without_vulkan() -> None:
-    done = program("devices", "list", env={"DASHI_VULKAN_LOADER": "/nonexistent"})
+    done = program("devices", "list", env={"DASHI_VULKAN_LOADER": "/nonexistent", "COLUMNS": "200"})
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["--device", "cpu", "null"]
     assert done.stderr.startswith("no Vulkan here: no Vulkan loader was found (tried /nonexistent).")
@@ -165,8 +171,8 @@ def test_devices_list_works_without_vulkan() -> None:
 def test_kernels_list_shows_summaries_as_they_are_written() -> None:
     document = json.loads(call("kernels", "list", "--json").stdout)["kernels"]
     assert [k["name"] for k in document] == list(dashi.kernels.names())
-    table = call("kernels", "list").stdout
-    assert not [k["name"] for k in document if k["summary"] not in table]
+    table = " ".join(call("kernels", "list").stdout.split())
+    assert not [k["name"] for k in document if f"{k['name']} {k['summary']}" not in table]
 
 
 @needs_compiler

@@ -338,8 +338,11 @@ def test_a_table_for_people_has_a_row_for_each_model(fitted: Path) -> None:
     found = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40")
     assert found.exit_code == 0, found.output
     lines = found.stdout.splitlines()
-    assert lines[0].split()[:2] == ["windows", "of"]
-    assert sum(line.startswith("test (1)") for line in lines) == len(load_fit(fitted).models)
+    assert "windows: test (1)" in lines
+    blocks = [block.splitlines() for block in found.stdout.split("windows: test (1)\n")[1].split("\n\n")]
+    for heading, *rows in blocks:
+        assert heading.startswith("model")
+        assert [row.split("  ")[0] for row in rows] == list(load_fit(fitted).models)
 
 
 def test_evaluate_without_a_model_is_wrong_usage() -> None:

@@ -277,4 +277,4 @@ def test_simulate_and_fit_take_the_same_options_of_a_flow() -> None:
 
 def test_the_help_of_fit_names_every_model() -> None:
     told = " ".join(dashi("flow fit --help").stdout.split())
-    assert all(name in told.split("--model <str>")[1].split("--option")[0] for name in MODELS)
+    assert all(name in told.split("--model NAME")[1].split("--option")[0] for name in MODELS)

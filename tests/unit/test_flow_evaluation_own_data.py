@@ -167,6 +167,57 @@ def test_data_that_cannot_be_right_are_refused(spoil: Any, said: str) -> None:
     assert caught.value.fix
 
 
+def test_values_that_are_not_finite_are_located() -> None:
+    data = dataset()
+    data.vorticity.values[3, 5, 7] = np.nan
+    data.vorticity.values[4, 0, 0] = np.inf
+    with pytest.raises(InputError) as caught:
+        windows_from_dataset(data, flow=OWN)
+    assert "2 values of 1280 that are not finite, the first at index time 3, y 5, x 7." in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("rename", "variables", "dims"),
+    [
+        ({"vorticity": "w"}, ["w"], []),
+        ({"u": "a", "v": "b"}, ["a", "b"], []),
+        ({"time": "t", "x": "lon", "y": "lat"}, [], ["time=t", "x=lon", "y=lat"]),
+    ],
+)
+def test_other_names_are_given_as_flags(
+    rename: dict[str, str], variables: list[str], dims: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.nc"
+    dataset().rename(rename).to_netcdf(file, engine="scipy")
+    naming = flow_data.Naming.of(variables, dims, file)
+    found = flow_data.read(file, OWN, steps=None, first=0, windows=None, naming=naming)
+    np.testing.assert_allclose(found.fields, windows_from_dataset(dataset(), flow=OWN).fields, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--from mine.nc --variable vortcity", "did you mean vorticity? it holds vorticity, u, v."),
+        ("--from mine.nc --dims t=time", "--dims t=time is not AXIS=NAME."),
+        ("--from mine.nc --dims time=t", "and no 't'"),
+        ("--variable w", "--variable names what a NetCDF file or a Zarr store holds."),
+        ("--from mine.nc --variable a --variable b --variable c", "--variable is given 3 times."),
+        ("--from w.npy", "w.npy is a file that no windows are read from: an array alone has neither times nor places."),
+        ("--from w.npy", "a NetCDF file (.nc, .nc4, .netcdf, .h5) or a Zarr store (.zarr)"),
+    ],
+)
+def test_flags_for_names_say_what_does_not_fit(
+    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dataset().to_netcdf("mine.nc", engine="scipy")
+    np.save("w.npy", np.zeros((4, 16, 16)))
+    fit = "flow fit --nu 0.01 --dt 0.02 --train-steps 10 --k-cut 3 --device cpu --out m.npz"
+    refused = CliRunner().invoke(app, [*fit.split(), *words.split()])
+    assert refused.exit_code == 3
+    assert said in refused.stderr
+
+
 def test_a_point_that_is_there_twice_is_found() -> None:
     data = dataset()[["vorticity"]]
     twice = closed(data)

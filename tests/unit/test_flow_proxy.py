@@ -12,7 +12,7 @@ import pytest
 from dashi.errors import DTypeError, FileError, InputError, ShapeError
 from dashi.flow import Flow, ensemble, to_field
 from dashi.flow.proxy import choose_anchors, decode, encode, load_z, save_z
-from dashi.flow.proxy.encode import Encoder
+from dashi.flow.proxy.encode import Encoder, enstrophy_share
 from dashi.flow.proxy.lowpass import decode_states
 from dashi.flow.proxy.schema import VERSION, Schema
 from dashi.io.arrays import read_arrays, write_arrays
@@ -120,6 +120,16 @@ def test_anchors_are_decoded_unless_left_away(device: Device) -> None:
     without = decode(schema, z, device=device, anchors=False)
     np.testing.assert_array_equal(without, decode(plain, encode(plain, fields, device=device), device=device))
     assert np.abs(decode(schema, z, device=device) - without).max() > 1e-3
+
+
+def test_the_share_of_enstrophy_is_the_square_of_the_correlation_with_what_z_holds(device: Device) -> None:
+    flow = Flow(32)
+    field = to_field(ensemble(flow, "random", [2], peak=4))
+    for k_cut in (2, 5, 10):
+        schema = Schema(32, k_cut)
+        held = decode(schema, encode(schema, field, device=device), device=device)
+        together = float((held * field).sum() / np.sqrt((held**2).sum() * (field**2).sum()))
+        assert enstrophy_share(schema, field) == pytest.approx(together**2, rel=1e-4)  # held is float32
 
 
 def test_the_scalars_are_those_of_the_whole_field(device: Device) -> None:

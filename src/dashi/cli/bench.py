@@ -12,6 +12,7 @@ import typer
 
 from dashi.cli import bench_fft, bench_flow, bench_identify, bench_report, bench_rollout
 from dashi.cli.bench_beside import Save, bench_device
+from dashi.cli.help import App
 from dashi.cli.kernels import Folder, Names, chosen
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import new_table, print_json, print_table, remark
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from dashi.runtime.peers import TorchPeer
     from dashi.runtime.workloads import Workload
 
-app = typer.Typer(name="bench", help="What things cost, measured in one run.", no_args_is_help=True)
+app = App("bench", "What things cost, measured in one run.")
 bench_rollout.register(app)
 bench_identify.register(app)
 bench_fft.register(app)

@@ -28,7 +28,7 @@ Cells = list[list[str]]
 
 CaseNumbers = Annotated[
     list[int] | None,
-    typer.Option("--case", help="Only the case of this number, from 0. May be given several times."),
+    typer.Option("--case", metavar="NUMBER", help="Only the case of this number, from 0. Repeatable."),
 ]
 Peers = Annotated[
     list[str] | None,

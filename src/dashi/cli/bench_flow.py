@@ -25,8 +25,8 @@ def register(app: typer.Typer) -> None:
 
 def flow(
     device: OneDevice = "auto",
-    n: Annotated[list[int] | None, typer.Option("--n", help="Points along a side. May be given several times.")] = None,
-    dtype: Annotated[str, typer.Option("--dtype", help="float32 or float64.")] = "float32",
+    n: Annotated[list[int] | None, typer.Option("--n", metavar="N", help="Points along a side. Repeatable.")] = None,
+    dtype: Annotated[str, typer.Option("--dtype", metavar="TYPE", help="float32 or float64.")] = "float32",
     peer: Peers = None,
     save: Save = None,
     json: Json = False,

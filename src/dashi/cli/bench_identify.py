@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
 def identify(
     device: OneDevice = "auto",
     system: Annotated[
-        list[Which] | None, typer.Option("--system", help="May be given several times; default: all.")
+        list[Which] | None, typer.Option("--system", metavar="tree|reaction", help="Repeatable. Default: all.")
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Draws of starts, sites and noise.")] = SEEDS,
     observed: Annotated[

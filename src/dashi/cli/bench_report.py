@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dashi.io.files import write_text
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from dashi.cli.tables import Table
     from dashi.runtime.bandwidth import Bandwidth
     from dashi.runtime.info import DeviceInfo
     from dashi.runtime.kernelbench import Measurement

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dashi.cli.options import Json, OneDevice, Overwrite, example
+from dashi.cli.options import Json, OneDevice, Overwrite, example, whole_within
 from dashi.errors import InputError
 
 _OUT: Final = Path("runs/demo")
@@ -33,7 +33,14 @@ def demo(
         bool, typer.Option("--rollout", help="Only the rollout of z' = z A, its bits checked against NumPy.")
     ] = False,
     steps: Annotated[
-        int | None, typer.Option("--steps", min=1, max=10_000_000, help="Steps of --rollout (default 5000).")
+        int | None,
+        typer.Option(
+            "--steps",
+            min=1,
+            max=10_000_000,
+            parser=whole_within(1, 10_000_000),
+            help="Steps of --rollout (default 5000).",
+        ),
     ] = None,
     overwrite: Overwrite = False,
     json: Json = False,

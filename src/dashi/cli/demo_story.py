@@ -130,7 +130,7 @@ def print_summary(summary: dict[str, Any], as_json: bool) -> None:
         add_row(table, "hash", summary["hash"])
     add_row(table, "verified", summary["verified"])
     add_row(table, "time", f"{summary['total_seconds']:.0f} s")
-    add_row(table, "folder", f"{summary['folder']} ({', '.join(summary['files'])})")
+    add_row(table, "folder", f"{summary['folder']} ({len(summary['files'])} files)")
     if summary["report"]:
         add_row(table, "report", summary["report"])
     print_table(table)

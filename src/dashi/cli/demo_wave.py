@@ -157,7 +157,7 @@ def _print(summary: dict[str, Any], as_json: bool) -> None:
         + (f" (NumPy {summary['numpy_us_per_step']:.2f})" if summary["numpy_us_per_step"] else ""),
         "hash": summary["hash"] or "none",
         "verified": summary["verified"],
-        "folder": f"{summary['folder']} ({', '.join(summary['files'])})",
+        "folder": f"{summary['folder']} ({len(summary['files'])} files)",
     }
     for name, value in rows.items():
         add_row(table, name, value)

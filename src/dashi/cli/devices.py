@@ -7,15 +7,14 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import typer
-
+from dashi.cli.help import App
 from dashi.cli.options import Json, example
 from dashi.cli.output import add_row, new_table, print_json, print_table, size
 
 if TYPE_CHECKING:
     from dashi.runtime.info import DeviceInfo
 
-app = typer.Typer(name="devices", help="What this machine can compute on.", no_args_is_help=True)
+app = App("devices", "What this machine can compute on.")
 
 
 @app.callback()

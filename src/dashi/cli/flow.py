@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-
 from dashi.cli import flow_evaluate, flow_fit, flow_parity, flow_rollout
 from dashi.cli import flow_options as o
+from dashi.cli.help import App
 from dashi.cli.options import Json, OneDevice, Overwrite, example
 from dashi.cli.tracing import TraceFile
 
-app = typer.Typer(
-    name="flow", help="Two-dimensional flow: the reference solver, and models of it.", no_args_is_help=True
-)
+app = App("flow", "Two-dimensional flow: the reference solver, and models of it.")
 
 
 @dataclass(frozen=True, kw_only=True)

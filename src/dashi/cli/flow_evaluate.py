@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from dashi.cli import flow_options as o
-from dashi.cli.options import Json, OneDevice, Overwrite, example
+from dashi.cli.help import COMPAT, DATA, MODEL, OUTPUT
+from dashi.cli.options import Json, OneDevice, Overwrite, example, whole
 from dashi.errors import InputError
 
 _OF_V4 = {"compat", "n", "eval_steps", "eval_seed", "device", "json", "allow_fallback", "require_gpu"}
@@ -17,49 +18,96 @@ ModelFile = Annotated[Path | None, typer.Argument(metavar="MODEL", help="A file 
 EvalSteps = Annotated[
     int | None,
     typer.Option(
-        "--eval-steps", "--steps", help="Steps of a window. Default: twice those of training; with --from, all."
+        "--eval-steps",
+        "--steps",
+        parser=whole,
+        rich_help_panel=DATA,
+        help="Steps of a window. Default: twice those of training; with --from, all.",
     ),
 ]
 EvalSeed = Annotated[
     int | None,
     typer.Option(
-        "--eval-seed", "--seed", help="The first seed; others follow. Default: the first unseen; with --from, all."
+        "--eval-seed",
+        "--seed",
+        parser=whole,
+        rich_help_panel=DATA,
+        help="The first seed; others follow. Default: the first unseen; with --from, all.",
     ),
 ]
-Seeds = Annotated[int | None, typer.Option("--seeds", help="How many seeds. Default: 2; with --from, all.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option("--seeds", parser=whole, rich_help_panel=DATA, help="How many seeds. Default: 2; with --from, all."),
+]
 WindowsEach = Annotated[
     int | None,
-    typer.Option("--windows", help="Windows of each seed, one after another. Default: 1; with --from, all there are."),
+    typer.Option(
+        "--windows",
+        parser=whole,
+        rich_help_panel=DATA,
+        help="Windows of each seed, one after another. Default: 1; with --from, all there are.",
+    ),
 ]
 Start = Annotated[
     int | None,
-    typer.Option("--start", help="The step where the first window starts. Default: after the spin-up; with --from, 0."),
+    typer.Option(
+        "--start",
+        parser=whole,
+        rich_help_panel=DATA,
+        help="The step where the first window starts. Default: after the spin-up; with --from, 0.",
+    ),
 ]
 NoTrain = Annotated[
-    bool, typer.Option("--no-train", help="Says that nothing is fitted here, which is always so: the file has it all.")
+    bool,
+    typer.Option(
+        "--no-train",
+        rich_help_panel=MODEL,
+        help="Says that nothing is fitted here, which is always so: the file has it all.",
+    ),
 ]
 From = Annotated[
     Path | None,
     typer.Option(
         "--from",
+        rich_help_panel=DATA,
         metavar="RUN",
         help="A run of `dashi flow simulate --out`, a NetCDF file or a Zarr store: no simulation.",
     ),
 ]
 Perturb = Annotated[
     list[str] | None,
-    typer.Option("--perturb", metavar="NAME=VALUE", help="Also on a flow with another nu, cs, dt or n. Repeatable."),
+    typer.Option(
+        "--perturb",
+        rich_help_panel=DATA,
+        metavar="NAME=VALUE",
+        help="Also on a flow with another nu, cs, dt or n. Repeatable.",
+    ),
 ]
-Perfect = Annotated[bool, typer.Option("--perfect", help="Also the full solver, from the start that z holds.")]
+Perfect = Annotated[
+    bool, typer.Option("--perfect", rich_help_panel=MODEL, help="Also the full solver, from the start that z holds.")
+]
 Residual = Annotated[
-    bool, typer.Option("--residual", help="Also with drawn fine structure (docs/decode.md), by its spectrum alone.")
+    bool,
+    typer.Option(
+        "--residual",
+        rich_help_panel=MODEL,
+        help="Also with drawn fine structure (random modes of the right energy), by its spectrum alone.",
+    ),
 ]
-AllowOverlap = Annotated[bool, typer.Option("--allow-overlap", help="Score on data that were trained on, and say so.")]
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Keep the scores: evaluation-*.npz, .json.")]
+AllowOverlap = Annotated[
+    bool, typer.Option("--allow-overlap", rich_help_panel=DATA, help="Score on data that were trained on, and say so.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", rich_help_panel=OUTPUT, metavar="DIR", help="Keep the scores: evaluation-*.npz, .json."),
+]
 Compat = Annotated[
-    str | None, typer.Option("--compat", metavar="v4", help="Instead, the numbers of an earlier code (docs/v4.md).")
+    str | None,
+    typer.Option("--compat", rich_help_panel=COMPAT, metavar="v4", help="Instead, the numbers of an earlier code, v4."),
 ]
-CompatSize = Annotated[int | None, typer.Option("--n", help="With --compat v4: points along a side.")]
+CompatSize = Annotated[
+    int | None, typer.Option("--n", parser=whole, rich_help_panel=COMPAT, help="With --compat v4: points along a side.")
+]
 
 
 @dataclass(frozen=True)
@@ -74,6 +122,8 @@ class EvaluateRequest:
     windows: int | None
     start: int | None
     source: Path | None
+    variable: tuple[str, ...]
+    dims: tuple[str, ...]
     perturb: tuple[str, ...]
     perfect: bool
     residual: bool
@@ -97,6 +147,8 @@ def evaluate(
     windows: WindowsEach = None,
     start: Start = None,
     source: From = None,
+    variable: o.Variable = None,
+    dims: o.Dims = None,
     perturb: Perturb = None,
     perfect: Perfect = False,
     residual: Residual = False,
@@ -114,8 +166,10 @@ def evaluate(
     """Roll a model and its baselines out on their own from unseen starts, and score them against what the flow did.
 
     Scores on training data, kept with the model, are shown beside. Data that were seen are refused unless told. Times
-    are flow times until correlation falls below 0.9, 0.8 and 0.5; docs/evaluation.md explains every column. Ctrl-C
-    keeps what is finished. Exit code 3 on errors, 130 if stopped.
+    are flow times until correlation falls below 0.9, 0.8 and 0.5, with an interval of 95 % over seeds. |z| is how many
+    numbers a state has; L2 the relative error of the vorticity; dE and dZ the drift of energy and enstrophy; spectrum
+    the error of the energy spectrum; admissible the share of frames that are finite and have no more than ten times the
+    training data's energy. Ctrl-C keeps what is finished. Exit code 3 on errors, 130 if stopped.
     """
     if compat is not None:
         from dashi.cli.flow_v4 import run_v4
@@ -142,7 +196,8 @@ def evaluate(
 
     request = EvaluateRequest(
         model=model, eval_steps=eval_steps, eval_seed=eval_seed, no_train=no_train, seeds=seeds, windows=windows,
-        start=start, source=source, perturb=tuple(perturb or ()), perfect=perfect, residual=residual,
+        start=start, source=source, variable=tuple(variable or ()), dims=tuple(dims or ()),
+        perturb=tuple(perturb or ()), perfect=perfect, residual=residual,
         allow_overlap=allow_overlap, device=device, fast=fast, out=out, overwrite=overwrite,
         allow_fallback=allow_fallback, require_gpu=require_gpu, json=json,
     )  # fmt: skip
@@ -151,6 +206,6 @@ def evaluate(
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    fit = "dashi flow fit --n 32 --k-cut 5 --train-steps 100 --out runs/small.npz"
-    line = f"{fit} && dashi flow evaluate runs/small.npz --eval-steps 100 --no-train --out runs/scores"
+    fit = "dashi flow fit --n 32 --nu 0.005 --dt 0.02 --set peak=2 --k-cut 6 --train-steps 100 --out runs/small.npz"
+    line = f"{fit} && dashi flow evaluate runs/small.npz --eval-steps 200 --out runs/scores"
     app.command("evaluate", epilog=example(line))(evaluate)

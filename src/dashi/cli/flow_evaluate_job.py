@@ -9,9 +9,9 @@ from typing import Any
 from dashi.cli.flow_evaluate import EvaluateRequest
 from dashi.cli.flow_evaluate_keep import COMMAND, FILES, Keeper, record_of, settings_of, summary_of
 from dashi.cli.flow_evaluate_plan import check, chosen, plans_of
-from dashi.cli.flow_scores import print_scores
+from dashi.cli.flow_scores import print_scores, remark_on_share
 from dashi.cli.output import print_outcome, remark
-from dashi.cli.progress import progress
+from dashi.cli.progress import phase, progress
 from dashi.cli.stopping import until_stopped
 from dashi.core.accounts.placement import place
 from dashi.errors import DashiError, FileError, InputError, NoResultError
@@ -128,6 +128,8 @@ class EvaluateJob:
         settings |= {"overlap": "yes"} if overlaps else {}
         settings |= {"fast": "yes" if request.fast else "no"} if request.source is None else {}
         models = self._models(told, windows)
+        if not told:
+            remark_on_share(self.fit.model.schema, windows)
         remark(f"rolling out {len(models)} models from {len(windows)} window(s), {windows.frames - 1} frames")
         with progress(f"score {told}".strip(), len(models) * len(windows), "windows") as advance:
             made, stopped = until_stopped(
@@ -137,7 +139,10 @@ class EvaluateJob:
                     allow_overlap=request.allow_overlap,
                 )
             )  # fmt: skip
-        drawn = None if asked else continuation(made, self.fit.model, windows, device=device)
+        drawn = None
+        if not asked:
+            with phase("figure of the continuation"):
+                drawn = continuation(made, self.fit.model, windows, device=device)
         if request.residual and not stopped:
             made = with_residual(made, self.fit.model, windows, device)
         return made, drawn, stopped

@@ -52,6 +52,7 @@ def check(request: EvaluateRequest) -> None:
         if value is not None and value < lowest:
             raise InputError(f"--{name.replace('_', '-')} is {value}.", f"use {lowest} or more.")
     if request.source is None:
+        flow_data.Naming.of(request.variable, request.dims, None)
         return
     given = {"--perturb": request.perturb, "--fast": request.fast}
     for name in [name for name, value in given.items() if value]:
@@ -127,7 +128,8 @@ def read(request: EvaluateRequest, what: Chosen, training: Training) -> Windows:
     """The windows of --from; with --eval-seed or --seeds, those of some of its seeds."""
     assert request.source is not None
     made = flow_data.read(
-        request.source, training.flow, steps=what.steps, first=what.start, windows=what.windows
+        request.source, training.flow, steps=what.steps, first=what.start, windows=what.windows,
+        naming=flow_data.Naming.of(request.variable, request.dims, request.source),
     )  # fmt: skip
     if what.first_seed is None and what.seeds is None:
         return made

@@ -18,7 +18,7 @@ from dashi.cli.flow_fit_setup import (
     is_file,
     model_options,
 )
-from dashi.cli.flow_scores import print_scores
+from dashi.cli.flow_scores import print_scores, remark_on_share
 from dashi.cli.flow_setup import flow_of, named_numbers, states_from
 from dashi.cli.output import print_json, print_outcome, remark
 from dashi.cli.progress import progress
@@ -86,6 +86,7 @@ class FitJob:
             schema = check_models(request, train.flow, train.frames, self.baselines, self.options, device)
         if validation is None:
             remark("no validation windows: what would be chosen on them keeps its default")
+        remark_on_share(schema, train)
         if request.anchors:
             schema = choose_anchors(schema, train.fields, request.anchors, device=device)
         return schema, train, validation
@@ -95,7 +96,7 @@ class FitJob:
         assert request.source is not None  # _data saw to it
         made = flow_data.read(
             request.source, flow_of(request), steps=request.train_steps, first=request.spin_up,
-            windows=request.windows,
+            windows=request.windows, naming=flow_data.Naming.of(request.variable, request.dims, request.source),
         )  # fmt: skip
         check_recorded(request, made)
         return flow_data.split(made, first_seed(request, made), request.seeds, request.validation_seeds)

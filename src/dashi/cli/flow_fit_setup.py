@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dashi.cli.beforehand import require_memory
+from dashi.cli.flow_data import Naming
 from dashi.cli.flow_fit import FitRequest
 from dashi.cli.flow_setup import FIELD_FILES, flow_of, named_numbers
 from dashi.errors import FileError, InputError
@@ -41,6 +42,7 @@ def check_request(request: FitRequest) -> None:
     # Whatever is there is replaced only if it is an earlier fit.
     if request.out.exists() and not is_fit(request.out):
         raise FileError(f"{request.out} is there already and is no model.", "choose another with --out.")
+    Naming.of(request.variable, request.dims, request.source)
     if request.source is not None:
         for name in [name for name in _NO_SIMULATION if name in request.given]:
             raise InputError(

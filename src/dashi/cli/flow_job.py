@@ -10,10 +10,18 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.cli.flow import Request
-from dashi.cli.flow_setup import flow_of, require_fields, resumed_strides, settings_of, states_of, strides_of
+from dashi.cli.flow_setup import (
+    faster_choice,
+    flow_of,
+    require_fields,
+    resumed_strides,
+    settings_of,
+    states_of,
+    strides_of,
+)
 from dashi.cli.options import typed
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
-from dashi.cli.progress import progress
+from dashi.cli.progress import phase, progress
 from dashi.cli.stopping import stopped_text, until_stopped
 from dashi.cli.tracing import traced
 from dashi.core.accounts.account import Stages, account
@@ -48,8 +56,8 @@ class Job:
     def do(self) -> None:
         """Everything, from the initial states to what is printed."""
         request = self.request
-        with self.stages.time("encode"):
-            states = states_of(request, self.flow)
+        with self.stages.time("encode"), progress("initial conditions", request.members, "members") as advance:
+            states = states_of(request, self.flow, advance)
         with (
             place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed,
             traced(request.trace, placed.device, self.stages),
@@ -65,16 +73,18 @@ class Job:
         ):
             if folder and request.resume:
                 self.every = resumed_strides(request, self.every, kept_strides(folder / run_folder.CHECKPOINT))
-            belongs = identity(
-                self.flow, states, self.every, request.fields, transfer=request.transfer, fast=request.fast
-            )
-            resumed = self._resumed(folder, belongs, states)
+            with phase("preparing"):
+                belongs = identity(
+                    self.flow, states, self.every, request.fields, transfer=request.transfer, fast=request.fast
+                )
+                resumed = self._resumed(folder, belongs, states)
             with to_go_on(folder):
                 run = self._run(placed, folder, states, belongs, resumed)
                 # Within it, so that a trace that cannot be written takes nothing else with it.
-                digest = self._certify(placed, folder, states, run)
-                metrics = self._metrics(placed, run, resumed.steps if resumed else 0, digest)
-                left = self._leave(folder, run, metrics, digest)
+                with phase("writing"):
+                    digest = self._certify(placed, folder, states, run)
+                    metrics = self._metrics(placed, run, resumed.steps if resumed else 0, digest)
+                    left = self._leave(folder, run, metrics, digest)
             print_report(request, run, metrics, left)
         if run.stopped:
             remark(stopped_text(request.out, left))
@@ -106,6 +116,9 @@ class Job:
 
         start = resumed.steps if resumed else 0
         remark(f"{request.steps - start} steps of {flow.n} x {flow.n}, {flow.dtype}, on {placed.device.info.name}")
+        hint = faster_choice(placed.device.info, fast=request.fast)
+        if hint:
+            remark(hint)
         with self.stages.time("sim"), progress("flow", request.steps - start, "steps") as advance:
             run, _ = until_stopped(
                 lambda: simulate(

@@ -14,6 +14,10 @@ from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 
+from dashi.cli.completion import complete_initial
+from dashi.cli.help import DATA, DEVICE, OUTPUT, RUN, START
+from dashi.cli.help import FLOW as FLOW_PANEL
+from dashi.cli.options import whole
 from dashi.cli.rollout_options import RunType
 
 
@@ -33,15 +37,17 @@ class Force(StrEnum):
     stochastic = "stochastic"
 
 
-def _option(name: str, text: str, **more: Any) -> dict[str, Any]:
-    return {"option": typer.Option(name, help=text, **more)}
+def _option(name: str, text: str, panel: str = FLOW_PANEL, **more: Any) -> dict[str, Any]:
+    return {"option": typer.Option(name, help=text, rich_help_panel=panel, **more)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlowOptions:
     """What a command line says of a flow and its start: every field is an option."""
 
-    n: int = field(default=128, metadata=_option("--n", "Points along each side: even, 2^a 3^b 5^c 7^d, 8 to 4096."))
+    n: int = field(
+        default=128, metadata=_option("--n", "Points along each side: even, 2^a 3^b 5^c 7^d, 8 to 4096.", parser=whole)
+    )
     dt: float = field(default=0.01, metadata=_option("--dt", "The time step."))
     nu: float = field(default=2e-3, metadata=_option("--nu", "Viscosity."))
     drag: float = field(default=0.0, metadata=_option("--drag", "Linear drag."))
@@ -68,13 +74,15 @@ class FlowOptions:
             "--initial",
             "The initial condition: random, taylor-green, shear-layer, patches, lamb-dipole, ellipse, lamb-oseen, or a "
             "file: vorticity (n, n) or (members, n, n) as .npy, .npz (key vorticity), or the last frame of a .zarr.",
-            metavar="NAME or FILE",
+            START,
+            metavar="NAME|FILE",
+            autocompletion=complete_initial,
         ),
     )
     options: tuple[str, ...] = field(
         default=(),
         metadata=_option(
-            "--set", "A number of the initial condition, such as peak=8. Repeatable.", metavar="NAME=VALUE"
+            "--set", "A number of the initial condition, such as peak=8. Repeatable.", START, metavar="NAME=VALUE"
         ),
     )
 
@@ -132,37 +140,97 @@ def given_options(context: typer.Context) -> dict[str, str]:
     }
 
 
-Seed = Annotated[int, typer.Option("--seed", help="The seed of the first member; those of the others follow.")]
-Members = Annotated[int, typer.Option("--members", help="How many flows run together, each with a seed of its own.")]
-Steps = Annotated[int, typer.Option("--steps", help="How many steps of dt.")]
+Variable = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variable",
+        metavar="NAME",
+        rich_help_panel=DATA,
+        help="With --from FILE: the variable that holds vorticity; given twice, the velocities along x and along y. "
+        "Default: vorticity, or velocity_x and velocity_y, u and v, ux and uy.",
+    ),
+]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dims",
+        metavar="AXIS=NAME",
+        rich_help_panel=DATA,
+        help="With --from FILE: how it calls time, y, x or member, such as time=t. Repeatable.",
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed", parser=whole, rich_help_panel=START, help="The seed of the first member; those of the others follow."
+    ),
+]
+Members = Annotated[
+    int,
+    typer.Option(
+        "--members",
+        parser=whole,
+        rich_help_panel=START,
+        help="How many flows run together, each with a seed of its own.",
+    ),
+]
+Steps = Annotated[int, typer.Option("--steps", rich_help_panel=RUN, parser=whole, help="How many steps of dt.")]
 LookEvery = Annotated[
     int | None,
     typer.Option(
-        "--look-every", help="Steps between looks at energy, spectra and the Courant number. Default: 100 looks."
+        "--look-every",
+        parser=whole,
+        rich_help_panel=RUN,
+        help="Steps between looks at energy, spectra and the Courant number. Default: 100 looks.",
     ),
 ]
 FrameEvery = Annotated[
     int | None,
-    typer.Option("--frame-every", help="With --out: steps between frames, each with a checkpoint. Default: 10 frames."),
+    typer.Option(
+        "--frame-every",
+        parser=whole,
+        rich_help_panel=OUTPUT,
+        help="With --out: steps between frames, each with a checkpoint. Default: 10 frames.",
+    ),
 ]
 HashEvery = Annotated[
-    int | None, typer.Option("--hash-every", help="Steps between hashes of the state. Default: 10 hashes.")
+    int | None,
+    typer.Option(
+        "--hash-every", parser=whole, rich_help_panel=RUN, help="Steps between hashes of the state. Default: 10 hashes."
+    ),
 ]
 Field = Annotated[
     list[str] | None,
     typer.Option(
         "--field",
+        rich_help_panel=OUTPUT,
         metavar="NAME",
         help="What frames hold: vorticity (the default), streamfunction, velocity_x, velocity_y, strain_normal, "
         "strain_shear or pressure. Repeatable.",
     ),
 ]
-Transfer = Annotated[bool, typer.Option("--transfer", help="Measure the transfer of energy between scales too.")]
-Fast = Annotated[bool, typer.Option("--fast", help="NumPy's own transforms on the device cpu: quick, not portable.")]
+Transfer = Annotated[
+    bool, typer.Option("--transfer", rich_help_panel=RUN, help="Measure the transfer of energy between scales too.")
+]
+Fast = Annotated[
+    bool,
+    typer.Option(
+        "--fast", rich_help_panel=DEVICE, help="NumPy's own transforms on the device cpu: quick, not portable."
+    ),
+]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="The run folder to write: fields.zarr, metrics, certificate."),
+    typer.Option(
+        "--out",
+        rich_help_panel=OUTPUT,
+        metavar="DIR",
+        help="The run folder to write: fields.zarr, metrics, certificate.",
+    ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in --out.")]
-Fallback = Annotated[bool, typer.Option("--allow-fallback", help="Run elsewhere if the device is not there.")]
-RequireGpu = Annotated[bool, typer.Option("--require-gpu", help="Fail unless it runs on a GPU.")]
+Resume = Annotated[bool, typer.Option("--resume", rich_help_panel=OUTPUT, help="Go on from the checkpoint in --out.")]
+Fallback = Annotated[
+    bool, typer.Option("--allow-fallback", rich_help_panel=DEVICE, help="Run elsewhere if the device is not there.")
+]
+RequireGpu = Annotated[
+    bool, typer.Option("--require-gpu", rich_help_panel=DEVICE, help="Fail unless it runs on a GPU.")
+]

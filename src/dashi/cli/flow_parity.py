@@ -20,9 +20,10 @@ KCut = Annotated[float, typer.Option("--k-cut", help="Modes up to this wave numb
 Anchors = Annotated[int, typer.Option("--anchors", help="Strongest modes of the mid band that are kept besides.")]
 Seeds = Annotated[int, typer.Option("--seeds", help="How many random fields, and residuals.")]
 Residuals = Annotated[
-    list[str] | None, typer.Option("--residual", help="none, seeded or statistics. Repeatable. Default: all.")
+    list[str] | None,
+    typer.Option("--residual", metavar="KIND", help="none, seeded or statistics. Repeatable. Default: all."),
 ]
-Gate = Annotated[str, typer.Option("--gate", help="support (unsigned), signed, or open.")]
+Gate = Annotated[str, typer.Option("--gate", metavar="GATE", help="support (unsigned), signed, or open.")]
 DType = Annotated[RunType, typer.Option("--dtype", help="The element type.")]
 
 

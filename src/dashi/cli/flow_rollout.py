@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from dashi.cli import flow_options as o
-from dashi.cli.options import Json, OneDevice, Overwrite, example
+from dashi.cli.help import COMPAT, DECODE, OPERATOR, OUTPUT, RUN, START
+from dashi.cli.options import Json, OneDevice, Overwrite, example, whole
 from dashi.cli.rollout_options import RunType
 from dashi.cli.tracing import TraceFile
 from dashi.errors import InputError
@@ -83,41 +84,90 @@ class Request:
 
 
 Z0 = Annotated[
-    Path | None, typer.Option("--z0", metavar="FILE", help="z with its schema, (D,) or (members, D): a file of save_z.")
+    Path | None,
+    typer.Option(
+        "--z0", rich_help_panel=START, metavar="FILE", help="z with its schema, (D,) or (members, D): a file of save_z."
+    ),
 ]
-Matrix = Annotated[Path | None, typer.Option("--A", metavar="FILE", help="The matrix of z' = z A: .npz, key A.")]
+Matrix = Annotated[
+    Path | None,
+    typer.Option("--A", rich_help_panel=OPERATOR, metavar="FILE", help="The matrix of z' = z A: .npz, key A."),
+]
 OperatorFile = Annotated[
-    Path | None, typer.Option("--operator", metavar="FILE", help="An operator of any kind as one .npz, instead of --A.")
+    Path | None,
+    typer.Option(
+        "--operator",
+        rich_help_panel=OPERATOR,
+        metavar="FILE",
+        help="An operator of any kind as one .npz, instead of --A.",
+    ),
 ]
 ModelFile = Annotated[
     Path | None,
-    typer.Option("--model", metavar="FILE", help="A model of `flow fit`, instead of --A; steps are its frames."),
+    typer.Option(
+        "--model",
+        rich_help_panel=OPERATOR,
+        metavar="FILE",
+        help="A model of `flow fit`, instead of --A; steps are its frames.",
+    ),
 ]
 Start = Annotated[
     Path | None,
-    typer.Option("--from", metavar="RUN", help="With --model: start at the first frame of a run, not at --z0."),
+    typer.Option(
+        "--from",
+        rich_help_panel=START,
+        metavar="RUN",
+        help="With --model: start at the first frame of a run, not at --z0.",
+    ),
 ]
 FitFrom = Annotated[
     Path | None,
     typer.Option(
-        "--fit-from", metavar="RUN", help="Fit A to the frames of a run of `flow simulate`; start at its first."
+        "--fit-from",
+        rich_help_panel=OPERATOR,
+        metavar="RUN",
+        help="Fit A to the frames of a run of `flow simulate`; start at its first.",
     ),
 ]
-KCut = Annotated[float, typer.Option("--k-cut", help="With --fit-from: modes up to this wave number are in z.")]
-Anchors = Annotated[
-    int, typer.Option("--anchors", help="With --fit-from: z also holds so many strong modes up to 1.5 times k-cut.")
+KCut = Annotated[
+    float,
+    typer.Option("--k-cut", rich_help_panel=OPERATOR, help="With --fit-from: modes up to this wave number are in z."),
 ]
-Ridge = Annotated[float, typer.Option("--ridge", help="With --fit-from: the penalty of the fit, 0 or more.")]
+Anchors = Annotated[
+    int,
+    typer.Option(
+        "--anchors",
+        parser=whole,
+        rich_help_panel=OPERATOR,
+        help="With --fit-from: z also holds so many strong modes up to 1.5 times k-cut.",
+    ),
+]
+Ridge = Annotated[
+    float, typer.Option("--ridge", rich_help_panel=OPERATOR, help="With --fit-from: the penalty of the fit, 0 or more.")
+]
 Steps = Annotated[
-    int | None, typer.Option("--steps", help="How many steps of z; with --model, of its frames. Default: 100.")
+    int | None,
+    typer.Option(
+        "--steps",
+        parser=whole,
+        rich_help_panel=RUN,
+        help="How many steps of z; with --model, of its frames. Default: 100.",
+    ),
 ]
 DecodeEvery = Annotated[
-    int, typer.Option("--decode-every", help="Decode z0, and z after every so many steps, to a field.")
+    int,
+    typer.Option(
+        "--decode-every",
+        parser=whole,
+        rich_help_panel=DECODE,
+        help="Decode z0, and z after every so many steps, to a field.",
+    ),
 ]
 ObserverName = Annotated[
     Observers,
     typer.Option(
         "--observer",
+        rich_help_panel=DECODE,
         help="What comes back of decoded fields: nothing, energies and counts, the fields, or pictures; the last two "
         "need --out.",
     ),
@@ -125,42 +175,71 @@ ObserverName = Annotated[
 ResidualName = Annotated[
     Residuals,
     typer.Option(
-        "--residual", help="What is put where z holds no modes: nothing, or random modes of the right energy."
+        "--residual",
+        rich_help_panel=DECODE,
+        help="What is put where z holds no modes: nothing, or random modes of the right energy.",
     ),
 ]
 GateName = Annotated[
     Gates,
-    typer.Option("--gate", help="Where the residual is let through: on the mask, with its signs, or everywhere."),
+    typer.Option(
+        "--gate",
+        rich_help_panel=DECODE,
+        help="Where the residual is let through: on the mask, with its signs, or everywhere.",
+    ),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", help="Of the residual. Default: 0.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", parser=whole, rich_help_panel=DECODE, help="Of the residual. Default: 0.")
+]
 StatisticsFile = Annotated[
     Path | None,
     typer.Option(
         "--statistics",
+        rich_help_panel=DECODE,
         metavar="FILE",
         help="For --residual statistics: a file of save_statistics. Default: those of the run of --from or --fit-from.",
     ),
 ]
-DType = Annotated[RunType, typer.Option("--dtype", help="The element type of z and of fields.")]
+DType = Annotated[RunType, typer.Option("--dtype", rich_help_panel=RUN, help="The element type of z and of fields.")]
 HashEvery = Annotated[
-    int | None, typer.Option("--hash-every", help="Hash the state on this stride; not with --model. Default: 10 times.")
+    int | None,
+    typer.Option(
+        "--hash-every",
+        parser=whole,
+        rich_help_panel=RUN,
+        help="Hash the state on this stride; not with --model. Default: 10 times.",
+    ),
 ]
 StageTimes = Annotated[
-    bool, typer.Option("--stage-times/--no-stage-times", help="Measure the stages of a decode, apart, before the run.")
+    bool,
+    typer.Option(
+        "--stage-times/--no-stage-times",
+        rich_help_panel=DECODE,
+        help="Measure the stages of a decode, apart, before the run.",
+    ),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="The run folder to write: the last z, measures, fields or pictures."),
+    typer.Option(
+        "--out",
+        rich_help_panel=OUTPUT,
+        metavar="DIR",
+        help="The run folder to write: the last z, measures, fields or pictures.",
+    ),
 ]
 Compat = Annotated[
     str | None,
     typer.Option(
         "--compat",
+        rich_help_panel=COMPAT,
         metavar="VERSION",
         help="v4: the old code's rollout, held to its numbers; with --n, --steps and --seed alone.",
     ),
 ]
-Points = Annotated[int | None, typer.Option("--n", help="With --compat v4: points along each side.")]
+Points = Annotated[
+    int | None,
+    typer.Option("--n", parser=whole, rich_help_panel=COMPAT, help="With --compat v4: points along each side."),
+]
 
 
 def register(app: typer.Typer) -> None:

@@ -15,7 +15,7 @@ from dashi.cli.flow_rollout_report import Told, go_on, print_report, stopped_tex
 from dashi.cli.flow_rollout_setup import COMMAND, Setup, Z, check_request, files_of, make_setup, settings_of
 from dashi.cli.options import typed
 from dashi.cli.output import remark
-from dashi.cli.progress import progress
+from dashi.cli.progress import phase, progress
 from dashi.cli.stopping import until_stopped
 from dashi.cli.tracing import traced
 from dashi.core.accounts.account import Stages, account
@@ -61,7 +61,7 @@ class Job:
                 place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu)
             )
             stack.enter_context(traced(request.trace, placed.device, self.stages))
-            with self.stages.time("learn" if request.fit_from else "encode"):
+            with self.stages.time("learn" if request.fit_from else "encode"), phase("preparing"):
                 setup = make_setup(request, placed.device)
             self._require_device(setup, placed)
             members = len(setup.z0)
@@ -112,7 +112,8 @@ class Job:
     def _run(self, setup: Setup, placed: Placement, decoder: Decoder, album: Album | None) -> Run:
         request, info = self.request, placed.device.info
         if request.stage_times and info.type != "null":
-            decoder.calibrate(2 if info.type in ("software", "reference") else 16)
+            with phase("measuring the stages of a decode"):
+                decoder.calibrate(2 if info.type in ("software", "reference") else 16)
         remark(
             f"{request.steps} steps of {setup.kind}, D = {setup.schema.size}, decoded to {setup.schema.n} x "
             f"{setup.schema.n} after every {request.decode_every}, on {info.name}"
@@ -122,7 +123,8 @@ class Job:
         if decoder.settings.draws and request.observer == "none":
             remark("what the residual costs is not measured: that would read fields back")
         elif decoder.settings.draws and setup.truth is not None:
-            self.cost = residual_cost(decoder, setup.z0, setup.truth)
+            with phase("measuring what the residual costs"):
+                self.cost = residual_cost(decoder, setup.z0, setup.truth)
         elif decoder.settings.draws:
             remark("a residual raises the error of fields: `dashi flow parity` shows by how much")
         kept = _Kept(album.folder, setup.schema, setup.z0) if album else None

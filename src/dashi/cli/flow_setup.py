@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 from dashi.cli.flow import Request
 from dashi.cli.flow_options import Scheme
 from dashi.core.certificates.certificate import array_digest
-from dashi.errors import InputError
+from dashi.errors import InputError, suggestion
 from dashi.flow import initial
 from dashi.flow.equations import FORCINGS, UNFORCED, Flow, Stochastic, forcing_named
 from dashi.flow.fields import read_frame
@@ -17,6 +18,7 @@ from dashi.flow.grid import Floats
 from dashi.flow.observers import DERIVED
 from dashi.flow.simulate import Every
 from dashi.io.arrays import LIMIT, read_array
+from dashi.runtime.info import DeviceInfo
 
 FIELD_FILES = (".npy", ".npz", ".zarr")
 """How files with fields to start from end."""
@@ -97,8 +99,8 @@ def resumed_strides(request: Request, wanted: Every, kept: Every | None) -> Ever
     return kept
 
 
-def states_of(request: Request, flow: Flow) -> Floats:
-    """The initial states, (members, n, n/2 + 1, 2)."""
+def states_of(request: Request, flow: Flow, progress: Callable[[int], None] | None = None) -> Floats:
+    """The initial states, (members, n, n/2 + 1, 2). `progress` is told of members."""
     if request.members < 1:
         raise InputError(f"--members is {request.members}.", "use 1 or more.")
     path = Path(request.initial)
@@ -113,7 +115,7 @@ def states_of(request: Request, flow: Flow) -> Floats:
             f"use fewer: {LIMIT >> 30} GiB at most.",
         )
     seeds = [request.seed + j for j in range(request.members)]
-    return initial.ensemble(flow, request.initial, seeds, **named_numbers("--set", request.options))
+    return initial.ensemble(flow, request.initial, seeds, progress=progress, **named_numbers("--set", request.options))
 
 
 def settings_of(request: Request, flow: Flow, every: Every, states: Floats) -> dict[str, object]:
@@ -134,11 +136,21 @@ def states_from(path: Path, flow: Flow) -> Floats:
     return initial.from_field(flow, field)
 
 
+def faster_choice(info: DeviceInfo, *, fast: bool) -> str | None:
+    """The remark that another choice is several times faster on this machine's processor; None where none is."""
+    if fast or info.type not in ("software", "reference"):
+        return None
+    if info.type == "reference":
+        return "the exact references on a processor are slow; --fast is several times faster, and not portable"
+    return f"{info.name} is software Vulkan; --device cpu --fast is several times faster here, and not portable"
+
+
 def require_fields(names: tuple[str, ...]) -> None:
     """Refuses fields that are not known."""
     for name in names:
         if name not in DERIVED:
-            raise InputError(f"there is no field {name!r}.", f"ask for some of {', '.join(DERIVED)}.")
+            near = suggestion(name, DERIVED)
+            raise InputError(f"there is no field {name!r}.", f"{near}ask for some of {', '.join(DERIVED)}.")
 
 
 def named_numbers(option: str, given: tuple[str, ...]) -> dict[str, Any]:
@@ -153,7 +165,7 @@ def named_numbers(option: str, given: tuple[str, ...]) -> dict[str, Any]:
             finite = math.isfinite(made[name])
         except (ValueError, OverflowError) as error:
             raise _no_number(option, text) from error
-        if not name.isidentifier() or name == "given" or not finite:
+        if not name.isidentifier() or name in ("given", "progress") or not finite:
             raise _no_number(option, text)
     return made
 

@@ -1,4 +1,4 @@
-"""`dashi kernels`: list, build, check, tune, new."""
+"""`dashi kernels`: list, show, build, check, tune, new."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dashi.cli import kernels_list
+from dashi.cli.completion import complete_kernels
+from dashi.cli.help import App
 from dashi.cli.options import Devices, Json, OneDevice, example
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import Advance, progress
@@ -22,10 +25,22 @@ if TYPE_CHECKING:
     from dashi.runtime.device import Device
     from dashi.runtime.kernelbench import Tuned
 
-app = typer.Typer(name="kernels", help="The kernels: list, build, check, tune, new.", no_args_is_help=True)
+app = App("kernels", "Kernels: list, show, build, check, tune, new.")
+kernels_list.register(app)
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Kernels by name; none means all.")]
-Folder = Annotated[Path | None, typer.Option("--folder", help="A kernel folder outside the project, instead of names.")]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME...", help="Kernels by name; none means all.", autocompletion=complete_kernels),
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder",
+        metavar="DIR",
+        help="A kernel folder outside the project, instead of names. Its kernel.py is Python that is run here: name "
+        "only folders that you trust.",
+    ),
+]
 
 
 def chosen(names: Sequence[str] | None, folder: Path | None) -> list[Kernel]:
@@ -39,50 +54,6 @@ def chosen(names: Sequence[str] | None, folder: Path | None) -> list[Kernel]:
         wanted = [name for name in names or () if name in there] or list(there)
         return [there.get(name) or kernels.get(name) for name in dict.fromkeys((*wanted, *(names or ())))]
     return [kernels.get(name) for name in names or kernels.names()]
-
-
-@app.command("list", epilog=example("dashi kernels list"))
-def list_kernels(
-    markdown: Annotated[bool, typer.Option("--markdown", help="The tables of docs/kernels.md.")] = False,
-    json: Json = False,
-) -> None:
-    """List every kernel: name, family, what it computes, types, whether portable, features, aliases."""
-    from dashi.kernels import catalogue
-    from dashi.kernels.abi import variant_features
-
-    found = chosen(None, None)
-    if markdown:
-        sys.stdout.write(catalogue.markdown(found))
-        return
-    rows: list[dict[str, Any]] = [
-        {
-            "name": k.name,
-            "family": k.family,
-            "summary": k.summary,
-            "dtypes": list(k.dtypes),
-            "portable": k.portable,
-            "bound": k.bound,
-            "features": {v: sorted(variant_features(k, v)) for v in k.dtypes},
-            "aliases": list(k.aliases),
-            "inputs": [o.name for o in k.inputs],
-            "outputs": [o.name for o in k.outputs],
-            "scalars": [s.name for s in k.scalars],
-            "tunings": {name: dict(numbers) for name, numbers in k.tunings.items()},
-        }
-        for k in found
-    ]
-    if json:
-        print_json({"kernels": rows})
-        return
-    table = new_table("name", "family", "computes", "types", "portable", "features", "aliases")
-    for row in rows:
-        needs = [f"{v}: {' '.join(names)}" for v, names in row["features"].items() if names]
-        portable = "yes" if row["portable"] else f"within {row['bound']}"
-        add_row(
-            table, row["name"], row["family"], row["summary"], " ".join(row["dtypes"]), portable, "; ".join(needs),
-            " ".join(row["aliases"]),
-        )  # fmt: skip
-    print_table(table)
 
 
 @app.command("build", epilog=example("dashi kernels build axpy --check"))

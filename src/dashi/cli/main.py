@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
 from dashi.cli import bench, demo, devices, doctor, flow, kernels, report, rollout, sheet, verify
+from dashi.cli.help import App, Group
 from dashi.cli.options import remembered, wants_json
 from dashi.cli.output import begin, has_printed, print_error, print_json, printable, remark
 from dashi.cli.signals import Ending, ended_in_order
@@ -20,7 +20,7 @@ from dashi.errors import DashiError
 ERROR: Final = 3
 
 
-class _Root(TyperGroup):
+class _Root(Group):
     """Remembers what was typed; turns errors that have a fix, and Ctrl-C, into lines for people and an exit code."""
 
     ending: Ending
@@ -51,11 +51,9 @@ class _Printable(logging.Formatter):
         return printable(super().format(record))
 
 
-app = typer.Typer(
-    name="dashi",
+app = App(
+    "dashi",
     cls=_Root,
-    no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # plain help: it starts in half the time
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -83,7 +81,8 @@ def _root(
 ) -> None:
     """Vulkan compute kernels with the same bits on every device.
 
-    Data goes to stdout, progress and remarks to stderr. Exit codes: 0 well, 1 a check failed, 2 wrong usage,
+    Data goes to stdout, progress and remarks to stderr. Tables fit the terminal; elsewhere they have 120 columns, or
+    as many as COLUMNS says, and programs read --json. Exit codes: 0 well, 1 a check failed, 2 wrong usage,
     3 an error (with its fix), 130 stopped by Ctrl-C (143 by SIGTERM, 129 by SIGHUP, which do the same).
     """
     log = logging.getLogger("dashi")

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextvars import ContextVar
 from typing import Annotated, Final
 
 import typer
 
+from dashi.cli.completion import complete_devices
+from dashi.cli.help import DEVICE
+
 _JSON: Final = "dashi.json"
 _LINE: Final[ContextVar[str]] = ContextVar("dashi_line", default="")
-_DEVICE_HELP: Final = "auto, cpu, null, vulkan:0 or vulkan:part-of-name."
+_MANY: Final = 10**18
+"""No number of anything is as large."""
+_DEVICE_HELP: Final = "Where to compute: auto, cpu, null, vulkan:0 or vulkan:part-of-name."
 
 
 def _remember(context: typer.Context, value: bool) -> bool:
@@ -42,16 +47,58 @@ def typed() -> str:
     return _LINE.get()
 
 
+def whole(text: str | int) -> int:
+    """A whole number as people write it: 1000000, 1_000_000, 1e6."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    from decimal import Decimal
+
+    try:
+        number = Decimal(text)
+        exact = abs(number) < _MANY and number == number.to_integral_value()
+    except ArithmeticError:
+        exact = False
+    if not exact:
+        raise typer.BadParameter(f"{text!r} is not a whole number; write for instance 1000000 or 1e6.")
+    return int(Decimal(text))
+
+
+def whole_within(low: int, high: int) -> Callable[[str | int], int]:
+    """A parser of whole numbers between two others."""
+
+    def parse(text: str | int) -> int:
+        number = whole(text)
+        if not low <= number <= high:
+            raise typer.BadParameter(f"{number} is not in the range {low}<=x<={high}.")
+        return number
+
+    return parse
+
+
 def example(line: str) -> str:
     """The epilog of a command's help: one example that works as printed."""
-    # The mark says that the lines are not to be wrapped.
-    return f"\b\nExample:\n  {line}"
+    # The mark says that the lines are not to be wrapped; a shell goes on reading after &&.
+    return "\b\nExample:\n  " + line.replace(" && ", " &&\n  ")
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", is_eager=True, callback=_remember)]
-OneDevice = Annotated[str, typer.Option("--device", metavar="DEVICE", help=_DEVICE_HELP)]
+OneDevice = Annotated[
+    str,
+    typer.Option(
+        "--device", metavar="DEVICE", help=_DEVICE_HELP, rich_help_panel=DEVICE, autocompletion=complete_devices
+    ),
+]
 Devices = Annotated[
-    list[str] | None, typer.Option("--device", metavar="DEVICE", help=f"{_DEVICE_HELP} May be given several times.")
+    list[str] | None,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help=f"{_DEVICE_HELP} Repeatable.",
+        rich_help_panel=DEVICE,
+        autocompletion=complete_devices,
+    ),
 ]
 Overwrite = Annotated[
     bool,

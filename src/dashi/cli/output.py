@@ -18,9 +18,11 @@ from dashi.io.files import unwritable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+
+    from dashi.cli.tables import Table
 
 
+_RED: Final = "1;31"
 _PRINTED: Final[ContextVar[bool]] = ContextVar("dashi_printed", default=False)
 
 
@@ -80,9 +82,17 @@ def _on_stdout() -> Generator[None]:
 
 def print_error(error: DashiError, as_json: bool) -> None:
     """What happened and the fix, on stderr; with --json also as a document on stdout."""
-    sys.stderr.write(f"error: {_indented(error.what)}\nFix: {_indented(error.fix)}\n")
+    what, fix = _indented(error.what), _indented(error.fix)
+    sys.stderr.write(f"{_coloured('error:', _RED)} {what}\nFix: {fix}\n")
     if as_json:
         print_json({"error": error_document(error)})
+
+
+def _coloured(word: str, colour: str) -> str:
+    """A word in a colour where stderr is a terminal that shows it, and nobody asked for none (NO_COLOR)."""
+    if not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return word
+    return f"\x1b[{colour}m{word}\x1b[0m"
 
 
 def error_document(error: DashiError) -> dict[str, str]:
@@ -104,33 +114,45 @@ def remark(text: str) -> None:
     sys.stderr.flush()
 
 
+_PIPED_WIDTH: Final = 120
+
+
 def console() -> Console:
-    """Where tables go: stdout. Not on a terminal, lines are as long as they need to be."""
+    """Where tables go: stdout. Not on a terminal, lines have 120 columns, or as many as COLUMNS says."""
     from rich.console import Console
 
     if sys.stdout.isatty():
         return Console(highlight=False)
-    return Console(width=4096, highlight=False, color_system=None)
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else _PIPED_WIDTH
+    return Console(width=width, highlight=False, color_system=None)
 
 
 def print_table(table: Table) -> None:
-    """A table on stdout, without spaces at the ends of lines."""
+    """A table on stdout that fits its width, without spaces at the ends of lines."""
+    from dashi.cli.tables import print_fitted
+
     where = console()
     with _on_stdout():
         with where.capture() as captured:
-            where.print(table)
+            print_fitted(table, where)
         sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
         sys.stdout.flush()
 
 
-def new_table(*headings: str) -> Table:
-    """An empty table in the house's style: no lines, columns that fold; headings that are all empty are not shown."""
-    from rich.table import Table
+def print_text(text: str) -> None:
+    """A line of data on stdout."""
+    with _on_stdout():
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
 
-    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(headings))
-    for position, heading in enumerate(headings):
-        table.add_column(heading, overflow="fold", no_wrap=position == 0)
-    return table
+
+def new_table(*headings: str, keys: int = 1) -> Table:
+    """An empty table in the house's style, without lines; its first columns are keys that name a row. Headings that
+    are all empty are not shown."""
+    from dashi.cli.tables import Table
+
+    return Table(headings, keys)
 
 
 def add_row(table: Table, *cells: str) -> None:

@@ -1,8 +1,12 @@
-"""Progress of long work, on stderr: a bar with rate and time left on a terminal, plain lines elsewhere."""
+"""Progress of long work, on stderr: a bar with rate and time left on a terminal, plain lines elsewhere.
+
+Plain lines come from a thread of their own, so that work which says nothing for long is seen to go on all the same.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -11,18 +15,35 @@ from typing import Final
 from dashi.cli.output import remark
 
 Advance = Callable[[int], None]
+_FIRST: Final = 2.0
+"""Seconds before the first line: shorter work has none."""
 _PAUSE: Final = 5.0
+"""Seconds between lines at first; later a line comes after each twentieth of the time so far."""
+_PARTS: Final = 20
 
 
 @contextmanager
 def progress(title: str, total: int | None, unit: str) -> Generator[Advance]:
     """Shows progress while it lasts; call what it gives with the number of units that were finished. The total is None
-    where nobody knows it beforehand."""
+    where nobody knows it beforehand, the unit empty where nothing is counted."""
     if sys.stderr.isatty():
         with _bar(title, total, unit) as advance:
             yield advance
     else:
-        yield _Lines(title, total, unit).advance
+        with _beating(Lines(title, total, unit)) as lines:
+            yield lines.advance
+
+
+@contextmanager
+def phase(title: str) -> Generator[None]:
+    """Shows that work goes on, and for how long it has."""
+    with progress(title, None, ""):
+        yield
+
+
+def rate_text(per_second: float, unit: str) -> str:
+    """Units per second, with as many digits as say something: 1,234 steps/s, 2.5 steps/s, 0.014 steps/s."""
+    return f"{per_second:,.0f} {unit}/s" if per_second >= 10 else f"{per_second:.2g} {unit}/s"
 
 
 @contextmanager
@@ -35,6 +56,7 @@ def _bar(title: str, total: int | None, unit: str) -> Generator[Advance]:
         ProgressColumn,
         Task,
         TextColumn,
+        TimeElapsedColumn,
         TimeRemainingColumn,
     )
     from rich.text import Text
@@ -43,31 +65,65 @@ def _bar(title: str, total: int | None, unit: str) -> Generator[Advance]:
         """Units per second."""
 
         def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:,.0f} {unit}/s" if task.speed else "")
+            return Text(rate_text(task.speed, unit) if task.speed else "")
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    counted = (MofNCompleteColumn(), Rate()) if unit else ()
+    times = (TimeElapsedColumn(), *((TimeRemainingColumn(),) if total is not None else ()))
+    columns = (TextColumn("{task.description}"), BarColumn(), *counted, *times)
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)
 
 
-class _Lines:
-    """A line every few seconds: not a terminal, so nothing can be drawn over."""
+class Lines:
+    """Lines now and then: not a terminal, so nothing can be drawn over."""
 
-    def __init__(self, title: str, total: int | None, unit: str) -> None:
-        self._title, self._total, self._unit = title, total, unit
+    def __init__(self, title: str, total: int | None, unit: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._title, self._total, self._unit, self._clock = title, total, unit, clock
         self._done = 0
-        self._start = self._last = time.monotonic()
+        self._start = clock()
+        self._next = self._start + _FIRST
 
     def advance(self, amount: int) -> None:
+        """So many more units are finished."""
         self._done += amount
-        now = time.monotonic()
-        if now - self._last < _PAUSE:
-            return
-        self._last = now
-        rate = self._done / (now - self._start)
-        if self._total is None:
-            remark(f"{self._title}: {self._done} {self._unit}, {rate:,.1f}/s")
-            return
-        left = (self._total - self._done) / rate if rate else 0.0
-        remark(f"{self._title}: {self._done} of {self._total} {self._unit}, {rate:,.0f}/s, {left:.0f} s left")
+
+    def beat(self) -> float:
+        """A line, if it is time for one; the seconds until it will be."""
+        now = self._clock()
+        if now >= self._next:
+            spent = now - self._start
+            remark(self._text(spent))
+            self._next = now + max(_PAUSE, spent / _PARTS)
+        return self._next - now
+
+    def _text(self, spent: float) -> str:
+        done, total = self._done, self._total
+        so_far = f"{spent:.0f} s so far"
+        if not self._unit:
+            return f"{self._title}: {so_far}"
+        counted = f"{done}" if total is None else f"{done} of {total}"
+        if not done:
+            return f"{self._title}: {counted} {self._unit}, {so_far}"
+        rate = done / spent
+        left = "" if total is None else f", {max(0, total - done) / rate:.0f} s left"
+        return f"{self._title}: {counted} {self._unit}, {rate_text(rate, self._unit)}{left}"
+
+
+@contextmanager
+def _beating(lines: Lines) -> Generator[Lines]:
+    """Lets lines come while the work goes on."""
+    over = threading.Event()
+
+    def beat() -> None:
+        pause = lines.beat()
+        while not over.wait(pause):
+            pause = lines.beat()
+
+    thread = threading.Thread(target=beat, name="dashi progress", daemon=True)
+    thread.start()
+    try:
+        yield lines
+    finally:
+        over.set()
+        thread.join()

@@ -11,7 +11,7 @@ import typer
 
 from dashi.cli.options import typed
 from dashi.cli.output import print_error, remark
-from dashi.cli.progress import progress
+from dashi.cli.progress import phase, progress
 from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
 from dashi.cli.rollout_setup import COMMAND, Setup, check_request, read_setup
@@ -46,7 +46,7 @@ class Job:
         """Everything, from the inputs to what is printed."""
         request = self.request
         check_request(request)
-        with self.stages.time("encode"):
+        with self.stages.time("encode"), phase("reading"):
             setup = read_setup(request)
         with (
             place(request.device, allow_fallback=request.allow_fallback, require_gpu=request.require_gpu) as placed,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from dashi.cli.help import App
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import print_json, remark, size
 from dashi.cli.progress import progress
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dashi.runtime.device import Device
     from dashi.types import Array as HostArray
 
-app = typer.Typer(name="sheet", help="The record of band energies over time.", no_args_is_help=True)
+app = App("sheet", "The record of band energies over time.")
 
 _OUT: Final = Path("sheet.png")
 
@@ -30,7 +31,7 @@ def _sheet() -> None:
 
 @app.command("view", epilog=example("dashi sheet view --example --out sheet.png"))
 def view(
-    sheet: Annotated[Path | None, typer.Argument(metavar="[SHEET]", help="A run's sheet_energy.npy, [T, B].")] = None,
+    sheet: Annotated[Path | None, typer.Argument(metavar="SHEET", help="A run's sheet_energy.npy, [T, B].")] = None,
     out: Annotated[Path, typer.Option("--out", help="The picture to write (.png).")] = _OUT,
     video: Annotated[Path | None, typer.Option("--video", help="A short film to write as well (.apng).")] = None,
     device: OneDevice = "auto",

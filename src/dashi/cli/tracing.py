@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dashi.cli.help import OUTPUT
+
 if TYPE_CHECKING:
     from dashi.core.accounts.account import Stages
     from dashi.runtime.device import Device
 
 TraceFile = Annotated[
     Path | None,
-    typer.Option("--trace", metavar="FILE", help="A trace of stages and device queues, for ui.perfetto.dev."),
+    typer.Option(
+        "--trace",
+        rich_help_panel=OUTPUT,
+        metavar="FILE",
+        help="A trace of stages and device queues, for ui.perfetto.dev.",
+    ),
 ]
 
 

@@ -157,9 +157,11 @@ INITIAL: Final[Mapping[str, Callable[..., Floats]]] = {
 }
 
 
-def ensemble(flow: Flow, name: str, seeds: int | Sequence[int], **options: Any) -> Floats:
+def ensemble(
+    flow: Flow, name: str, seeds: int | Sequence[int], *, progress: Callable[[int], None] | None = None, **options: Any
+) -> Floats:
     """States (members, n, n/2 + 1, 2) of an initial condition by name, one for each seed, in the flow's type. A single
-    seed may stand by itself."""
+    seed may stand by itself. `progress` is told of members."""
     if name not in INITIAL:
         raise InputError(
             f"there is no initial condition {name!r}.",
@@ -175,18 +177,20 @@ def ensemble(flow: Flow, name: str, seeds: int | Sequence[int], **options: Any) 
             )
     try:
         with np.errstate(all="ignore"):  # what comes of odd numbers is looked at below
-            made = [INITIAL[name](flow, seed, **options) for seed in seeds]
+            states = np.empty((len(seeds), flow.n, flow.modes, 2), flow.kind)
+            for member, seed in enumerate(seeds):
+                states[member] = grid.truncated(INITIAL[name](flow, seed, **options), flow.n)
+                if progress is not None:
+                    progress(1)
     except TypeError as error:
         raise InputError(
             f"the initial condition {name!r} does not fit these options: {error}.",
-            "see its description in docs/flow.md.",
+            f"{name} takes {', '.join(one for one in known if one != 'given')}, numbers all of them.",
         ) from error
     except (ArithmeticError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise _no_field(name, options) from error
-    with np.errstate(over="ignore"):
-        states = np.stack([grid.truncated(one, flow.n) for one in made]).astype(flow.kind)
     if not np.isfinite(states).all():
         raise _no_field(name, options)
     return states
@@ -205,7 +209,7 @@ def seed_list(given: Any) -> list[int]:
 
 def _no_field(name: str, options: Mapping[str, Any]) -> InputError:
     told = ", ".join(f"{option} = {value}" for option, value in options.items()) or "its usual numbers"
-    return InputError(f"there is no initial condition {name!r} with {told}.", "see its description in docs/flow.md.")
+    return InputError(f"there is no initial condition {name!r} with {told}.", "use numbers nearer to the usual ones.")
 
 
 def from_field(flow: Flow, field: npt.ArrayLike) -> Floats:

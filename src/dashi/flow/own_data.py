@@ -113,7 +113,8 @@ def _variables(data: Any, vorticity: str, velocity: tuple[str, str] | None) -> t
         listed = ", ".join(map(str, data.data_vars)) or "nothing"
         raise InputError(
             f"the data hold {listed}: neither {vorticity!r} nor a pair of velocities.",
-            "name them: vorticity='w', or velocity=('u', 'v') along x and along y.",
+            "name them: vorticity='w' (--variable w), or velocity=('u', 'v') along x and along y (--variable u "
+            "--variable v).",
         )
     return pair
 
@@ -166,7 +167,7 @@ def _line(data: Any, name: str) -> Floats:
     if name not in data.sizes:
         raise ShapeError(
             f"the data have the dimensions {', '.join(map(str, data.sizes))}, and no {name!r}.",
-            "rename them to time, y and x, or say which are which with dims.",
+            "rename them to time, y and x, or say which are which: dims={'time': 't'}, or --dims time=t.",
         )
     if name not in data.coords:
         raise InputError(f"the dimension {name!r} has no coordinate.", f"assign one: data.assign_coords({name}=...).")
@@ -252,8 +253,11 @@ def _values(data: Any, name: str, named: Mapping[str, str]) -> Floats:
         raise InputError(f"{name!r} holds {values.dtype}.", "convert it to float32 or float64.")
     if not np.isfinite(values).all():
         many = int((~np.isfinite(values)).sum())
+        first = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
+        place = ", ".join(f"{axis} {at}" for axis, at in zip(wanted, first, strict=True))
         raise InputError(
-            f"{name!r} holds {many} values that are not finite.", "fill gaps, or choose times and regions without any."
+            f"{name!r} holds {many} values of {values.size} that are not finite, the first at index {place}.",
+            "fill gaps, or choose times and regions without any.",
         )
     floats = values.astype(np.float64)
     return floats if floats.ndim == 4 else floats[None]
@@ -299,7 +303,8 @@ def _flow(data: Any, flow: Flow | None, n: int, length: float) -> Flow:
         if not told:
             raise InputError(
                 "the data do not say which flow they are of.",
-                f"pass flow=Flow(n={n}, length={length:.6g}, nu=..., dt=...), with drag and forcing if there are any.",
+                f"pass flow=Flow(n={n}, length={length:.6g}, nu=..., dt=...), with drag and forcing if there are any; "
+                "on the command line, --nu, --dt, --drag and --forcing.",
             )
         flow = Flow.restore({k: v.item() if hasattr(v, "item") else v for k, v in told.items()})
     if flow.n != n or abs(flow.length - length) > EVEN * length:

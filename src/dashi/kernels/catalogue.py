@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from dashi.kernels.abi import Kernel, Operand, Scalar
+from dashi.kernels.abi import Case, Kernel, Operand, Scalar
+from dashi.kernels.calls import resolve_call
+from dashi.types import DTYPES, Cost
 
 
 def markdown(kernels: Sequence[Kernel]) -> str:
@@ -21,6 +24,56 @@ def signature(kernel: Kernel) -> str:
     """How it is called and what it makes: `gemv(x[k], A[k, n]) -> result[n]`. Without brackets: any shape."""
     arguments = ", ".join([*map(_operand, kernel.inputs), *map(_scalar, kernel.scalars)])
     return f"{kernel.name}({arguments}) -> {', '.join(map(_operand, kernel.outputs))}"
+
+
+def example(kernel: Kernel) -> str:
+    """A program that runs the kernel's example case, in its first type, and prints what it makes."""
+    case, variant = example_case(kernel), kernel.dtypes[0]
+    lines = ["import dashi", "import numpy as np"]
+    if case.fill:
+        lines += [
+            "from dashi.kernels.cases import inputs",
+            "",
+            f'kernel = dashi.kernels.get("{kernel.name}")',
+            f'arrays = inputs(kernel, kernel.cases[{kernel.cases.index(case)}], "{variant}", "normal", seed=0)',
+        ]
+        arguments = ["*arrays.values()"]
+    else:
+        lines.append("")
+        for one in kernel.inputs:
+            kind = DTYPES[variant if one.dtype == "T" else one.dtype]
+            shape = case.shapes[one.name]
+            lines.append(f"{one.name} = np.ones({shape[0] if len(shape) == 1 else shape}, np.{kind.numpy})")
+        arguments = [one.name for one in kernel.inputs]
+    arguments += [f"{name}={value}" for name, value in case.scalars.items()]
+    results = ", ".join(one.name for one in kernel.outputs)
+    call = ", ".join([f'"{kernel.name}"', *arguments])
+    shown = ", ".join(f"{one.name}.numpy()" for one in kernel.outputs)
+    return "\n".join([*lines, "with dashi.open() as d:", f"    {results} = d.run({call})", f"    print({shown})"])
+
+
+def example_case(kernel: Kernel) -> Case:
+    """The first case that is neither trivial nor large."""
+
+    def order(at: int) -> tuple[bool, bool, bool, int]:
+        shapes = kernel.cases[at].shapes.values()
+        size = sum(math.prod(shape) for shape in shapes)
+        idle = not _cost(kernel, kernel.cases[at]).bytes
+        return idle, not 8 <= size <= 1 << 14, any(1 in shape for shape in shapes), at
+
+    return kernel.cases[min(range(len(kernel.cases)), key=order)]
+
+
+def example_cost(kernel: Kernel) -> tuple[str, Cost]:
+    """What the example case counts: its shapes in words, and its cost."""
+    case, variant = example_case(kernel), kernel.dtypes[0]
+    shapes = ", ".join(f"{name} {' x '.join(map(str, shape))}" for name, shape in case.shapes.items())
+    return f"{shapes}; {variant}" if shapes else variant, _cost(kernel, case)
+
+
+def _cost(kernel: Kernel, case: Case) -> Cost:
+    shapes = [case.shapes[one.name] for one in kernel.inputs]
+    return kernel.cost(resolve_call(kernel, kernel.dtypes[0], shapes, case.scalars))
 
 
 def _row(kernel: Kernel) -> str:

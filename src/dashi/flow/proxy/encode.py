@@ -97,6 +97,18 @@ def choose_anchors(schema: Schema, fields: Any, count: int, *, device: Device | 
     return Schema(schema.n, schema.k_cut, schema.mid_cut, tuple(every[int(j)] for j in order), schema.length)
 
 
+def enstrophy_share(schema: Schema, fields: Floats) -> float:
+    """The part of the enstrophy of vorticity (..., n, n) that lies in the modes of z, 0 to 1; of the sum of all fields.
+    Its square root is the correlation of fields with what z holds of them."""
+    modes = np.fft.rfft2(np.asarray(fields, np.float64))
+    squared = (modes.real**2 + modes.imag**2).reshape(-1, schema.n * (schema.n // 2 + 1)).sum(axis=0)
+    both = np.full((schema.n, schema.n // 2 + 1), 2.0)  # a mode, and its conjugate that is not stored
+    both[:, 0] = both[:, -1] = 1.0
+    total = float((squared * both.reshape(-1)).sum() - squared[0])
+    # Of the modes that are stored with their conjugates (kx = 0), z holds one of each pair.
+    return 2.0 * float(squared[schema.places].sum()) / total if total > 0 else 1.0
+
+
 def require_anchors(schema: Schema, count: int) -> None:
     """Refuses more anchors than the mid band has modes."""
     if not 0 <= count <= len(schema.mid):
