@@ -67,7 +67,7 @@ class Job:
                 Decoder(setup.schema, placed.device, settings=settings, members=members, statistics=setup.statistics)
             )
             folder = stack.enter_context(run_folder.open_run(request.out, False, COMMAND, typed()))
-            album = Album(folder, setup.schema, members, settings, setup.interval) if folder else None
+            album = Album(folder, setup.schema, members, settings, setup.interval, setup.flow) if folder else None
             run = self._run(setup, placed, decoder, album)
             digest = self._certify(setup, placed, folder, run.rollout)
             metrics = self._metrics(setup, placed, decoder, run, digest)
