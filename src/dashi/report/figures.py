@@ -224,7 +224,14 @@ def _turnover_axis(axes: Any, evaluation: Evaluation) -> None:
     if scales is None:
         return
     each = scales.turnover
-    above = axes.secondary_xaxis("top", functions=(lambda time: time / each, lambda count: count * each))
+
+    def turnovers(times: Floats) -> Floats:
+        return times / each
+
+    def times(count: Floats) -> Floats:
+        return count * each
+
+    above = axes.secondary_xaxis("top", functions=(turnovers, times))
     above.set_xlabel("eddy turnovers", color=MUTED)
     above.spines["top"].set_visible(False)
     above.tick_params(length=0, labelcolor=MUTED)

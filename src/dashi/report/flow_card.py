@@ -54,7 +54,7 @@ def wave(flow: Flow, wavenumber: int) -> str:
 
 def equation(flow: Flow) -> str:
     """The equation as HTML, with the terms that are there, and their values below it."""
-    right, values = [], list[str]()
+    right, values = list[str](), list[str]()
     if flow.nu > 0:
         right.append("<var>ν</var> ∇²<var>ω</var>")
         values.append(f"<var>ν</var> = {number(flow.nu)}")
