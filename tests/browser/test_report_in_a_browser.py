@@ -72,6 +72,94 @@ def test_the_page_fits_a_phone(browser: Any, page: Path) -> None:
     )
 
 
+def test_the_panels_of_the_film_can_be_read_on_a_phone_under_their_own_names(browser: Any, page: Path) -> None:
+    for width in (PHONE, 800, DESK):
+        browser.visit(page, width)
+        boxes = browser.evaluate(
+            "[document.querySelector('.film'), ...document.querySelectorAll('.titles span')].map((one) => "
+            "[one.getBoundingClientRect().left, one.getBoundingClientRect().width])"
+        )
+        names = browser.evaluate("[...document.querySelectorAll('.titles span')].map((one) => one.textContent)")
+        assert names == ["reference", "proxy alone", "difference"]
+        (left, whole), *titles = boxes
+        panel = 192 / (3 * 192 + 2 * 6) * whole
+        assert panel >= 200
+        for place, (at, _) in enumerate(titles):
+            assert abs(at - (left + place * (whole - panel) / 2)) < 0.6  # in line with its panel
+        ticks = browser.evaluate(
+            "[...document.querySelectorAll('[data-film] .ticks span')].map((one) => one.textContent)"
+        )
+        assert len(ticks) == 5
+        assert ticks[2] == "0"
+
+
+def test_what_is_cut_off_says_that_it_scrolls(browser: Any, page: Path) -> None:
+    state = (
+        "[...document.querySelectorAll('.wide')].filter((one) => one.checkVisibility()).map((one) => { "
+        "const box = one.querySelector('.scroll'); return "
+        "[box.scrollWidth > box.clientWidth + 2, one.querySelector('.cue').checkVisibility()]; })"
+    )
+    browser.visit(page, PHONE)
+    found = browser.evaluate(state)
+    assert any(cut for cut, _ in found)
+    assert all(cut == told for cut, told in found)
+    browser.evaluate("document.querySelectorAll('.scroll').forEach((one) => { one.scrollLeft = 1e6; })")
+    browser.evaluate("new Promise((done) => setTimeout(done, 200))")
+    assert not any(told for _, told in browser.evaluate(state))
+    browser.visit(page, DESK)
+    assert not any(told for _, told in browser.evaluate(state))
+
+
+def test_no_word_is_broken_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    """A word with a digest's length may be, and nothing else."""
+    made, file = example_report(), tmp_path / "names.html"
+    assert made.metrics is not None
+    told = {"op_device": "llvmpipe (LLVM 15.0.6, 256 bits)", "decode_device": "llvmpipe (LLVM 15.0.6, 256 bits)"}
+    write_report(
+        file, replace(made, metrics=made.metrics.model_copy(update={**told, "decode_backend_used": "vulkan:0"}))
+    )
+    browser.visit(file, PHONE)
+    broken = browser.evaluate(
+        "[...document.querySelectorAll('td, th')].flatMap((cell) => [...cell.childNodes].filter((node) => "
+        "node.nodeType == 3).flatMap((node) => [...node.data.matchAll(/[^\\s-]+/g)].filter((word) => { const range = "
+        "document.createRange(); range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length); "
+        "return range.getClientRects().length > 1 && word[0].length <= 26; }).map((word) => word[0])))"
+    )
+    assert broken == []
+
+
+def test_cards_beside_one_another_end_at_the_same_height(browser: Any, page: Path) -> None:
+    for width in (800, DESK):
+        browser.visit(page, width)
+        cards = browser.evaluate(
+            "[...document.querySelectorAll('.pair')].flatMap((pair, number) => [...pair.children].map((card) => { "
+            "const box = card.getBoundingClientRect(); return [number, Math.round(box.top), box.bottom, box.right, "
+            "pair.getBoundingClientRect().right]; }))"
+        )
+        rows: dict[tuple[int, int], list[list[float]]] = {}
+        for number, top, *rest in cards:
+            rows.setdefault((number, top), []).append(rest)
+        assert any(len(row) == 2 for row in rows.values())
+        for row in rows.values():
+            assert max(bottom for bottom, _, _ in row) - min(bottom for bottom, _, _ in row) < 1
+            assert max(right for _, right, _ in row) > row[0][2] - 1  # no hole at the right
+
+
+def test_commands_are_copied_by_their_buttons(browser: Any, page: Path) -> None:
+    browser.visit(page, DESK)
+    for way in (
+        "undefined",
+        "{ writeText: () => Promise.reject() }",
+        "{ writeText: (t) => { window.t = t; return Promise.resolve(); } }",
+    ):
+        browser.evaluate(f"Object.defineProperty(navigator, 'clipboard', {{ value: {way}, configurable: true }}), 0")
+        browser.evaluate("document.execCommand = () => { window.t = getSelection().toString(); return true; }, 0")
+        browser.evaluate("window.t = '', document.querySelector('#proof .copy').click()")
+        browser.evaluate("new Promise((done) => setTimeout(done, 50))")
+        assert browser.evaluate("window.t") == "dashi verify certificate.json"
+        assert browser.evaluate("document.querySelector('#proof .copy').textContent") == "Copied"
+
+
 def test_every_picture_decodes_and_says_what_it_is(browser: Any, page: Path) -> None:
     browser.visit(page, DESK)
     pictures = browser.evaluate("[...document.images].map((one) => [one.naturalWidth, one.alt])")

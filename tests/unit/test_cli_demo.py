@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -60,6 +61,23 @@ def test_the_main_job_leaves_a_whole_run_folder(done: tuple[Path, dict[str, Any]
     kept = json.loads((folder / "summary.json").read_text())
     assert kept == {k: v for k, v in summary.items() if k not in ("folder", "report", "total_seconds")}
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
+
+
+@pytest.mark.usefixtures("drawn")
+def test_the_page_and_the_terminal_name_the_same_times_and_scores(
+    done: tuple[Path, dict[str, Any], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, summary, _ = done
+    page = (folder / "report.html").read_text()
+    to_scores = f"{summary['seconds']:.0f} s"
+    assert re.search(rf"from the seeds to the scores, drawing this page apart</dt><dd>{to_scores}</dd>", page)
+    print_summary(summary, as_json=False)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"time {summary['total_seconds']:.0f} s, {to_scores} from the seeds to the scores, the rest to" in printed
+    assert summary["total_seconds"] >= summary["seconds"]
+    for model, value in summary["horizons"].items():
+        assert re.search(rf"</svg>{model}</th><td[^>]*>(?:≥ )?{value:.2f}\b", page)
+        assert f"{value:.2f} {model}" in printed
 
 
 def test_models_are_judged_on_seeds_that_none_has_seen(done: tuple[Path, dict[str, Any], str]) -> None:
@@ -295,6 +313,8 @@ def test_a_simulation_has_a_report_too(here: Path) -> None:
     assert made.exit_code == 0
     assert call("report", "runs/flow").exit_code == 0
     page = (here / "runs" / "flow" / "report.html").read_text()
+    assert "<h1>Simulation of a decaying flow, 32 × 32 points: flow</h1>" in page
+    assert re.search(r"<dt>a step</dt><dd>[\d.]+ [mµ]?s</dd>", page)
     assert "What the flow did" in page
     assert "What it foresees" not in page  # nothing was foreseen
     assert "data:image/webp" in page

@@ -26,6 +26,7 @@ from dashi.flow.proxy.files import load_z
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.recorded import windows_from_run
 from dashi.io.metrics import read_metrics
+from dashi.report.measures import flow_of
 from dashi.runtime.cpu_device import CpuDevice
 
 N = 16
@@ -140,6 +141,7 @@ def test_a_stopped_rollout_never_takes_the_place_of_a_finished_one(
 ) -> None:
     words = ("--model", models["galerkin"], "--from", run, "--decode-every", "10", "--out", "out")
     assert roll(*words, "--steps", "30", "--observer", "snapshots").exit_code == 0
+    assert flow_of(here / "out" / "fields.zarr") == windows_from_run(Path(run)).flow  # what its page describes
     before = {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()}
     press(monkeypatch, 10)
     done = roll(*words, "--steps", "500", "--overwrite")

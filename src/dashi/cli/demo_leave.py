@@ -45,8 +45,9 @@ def _tell(job: Job, placed: Placement, folder: Path) -> None:
     metrics = metrics_of(job, placed)
     if metrics is not None:
         write_metrics(folder / run_folder.METRICS, metrics)
-    write_story(folder, story_of(job, placed))
-    _summarise(job, folder, summary_of(job, placed, metrics))
+    seconds = job.seconds
+    write_story(folder, story_of(job, placed, seconds))
+    _summarise(job, folder, summary_of(job, placed, metrics, seconds))
 
 
 def _summarise(job: Job, folder: Path, told: dict[str, Any]) -> None:

@@ -22,12 +22,12 @@ def command_of(job: Job, placed: Placement) -> str:
     return shlex.join(["dashi", "demo", *job.setting.words, *where])
 
 
-def story_of(job: Job, placed: Placement) -> Story:
-    """What the report says in words."""
+def story_of(job: Job, placed: Placement, seconds: float) -> Story:
+    """What the report says in words; `seconds` are those of the run so far."""
     from dashi.report.story import Story
 
     s, r, info = job.setting, job.results, placed.device.info
-    summary, tiles = _found(job, placed)
+    summary, tiles = _found(job, placed, seconds)
     return Story(
         title="A turbulent flow, and how far a proxy of it sees",
         summary=summary,
@@ -53,9 +53,9 @@ def story_of(job: Job, placed: Placement) -> Story:
     )
 
 
-def _found(job: Job, placed: Placement) -> tuple[str, list[tuple[str, str]]]:
+def _found(job: Job, placed: Placement, seconds: float) -> tuple[str, list[tuple[str, str]]]:
     """What was found in a sentence, and in a few numbers; nothing before all that it compares was scored."""
-    from dashi.report.story import lasts
+    from dashi.report.story import in_turnovers, lasts
 
     s, found = job.setting, job.results.test
     if found is None or not {s.ours, "persistence", "perfect"} <= {line.model for line in found.lines}:
@@ -64,15 +64,16 @@ def _found(job: Job, placed: Placement) -> tuple[str, list[tuple[str, str]]]:
     numbers, points = found.line(s.ours).numbers, s.flow.n**2
     summary = (
         f"From starts that it has never seen, a model of {numbers:,} numbers follows a turbulent flow of "
-        f"{points:,} points for {ours} units of flow time, until its correlation with the full field is below 0.5. "
+        f"{points:,} points for {ours} units of flow time{in_turnovers(found, s.ours)}, until its correlation with the "
+        "full field is below 0.5. "
         f"Persistence holds for {still}; the full solver, given the same {numbers:,} numbers, for {best}."
     )
     return summary, [
-        (ours, "flow time to correlation < 0.5 on unseen seeds"),
+        (ours, f"flow time{in_turnovers(found, s.ours)} to correlation < 0.5 on unseen seeds"),
         (still, "the same for persistence: nothing changes"),
         (best, "the same for the full solver from the same start"),
         (f"{numbers:,}", f"numbers in a state, of {points:,} in the field"),
-        (f"{job.seconds:.0f} s", f"on {placed.device.info.name}, from the seeds to the scores"),
+        (f"{seconds:.0f} s", f"on {placed.device.info.name}, from the seeds to the scores, drawing this page apart"),
     ]
 
 
@@ -90,8 +91,8 @@ def _listed(seeds: tuple[int, ...]) -> str:
     return " and ".join(str(seed) for seed in seeds)
 
 
-def summary_of(job: Job, placed: Placement, metrics: Metrics | None) -> dict[str, Any]:
-    """What is kept as summary.json and printed."""
+def summary_of(job: Job, placed: Placement, metrics: Metrics | None, seconds: float) -> dict[str, Any]:
+    """What is kept as summary.json and printed; `seconds` are those of the run so far."""
     from dashi.report.story import bounded
 
     r, info = job.results, placed.device.info
@@ -100,7 +101,7 @@ def summary_of(job: Job, placed: Placement, metrics: Metrics | None) -> dict[str
         "schema": 2,
         "stopped": bool(job.missing),
         "device": {"spec": info.spec, "name": info.name, "type": info.type, "driver": info.driver_info or info.driver},
-        "seconds": job.seconds,
+        "seconds": seconds,
         "horizons": {line.model: round(float(line.horizons[0.5].mean()), 4) for line in lines},
         "at_least": [line.model for line in lines if r.test is not None and bounded(r.test, line.model)],
         "model": r.models[job.setting.ours].story if job.setting.ours in r.models else None,
@@ -129,7 +130,9 @@ def print_summary(summary: dict[str, Any], as_json: bool) -> None:
     if summary["hash"]:
         add_row(table, "hash", summary["hash"])
     add_row(table, "verified", summary["verified"])
-    add_row(table, "time", f"{summary['total_seconds']:.0f} s")
+    whole, scored = f"{summary['total_seconds']:.0f} s", f"{summary['seconds']:.0f} s"
+    drawn = f", {scored} from the seeds to the scores, the rest to draw the report" if summary["report"] else ""
+    add_row(table, "time", whole + drawn)
     add_row(table, "folder", f"{summary['folder']} ({len(summary['files'])} files)")
     if summary["report"]:
         add_row(table, "report", summary["report"])

@@ -79,7 +79,7 @@ class Job:
                     overwrite=request.overwrite,
                 )
             )
-            album = Album(folder, setup.schema, members, settings, setup.interval) if folder else None
+            album = Album(folder, setup.schema, members, settings, setup.interval, setup.flow) if folder else None
             run = self._run(setup, placed, decoder, album)
             digest = self._certify(setup, placed, folder, run.rollout)
             metrics = self._metrics(setup, placed, decoder, run, digest)

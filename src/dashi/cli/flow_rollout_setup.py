@@ -19,6 +19,7 @@ from dashi.core.operators.operator import Operator
 from dashi.errors import InputError
 from dashi.flow.decode import Settings, Statistics, fit_statistics, load_statistics
 from dashi.flow.decode.album import FIELDS, FILM, MEASURES, PICTURES
+from dashi.flow.equations import Flow
 from dashi.flow.proxy.catalogue import load_model
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.files import load_z
@@ -52,6 +53,8 @@ class Setup:
     interval: float | None
     truth: Array | None = None
     """The fields that z0 was encoded from, where they are known."""
+    flow: Flow | None = None
+    """The flow that z is of, where that is known."""
 
     @property
     def kind(self) -> str:
@@ -210,8 +213,10 @@ def _modelled(request: Request, path: Path, statistics: Statistics | None, devic
     model, kind = load_model(path), np.dtype(request.dtype)
     schema = model.schema
     truth: Array | None = None
+    flow: Flow | None = getattr(model, "flow", None)
     if request.start is not None:
         windows = windows_from_run(request.start)
+        flow = windows.flow
         if (windows.flow.n, windows.flow.length) != (schema.n, schema.length):
             raise InputError(
                 f"{request.start} has {windows.flow.n} x {windows.flow.n} points in a box of {windows.flow.length:g}, "
@@ -231,7 +236,7 @@ def _modelled(request: Request, path: Path, statistics: Statistics | None, devic
                 f"anchors, the model for n = {schema.n}, k_cut = {schema.k_cut:g}, {len(schema.anchors)}.",
                 "encode the start with the schema of the model, or give --from RUN.",
             )
-    return _roomy(request, Setup(schema, model, _states(schema, z, kind), statistics, model.interval, truth))
+    return _roomy(request, Setup(schema, model, _states(schema, z, kind), statistics, model.interval, truth, flow))
 
 
 def _fitted(request: Request, run: Path, statistics: Statistics | None, device: Device) -> Setup:
@@ -254,4 +259,4 @@ def _fitted(request: Request, run: Path, statistics: Statistics | None, device: 
     if statistics is None and request.residual == "statistics":
         statistics = fit_statistics(schema, windows.fields)
     states, step = _states(schema, z[:, 0], kind), windows.interval * flow.dt
-    return Setup(schema, Linear(made.astype(kind)), states, statistics, step, windows.fields[:, 0])
+    return Setup(schema, Linear(made.astype(kind)), states, statistics, step, windows.fields[:, 0], flow)

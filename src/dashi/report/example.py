@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 
 from dashi.core.traces.trace import Span
+from dashi.flow.equations import Flow, Kolmogorov
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Failure, Line
 from dashi.flow.grid import Floats
 from dashi.io.metrics import VERSION, Metrics, PerfFlag, StageSeconds
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
+from dashi.report.flow_facts import facts_of_scores
 from dashi.report.page import Proof, Report, Sheet
 
 _TIMES = np.linspace(0.0, 8.0, 81)
+_FLOW = Flow(64, nu=5e-3, dt=0.0125, drag=0.1, forcing=Kolmogorov(4, 1.0), scheme="etdrk4")
 _MODELS = {"perfect": 5.4, "galerkin": 4.2, "truncation": 2.0, "ridge": 0.9, "damped": 0.8, "persistence": 0.7}
 """How long each made-up model holds."""
 
@@ -32,6 +35,7 @@ def example_report() -> Report:
             ("196", "numbers in the proxy, of 4,096 in the field"),
             ("12 s", "from the seeds to the scores"),
         ),
+        flow=facts_of_scores(example_evaluation()),
         fields=_fields(),
         fields_of="a made-up flow",
         evaluation=example_evaluation(),
@@ -56,7 +60,7 @@ def example_evaluation(windows: int = 4) -> Evaluation:
     lines = tuple(_line(name, last, rng, energy, spectrum) for name, last in _MODELS.items())
     return Evaluation(
         "test", _TIMES, tuple(1 + j // 2 for j in range(windows)), tuple(range(windows)), lines, energy, 12 * energy,
-        spectrum, {"n": 64}, {"k_cut": 8},
+        spectrum, _FLOW.parameters, {"k_cut": 8},
     )  # fmt: skip
 
 
@@ -92,7 +96,7 @@ def _fields(n: int = 48, frames: int = 24) -> Fields:
 
     times = np.linspace(0, 4, frames)
     proxy = np.stack([at(0.97 * t, 8) for t in times])
-    return Fields(times, np.stack([at(t, n) for t in times]), proxy)
+    return Fields(times, np.stack([at(t, n) for t in times]), proxy, unit="1/T")
 
 
 def _continuation() -> Continuation:

@@ -10,8 +10,23 @@ import numpy as np
 
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Line
 from dashi.flow.grid import Floats
-from dashi.report.style import BLUE, GRID, INK, MUTED, ORANGE, PAPER, looks, new_figure, plot_module, styled
+from dashi.report.scales import evaluated_scales
+from dashi.report.style import (
+    BLUE,
+    GRID,
+    INK,
+    MUTED,
+    ORANGE,
+    PAPER,
+    looks,
+    new_figure,
+    plot_module,
+    power_ticks,
+    styled,
+)
 
+_PAIRED, _TALL = 3.9, 4.2
+"""Inches: figures that stand beside one another are of one height."""
 Figure = Any
 """matplotlib.figure.Figure, which is imported where it is made."""
 
@@ -36,7 +51,7 @@ def correlation(evaluation: Evaluation, models: Sequence[str] = ()) -> Figure:
     """Correlation with the full field against time: means over windows, and bands from the worst to the best one."""
     chosen = _chosen(evaluation, models)
     drawn = looks([line.model for line in chosen])
-    figure = new_figure(3.9)
+    figure = new_figure(_PAIRED)
     with styled():
         axes = figure.subplots()
         for level in THRESHOLDS:
@@ -54,6 +69,7 @@ def correlation(evaluation: Evaluation, models: Sequence[str] = ()) -> Figure:
         axes.set_ylim(min(-0.05, _lowest(chosen)), 1.02)
         axes.set_xlim(evaluation.times[0], evaluation.times[-1])
         axes.grid(visible=False, axis="y")
+        _turnover_axis(axes, evaluation)
         _legend(figure, len(chosen))
     return figure
 
@@ -82,7 +98,7 @@ def spectra(evaluation: Evaluation, models: Sequence[str] = ()) -> Figure:
     """Energy by wave number at the last frame, means over windows, with the cut of the proxy."""
     chosen = [line for line in _chosen(evaluation, models) if np.isfinite(line.spectrum).any()]
     drawn = looks(["reference", *(line.model for line in chosen)])
-    figure = new_figure(3.6)
+    figure = new_figure(_TALL)
     with styled():
         axes = figure.subplots()
         shells = np.arange(len(evaluation.spectrum))
@@ -96,6 +112,7 @@ def spectra(evaluation: Evaluation, models: Sequence[str] = ()) -> Figure:
             place = axes.get_xaxis_transform()
             axes.text(cut, 1.0, f" k_cut = {cut:g}", transform=place, va="top", color=MUTED, fontsize=8.5)
         _plain_ticks(axes.xaxis)
+        power_ticks(axes.yaxis)
         axes.set_xlabel("wave number")
         axes.set_ylabel(f"energy by shell at t = {evaluation.times[-1]:g}")
         _legend(figure, 1 + len(chosen))
@@ -106,7 +123,7 @@ def totals(evaluation: Evaluation, models: Sequence[str] = ()) -> Figure:
     """Energy and enstrophy against time, means over windows."""
     chosen = _chosen(evaluation, models)
     drawn = looks(["reference", *(line.model for line in chosen)])
-    figure = new_figure(4.6)
+    figure = new_figure(_TALL)
     with styled():
         both = figure.subplots(2, 1, sharex=True)
         for axes, name in zip(both, ("energy", "enstrophy"), strict=True):
@@ -125,7 +142,7 @@ def totals(evaluation: Evaluation, models: Sequence[str] = ()) -> Figure:
 
 def canonical(data: Continuation) -> Figure:
     """Reference energy, proxy energy, and the proxy-only continuation."""
-    figure = new_figure(3.5)
+    figure = new_figure(_TALL)
     with styled():
         axes = figure.subplots()
         axes.axvspan(float(data.times[0]), 0.0, color=GRID, alpha=0.45, linewidth=0, zorder=0)
@@ -147,7 +164,7 @@ def horizons(evaluation: Evaluation, threshold: float = 0.5, models: Sequence[st
     """Time to a correlation below the threshold: one dot for each window, a bar at the mean."""
     chosen = sorted(_chosen(evaluation, models), key=lambda line: float(line.horizons[threshold].mean()))
     drawn = looks([line.model for line in _chosen(evaluation, models)])
-    figure = new_figure(0.9 + 0.36 * len(chosen))
+    figure = new_figure(max(_PAIRED, 0.9 + 0.36 * len(chosen)))
     with styled():
         axes = figure.subplots()
         for place, line in enumerate(chosen):
@@ -161,6 +178,7 @@ def horizons(evaluation: Evaluation, threshold: float = 0.5, models: Sequence[st
         axes.set_xlabel(f"time to correlation < {threshold:g}")
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
+        _turnover_axis(axes, evaluation)
     return figure
 
 
@@ -200,6 +218,25 @@ def _lowest(lines: Sequence[Line]) -> float:
     return min((float(_bounded(line.correlation).min()) for line in lines), default=0.0) - 0.03
 
 
+def _turnover_axis(axes: Any, evaluation: Evaluation) -> None:
+    """The same times in eddy turnovers, above the axes, where those are known."""
+    scales = evaluated_scales(evaluation)
+    if scales is None:
+        return
+    each = scales.turnover
+
+    def turnovers(times: Floats) -> Floats:
+        return times / each
+
+    def times(count: Floats) -> Floats:
+        return count * each
+
+    above = axes.secondary_xaxis("top", functions=(turnovers, times))
+    above.set_xlabel("eddy turnovers", color=MUTED)
+    above.spines["top"].set_visible(False)
+    above.tick_params(length=0, labelcolor=MUTED)
+
+
 def _plain_ticks(axis: Any) -> None:
     """1, 2, 5, 10, ... on a logarithmic axis of few decades."""
     ticker = plot_module("matplotlib.ticker")
@@ -211,4 +248,4 @@ def _plain_ticks(axis: Any) -> None:
 def _legend(figure: Any, count: int, axes: Any = None) -> None:
     """Below the axes, where it covers nothing, in as many columns as fit a phone."""
     handles, labels = (axes or figure.axes[0]).get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower left", ncols=min(3, count), columnspacing=1.2, handlelength=2.0)
+    figure.legend(handles, labels, loc="outside lower left", ncols=min(3, count), columnspacing=1.2, handlelength=2.8)

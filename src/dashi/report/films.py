@@ -21,6 +21,8 @@ from dashi.report.style import WIDTH, colour_map, new_figure, plot_module, style
 
 PANELS: Final = ("reference", "proxy alone", "difference")
 _GAP: Final = 6
+_STOPS: Final = 17
+"""Colours of a scale that a page blends between."""
 _QUALITY: Final = 80
 _TALLEST: Final = 16_000
 """Rows of a picture that every decoder takes (WebP ends at 16,383)."""
@@ -36,6 +38,10 @@ class Fields:
     name: str = "vorticity"
     numbers: tuple[int, ...] = ()
     """Of the frames where they were read, if some were passed over; else they are counted from 0."""
+    unit: str = ""
+    """Of the values, as the store says: `1/T`, T being the unit of flow time."""
+    member: str = ""
+    """Which of several members this is, in words."""
 
     def __post_init__(self) -> None:
         shape = np.shape(self.reference)
@@ -111,35 +117,43 @@ def nearest(field: Floats, size: int) -> Floats:
 
 
 def snapshots(fields: Fields, frames: Sequence[int], size: int = 128) -> Any:
-    """Columns of panels, one for each of the frames."""
-    rows = len(fields.panels(0))
-    side = (WIDTH - 0.25) / len(frames)
-    figure = new_figure(side * rows + 0.75)
+    """Columns of panels, one for each of the frames; fields alone are laid out in two columns."""
+    both = fields.proxy is not None
+    columns = len(frames) if both else min(2, len(frames))
+    rows = len(PANELS) if both else -(-len(frames) // columns)
+    side = (WIDTH - 0.25) / columns
+    figure = new_figure(side * rows + (0.75 if both else 0.75 + 0.2 * rows))
     with styled():
-        grid = figure.subplots(rows, len(frames), squeeze=False)
+        grid = figure.subplots(rows, columns, squeeze=False)
         shown: Any = None
-        for column, frame in zip(grid.T, frames, strict=True):
-            for axes, panel in zip(column, fields.panels(frame), strict=True):
+        for axes in grid.flat:
+            axes.set_axis_off()
+        for place, frame in enumerate(frames):
+            cells = grid[:, place] if both else grid[place // columns, place % columns :][:1]
+            for axes, panel in zip(cells, fields.panels(frame), strict=True):
                 shown = axes.imshow(
                     finer(panel, size), origin="lower", cmap=colour_map("vik"), vmin=-fields.limit, vmax=fields.limit,
                     interpolation="none",
                 )  # fmt: skip
+                axes.set_axis_on()
                 axes.set_xticks([])
                 axes.set_yticks([])
                 axes.grid(visible=False)
                 axes.spines[:].set_visible(False)
-            column[0].set_title(f"t = {fields.times[frame]:.3g}", fontsize=9.5, loc="center")
-        for axes, name in zip(grid[:, 0], PANELS if rows > 1 else (), strict=False):
+            cells[0].set_title(f"t = {fields.times[frame]:.3g}", fontsize=9.5, loc="center")
+        for axes, name in zip(grid[:, 0], PANELS if both else (), strict=False):
             axes.set_ylabel(name)
-        bar = figure.colorbar(shown, ax=grid, orientation="horizontal", aspect=45, pad=0.02, fraction=0.04)
-        bar.set_label(fields.name)
+        bar = figure.colorbar(
+            shown, ax=grid, orientation="horizontal", aspect=45, pad=0.02, fraction=0.04, extend="both"
+        )
+        bar.set_label(named(fields))
         bar.outline.set_visible(False)
     return figure
 
 
 @dataclass(frozen=True)
 class Film:
-    """Frames one below another in one picture, as a data URI."""
+    """Frames one below another in one picture, as a data URI, and what its panels and colours are."""
 
     uri: str
     frames: int
@@ -147,6 +161,15 @@ class Film:
     height: int
     """Of one frame."""
     times: tuple[float, ...]
+    panels: tuple[str, ...]
+    colours: tuple[str, ...]
+    """From the least value to the largest, evenly taken."""
+    ticks: tuple[str, ...]
+    """Values at even distances along the colours."""
+    unit: str
+    """What the values are, with their unit."""
+    gap: int = _GAP
+    """Between panels, in pixels of the picture."""
 
 
 def film(fields: Fields, most: int = 50, size: int = 192) -> Film:
@@ -160,7 +183,25 @@ def film(fields: Fields, most: int = 50, size: int = 192) -> Film:
     image.fromarray(strip).save(room, "WEBP", quality=_QUALITY, method=2)
     uri = "data:image/webp;base64," + base64.b64encode(room.getvalue()).decode()
     times = tuple(float(fields.times[frame]) for frame in chosen)
-    return Film(uri, len(chosen), strip.shape[1], size, times)
+    panels = PANELS if fields.proxy is not None else (fields.name,)
+    return Film(uri, len(chosen), strip.shape[1], size, times, panels, _colours(), _ticks(fields.limit), named(fields))
+
+
+def named(fields: Fields) -> str:
+    """What the values are, with their unit."""
+    return f"{fields.name} ({fields.unit})" if fields.unit else fields.name
+
+
+def _colours() -> tuple[str, ...]:
+    mapped = colour_map("vik")
+    parts = [mapped(place / (_STOPS - 1)) for place in range(_STOPS)]
+    return tuple("#" + "".join(f"{round(255 * float(part)):02x}" for part in rgba[:3]) for rgba in parts)
+
+
+def _ticks(limit: float) -> tuple[str, ...]:
+    """The ends, where colours stay as they are, and three between."""
+    half, whole = f"{limit / 2:.2g}", f"{limit:.2g}"
+    return (f"≤ −{whole}", f"−{half}", "0", half, f"≥ {whole}")
 
 
 def _frame(fields: Fields, frame: int, size: int) -> Any:

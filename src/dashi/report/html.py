@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from dashi.report.films import PANELS, Film
+from dashi.report.films import Film
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ _WIDE: Final = 18
 """Plain text above so many characters may be broken into lines."""
 _SHORT: Final = 10
 """Plain text up to so many characters never is: `vulkan:0`."""
+_LONGEST: Final = 26
+"""A word of more characters, such as a digest, may be broken anywhere; all others stay whole."""
 
 
 def safe(text: str) -> str:
@@ -59,18 +61,43 @@ def figure(drawing: str, title: str, alt: str, caption: Cell) -> str:
 
 
 def film(made: Film, title: str, alt: str, caption: Cell) -> str:
-    """A film that can be stopped and wound; without scripts its first frame is seen."""
-    names = "".join(f"<span>{escape(name)}</span>" for name in PANELS)
-    titles = f'<div class="titles" aria-hidden="true">{names}</div>\n' if made.width > 2 * made.height else ""
+    """A film that can be stopped and wound, its panels side by side under their names, with the scale of its colours
+    below. On a phone the panels scroll sideways. Without scripts the first frame is seen."""
+    gap = f"{100 * made.gap / made.width:.4f}%"
+    names = "".join(f"<span>{escape(name)}</span>" for name in made.panels if len(made.panels) > 1)
+    titles = f'<div class="titles" style="column-gap:{gap}" aria-hidden="true">{names}</div>\n' if names else ""
     times = escape(json.dumps([round(t, 4) for t in made.times]), quote=True)
-    return (
-        f'<figure data-film="{times}">\n<h3>{escape(title)}</h3>\n{titles}'
+    moving = (
+        f'<div class="reel" style="--panels:{len(made.panels)}">\n{titles}'
         f'<div class="film" style="aspect-ratio:{made.width}/{made.height}">'
         f'<img src="{made.uri}" alt="{escape(alt, quote=True)}" width="{made.width}" '
-        f'height="{made.height * made.frames}"></div>\n'
+        f'height="{made.height * made.frames}"></div>\n</div>'
+    )
+    return (
+        f'<figure data-film="{times}">\n<h3>{escape(title)}</h3>\n{scrolling(moving, title)}\n'
         f'<div class="controls" hidden><button type="button">Play</button>'
         f'<input type="range" min="0" max="{made.frames - 1}" value="0" aria-label="frame"><output></output></div>\n'
-        f"<figcaption>{shown(caption)}</figcaption>\n</figure>\n"
+        f"{_colour_bar(made)}<figcaption>{shown(caption)}</figcaption>\n</figure>\n"
+    )
+
+
+def _colour_bar(made: Film) -> str:
+    """The colours from the least to the largest value, with five of the values."""
+    stops = ",".join(made.colours)
+    ticks = "".join(f"<span>{escape(tick)}</span>" for tick in made.ticks)
+    label = f"Colours of {made.unit} from {made.ticks[0]} to {made.ticks[-1]}"
+    return (
+        f'<div class="bar" role="img" aria-label="{escape(label, quote=True)}">'
+        f'<div class="colours" style="background:linear-gradient(to right,{stops})"></div>'
+        f'<div class="ticks">{ticks}</div><div class="unit">{escape(made.unit)}</div></div>\n'
+    )
+
+
+def scrolling(content: str, label: str) -> str:
+    """What may be wider than a phone: it scrolls within itself, and says so while there is more to the right."""
+    return (
+        '<div class="wide"><span class="cue" aria-hidden="true" hidden>scroll →</span>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label, quote=True)}">{content}</div></div>'
     )
 
 
@@ -86,15 +113,27 @@ def table(
         body.append(f'<tr{mark}><th scope="row">{shown(first)}</th>{cells}</tr>')
     top = f"<thead><tr>{head}</tr></thead>" if any(headings) else ""
     kind = ' class="text"' if text else ""
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label, quote=True)}"><table{kind}>{top}'
-        f"<tbody>{''.join(body)}</tbody></table></div>"
-    )
+    return scrolling(f"<table{kind}>{top}<tbody>{''.join(body)}</tbody></table>", label)
 
 
 def _kind(cell: Cell) -> str:
-    length = len(cell) if isinstance(cell, str) else _WIDE
-    return ' class="wrap"' if length > _WIDE else ' class="short"' if length <= _SHORT else ""
+    """How the text of a cell may be broken into lines."""
+    if isinstance(cell, Markup):
+        return ""
+    if any(len(word) > _LONGEST for word in cell.split()):
+        return ' class="token"'
+    return ' class="wrap"' if len(cell) > _WIDE else ' class="short"' if len(cell) <= _SHORT else ""
+
+
+def facts(named: Mapping[str, str]) -> str:
+    """Short facts in a few columns."""
+    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in named.items())
+    return f'<dl class="facts">{rows}</dl>' if rows else ""
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 window`, `4 windows`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def tiles(numbers: Iterable[tuple[str, str]]) -> str:
@@ -107,10 +146,17 @@ def tiles(numbers: Iterable[tuple[str, str]]) -> str:
 
 
 def command(line: str) -> str:
-    """A line for a terminal."""
-    return f'<pre tabindex="0"><code>{escape(line)}</code></pre>'
+    """A line for a terminal, with a button that copies it."""
+    return (
+        f'<div class="command"><pre tabindex="0"><code>{escape(line)}</code></pre>'
+        '<button type="button" class="copy" hidden>Copy</button></div>'
+    )
 
 
 def took(seconds: float) -> str:
-    """A time that something took, to two digits."""
-    return f"{seconds:.2g} s" if seconds >= 0.1 else f"{1e3 * seconds:.2g} ms" if seconds >= 1e-3 else "less than 1 ms"
+    """A time that something took, to two digits, in the unit that suits it: `114 s`, `2.5 s`, `68 ms`, `12 µs`."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
+        value = seconds / size
+        if value >= 0.995:
+            return f"{value:,.0f} {unit}" if value >= 9.95 else f"{value:.2g} {unit}"
+    return "0 s"

@@ -9,12 +9,13 @@ from typing import Any, cast
 import numpy as np
 
 from dashi.errors import DashiError
+from dashi.flow.decode.album import SOURCE
 from dashi.flow.equations import Flow
 from dashi.flow.evaluation.scores import Spectra
 from dashi.flow.fields import read_attributes
 from dashi.flow.grid import Floats
 from dashi.report.films import Fields
-from dashi.report.style import BLUE, GRID, MUTED, new_figure, plot_module, styled
+from dashi.report.style import BLUE, GRID, MUTED, new_figure, plot_module, power_ticks, styled
 
 Figure = Any
 _FLOOR = 1e-12
@@ -43,13 +44,16 @@ def measures(fields: Fields, flow: Flow) -> Measures:
 
 
 def flow_of(path: Path) -> Flow | None:
-    """The flow that a store of fields says it is of; None where it says nothing that can be used."""
+    """The flow that a store of fields says it is of, or that the model of its states is of; None where it says nothing
+    that can be used."""
     told = read_attributes(path)
-    named = {name.removeprefix("flow_"): value for name, value in told.items() if name.startswith("flow_")}
-    try:
-        return Flow.restore(cast("dict[str, int | float | str]", named))
-    except (DashiError, TypeError, ValueError, KeyError):
-        return None
+    for prefix in ("flow_", SOURCE):
+        named = {name.removeprefix(prefix): value for name, value in told.items() if name.startswith(prefix)}
+        try:
+            return Flow.restore(cast("dict[str, int | float | str]", named))
+        except (DashiError, TypeError, ValueError, KeyError):
+            continue
+    return None
 
 
 def history(data: Measures) -> Figure:
@@ -69,7 +73,7 @@ def history(data: Measures) -> Figure:
 
 def spectra(data: Measures) -> Figure:
     """Energy by wave number of the first and the last frame."""
-    figure = new_figure(3.6)
+    figure = new_figure(4.2)
     with styled():
         axes = figure.subplots()
         floor = float(np.max(data.spectra[np.isfinite(data.spectra)], initial=0.0)) * _FLOOR
@@ -79,6 +83,8 @@ def spectra(data: Measures) -> Figure:
             axes.loglog(numbers[1:], shown[1:], dashes, color=colour, label=f"t = {data.times[frame]:.3g}")
         axes.grid(visible=True, color=GRID)
         axes.xaxis.set_major_formatter(plot_module("matplotlib.ticker").StrMethodFormatter("{x:g}"))
+        axes.xaxis.set_minor_formatter(plot_module("matplotlib.ticker").NullFormatter())
+        power_ticks(axes.yaxis)
         axes.set_xlabel("wave number")
         axes.set_ylabel("energy by shell")
         figure.legend(loc="outside lower left", ncols=2)

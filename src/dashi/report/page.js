@@ -29,3 +29,19 @@ if (theme) {
   theme.hidden = false;
   name();
 }
+for (const wide of document.querySelectorAll(".wide")) {
+  const box = wide.querySelector(".scroll"), cue = wide.querySelector(".cue");
+  const look = () => { cue.hidden = box.scrollLeft + box.clientWidth >= box.scrollWidth - 2; };
+  box.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(box);
+}
+const select = (node) => { const range = document.createRange(); range.selectNodeContents(node); getSelection().removeAllRanges(); getSelection().addRange(range); };
+for (const button of document.querySelectorAll(".copy")) {
+  const code = button.parentElement.querySelector("code");
+  const tell = (text) => { button.textContent = text; setTimeout(() => { button.textContent = "Copy"; }, 1500); };
+  const plain = () => { select(code); tell(document.execCommand("copy") ? "Copied" : "Ctrl+C"); };
+  button.addEventListener("click", () => {
+    if (navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(() => tell("Copied"), plain); else plain();
+  });
+  button.hidden = false;
+}

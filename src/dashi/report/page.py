@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,10 +22,12 @@ from dashi.io.metrics import Metrics
 from dashi.io.run_names import GENERATOR
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
+from dashi.report.flow_card import FlowFacts
 from dashi.report.measures import Measures
 
-_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-"""Browsers refuse every request that this page could make: there is nothing that it may fetch."""
+_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src "
+"""Browsers refuse every request that this page could make: there is nothing that it may fetch. Of scripts they run its
+own alone, which is named by its digest."""
 _LAST: Final = "<footer>This page holds all that it shows: it loads nothing and sends nothing.</footer>"
 _ENDS: Final = 4096
 """Bytes at the beginning and at the end of a page in which these stand."""
@@ -102,6 +106,8 @@ class Report:
     """Numbers that matter most, and what they are."""
     ours: str = "galerkin"
     """The model that the run is about."""
+    flow: FlowFacts | None = None
+    """The flow that it is about."""
     fields: Fields | None = None
     fields_of: str = ""
     """Which window the fields are of."""
@@ -151,6 +157,8 @@ def _moment(text: str) -> str:
 def render(report: Report) -> str:
     """The page's text."""
     from dashi.report import html, sections
+    from dashi.report.places import version_of
+    from dashi.report.words import glossary
 
     made = [(name, title(report), part(report)) for name, title, part in sections.PARTS]
     there = [(name, title, body) for name, title, body in made if body]
@@ -158,19 +166,24 @@ def render(report: Report) -> str:
     warned = [*report.warnings, *(text for one in (report.fields, report.sheet) if one for text in one.broken)]
     notes = "".join(f'<p class="warning" role="alert">{escape(text)}</p>\n' for text in warned)
     notes += "".join(f'<p class="note">{escape(note)}</p>\n' for note in report.notes)
-    when = f'<p class="when">dashi report, {escape(_moment(report.finished))}</p>\n' if report.finished else ""
+    first = f"dashi {version_of(report)} report".replace("  ", " ")
+    when = f'<p class="when">{escape(first)}, {escape(_moment(report.finished))}</p>\n' if report.finished else ""
     lead = f'<p class="lead">{escape(report.summary)}</p>\n' if report.summary else ""
+    top = f"{when}<h1>{escape(report.title)}</h1>\n{lead}{notes}{html.tiles(report.tiles)}\n"
+    main = "".join(body for _, _, body in there)
+    script = f"\n{_beside('page.js')}"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}\'sha256-{digest}\'">\n'
         f'{GENERATOR}\n<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n'
         f"<title>{escape(report.title)}</title>\n<style>\n{_beside('page.css')}</style>\n</head>\n<body>\n"
-        f"<header>\n{when}<h1>{escape(report.title)}</h1>\n{lead}{notes}{html.tiles(report.tiles)}\n"
+        f"<header>\n{top}{glossary(top + main)}"
         f'<nav aria-label="Sections">{links}<button type="button" id="theme" hidden>Dark</button></nav>\n</header>\n'
-        f"<main>\n{''.join(body for _, _, body in there)}</main>\n"
+        f"<main>\n{main}</main>\n"
         f"{_LAST}\n"
-        f"<script>\n{_beside('page.js')}</script>\n</body>\n</html>\n"
+        f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 

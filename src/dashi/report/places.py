@@ -28,7 +28,7 @@ def where(report: Report) -> str:
         ["hot loop on a GPU", _on_gpu(told)],
         [
             "steps",
-            f"{told.steps:,} in {told.dtype}" + (f", {told.ns_per_step / 1e3:,.1f} us each" if told.steps else ""),
+            f"{told.steps:,} in {told.dtype}" + (f", {took(told.ns_per_step * 1e-9)} each" if told.steps else ""),
         ],
         ["wall time", _stages(told)],
         [
@@ -117,8 +117,8 @@ def _stages(told: Metrics) -> str:
     seconds = told.stage_seconds.model_dump(exclude_none=True)
     wall = seconds.pop("wall")
     order = dict.fromkeys([*_WORDS, *seconds])
-    parts = [f"{_WORDS.get(name, name)} {seconds[name]:.2g} s" for name in order if seconds.get(name, 0) >= 0.005]
-    return f"{wall:.1f} s" + (f" ({', '.join(parts)})" if parts else "")
+    parts = [f"{_WORDS.get(name, name)} {took(seconds[name])}" for name in order if seconds.get(name, 0) >= 0.005]
+    return f"{took(wall)} from the first stage to the last" + (f": {', '.join(parts)}" if parts else "")
 
 
 def _size(nbytes: int) -> str:
@@ -163,4 +163,20 @@ def repeat(report: Report) -> str:
             listed = table(["", ""], [[k, v] for k, v in rows.items()], title.capitalize(), text=True)
             opened = " open" if title == "files" else ""
             parts.append(f"<details{opened}><summary>{escape(title.capitalize())}</summary>{listed}</details>")
+    if parts:
+        parts.append(f"<h3>How to cite</h3>{command(citation(report))}")
     return section("repeat", "Repeat it", "", *parts)
+
+
+def version_of(report: Report) -> str:
+    """The version of dashi that made the run; empty where nothing says it."""
+    return report.versions.get("dashi", "") or (report.metrics.dashi_version if report.metrics else "")
+
+
+def citation(report: Report) -> str:
+    """How to cite the run: the program and its version, the run, and the digest of its certificate."""
+    version = version_of(report)
+    program = f"dashi contributors, dashi{f' {version}' if version else ''}: deterministic GPU compute over Vulkan"
+    run = f", run of {report.finished[:10]}" if report.finished else ""
+    proof = f", certificate {report.proof.digest}" if report.proof else ""
+    return f'{program}. "{report.title}"{run}{proof}.'

@@ -25,7 +25,7 @@ def sheet(energies: Floats, *, end: float | None = None, what: str = "band", fir
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(np.isfinite(values), np.log10(values / largest), np.nan)
     low = max(-float(DECADES), min(-1.0, float(np.floor(np.min(logs[np.isfinite(logs)], initial=0.0)))))
-    figure = new_figure(3.2)
+    figure = new_figure(3.4)
     with styled():
         axes = figure.subplots()
         right = float(len(values) - 1) if end is None else end

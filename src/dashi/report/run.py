@@ -13,7 +13,7 @@ from dashi.core.traces.file import read_trace
 from dashi.errors import FileError
 from dashi.flow.evaluation.kept import LARGEST, load_evaluation
 from dashi.flow.evaluation.record import read_record
-from dashi.flow.fields import read_frame, read_line
+from dashi.flow.fields import read_attributes, read_frame, read_line
 from dashi.flow.trajectory import FIELDS
 from dashi.io.arrays import read_arrays
 from dashi.io.memory import require_room
@@ -31,6 +31,7 @@ from dashi.io.run_folder import (
 from dashi.io.run_reading import is_marked, names_like, run_file, typed_for
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
+from dashi.report.flow_facts import facts_of_fields, facts_of_scores, member_seeds
 from dashi.report.measures import Measures, flow_of, measures
 from dashi.report.page import Proof, Report, Sheet
 from dashi.report.story import STORY, Story, read_story
@@ -46,6 +47,7 @@ Z: Final = "z.npz"
 _AGAIN: Final = "run the command again."
 _FRAMES: Final = 240
 """Frames that are read: more than a film shows are passed over."""
+_LONGEST_UNIT: Final = 40
 _ANYBODYS: Final = frozenset({MODEL, Z, STATE, INPUTS})
 """Names that others give to their files too, and of which alone no page comes."""
 _LAST: Final = "the z of the model after its last step: dashi.flow.proxy.load_z reads it"
@@ -82,7 +84,15 @@ def read_run(folder: Path, shown_as: Path | None = None) -> Report:
     record = read_record(folder)
     decoded = metrics is not None and metrics.command == _DECODED
     shown = _fields(files[FIELDS]) if FIELDS in files else None
-    story = read_story(folder) or story_of(metrics, evaluation, record, named, unfinished_text(folder, metrics))
+    measured = _measures(files[FIELDS], shown) if shown is not None and evaluation is None else None
+    story = read_story(folder)
+    seeds = story.settings.get("seeds", "") if story else ""
+    flow = facts_of_scores(evaluation, seeds) if evaluation is not None else None
+    if flow is None and shown is not None:
+        flow = facts_of_fields(files[FIELDS], shown, measured, decoded=decoded)
+    if story is None:
+        unfinished = unfinished_text(folder, metrics)
+        story = story_of(metrics, evaluation, record, named, unfinished, flow.flow if flow else None)
     return Report(
         title=story.title,
         summary=story.summary,
@@ -90,8 +100,9 @@ def read_run(folder: Path, shown_as: Path | None = None) -> Report:
         command=story.command or "\n".join(typed_for(folder)),
         tiles=tuple(story.tiles),
         ours=story.ours,
+        flow=flow,
         fields=shown,
-        measures=_measures(files[FIELDS], shown) if shown is not None and evaluation is None else None,
+        measures=measured,
         fields_of=story.fields_of or ("the model's states, decoded" if decoded else ""),
         decoded=decoded,
         evaluation=evaluation,
@@ -139,7 +150,20 @@ def _fields(path: Path) -> Fields | None:
     proxy, reference = read(PROXY) if (path / PROXY).is_dir() else None, read("vorticity")
     if proxy is not None and proxy.shape != reference.shape:
         raise FileError(f"{path}: {PROXY} and vorticity have frames of other shapes.", _AGAIN)
-    return Fields(times[chosen], reference, proxy, numbers=tuple(int(index) for index in chosen))
+    unit = read_attributes(path / "vorticity").get("units")
+    return Fields(
+        times[chosen], reference, proxy, numbers=tuple(int(index) for index in chosen),
+        unit=unit if isinstance(unit, str) and len(unit) <= _LONGEST_UNIT else "", member=_member(path),
+    )  # fmt: skip
+
+
+def _member(path: Path) -> str:
+    """Which member of a store of several is shown: the first."""
+    shape = read_frame(path, "vorticity", 0).shape
+    if len(shape) == 2 or shape[0] == 1:
+        return ""
+    seeds = member_seeds(path)
+    return f"member 0 of {shape[0]}" + (f" (seed {seeds[0]})" if seeds else "")
 
 
 def _measures(path: Path, fields: Fields) -> Measures | None:

@@ -11,6 +11,7 @@ from dashi.errors import FileError
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
 from dashi.io.files import read_plain, write_text
 from dashi.io.run_reading import run_file
+from dashi.report.scales import evaluated_scales
 
 STORY: Final = "story.json"
 _LARGEST: Final = 1 << 20
@@ -50,13 +51,26 @@ class Story(BaseModel):
 
 def bounded(found: Evaluation, model: str, threshold: float = THRESHOLDS[-1]) -> bool:
     """Whether a mean horizon is a lower bound: a window ended before the correlation fell below the threshold."""
-    return bool((found.line(model).horizons[threshold] >= found.times[-1]).any())
+    return held(found, model, threshold) > 0
 
 
-def lasts(found: Evaluation, model: str, threshold: float = THRESHOLDS[-1]) -> str:
-    """How long a model holds, as the page says it everywhere: `4.95`, or `≥ 7.85` where that is a lower bound."""
+def held(found: Evaluation, model: str, threshold: float = THRESHOLDS[-1]) -> int:
+    """How many windows ended before the correlation fell below the threshold."""
+    return int((found.line(model).horizons[threshold] >= found.times[-1]).sum())
+
+
+def lasts(found: Evaluation, model: str, threshold: float = THRESHOLDS[-1], unit: float = 1.0) -> str:
+    """How long a model holds, as the page says it everywhere: `4.95`, or `≥ 7.85` where that is a lower bound; in so
+    many units of flow time."""
     mark = "≥ " if bounded(found, model, threshold) else ""
-    return f"{mark}{float(found.line(model).horizons[threshold].mean()):.2f}"
+    mean = round(float(found.line(model).horizons[threshold].mean()), 4)  # as in summary.json, so that both end alike
+    return f"{mark}{mean / unit:.2f}"
+
+
+def in_turnovers(found: Evaluation, model: str) -> str:
+    """How long a model holds in eddy turnovers, in brackets after a flow time; empty where those are not known."""
+    scales = evaluated_scales(found)
+    return "" if scales is None else f" ({lasts(found, model, unit=scales.turnover)} eddy turnovers)"
 
 
 def write_story(folder: Path, story: Story) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import importlib
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Final
 
 from dashi.errors import InputError, install_extra
@@ -39,40 +41,67 @@ _SETTINGS: Final[Mapping[str, Any]] = {
     "ytick.labelcolor": INK, "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.7, "axes.axisbelow": True,
     "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.6, "figure.facecolor": "none",
     "axes.facecolor": "none", "savefig.facecolor": "none", "axes.titlelocation": "left", "axes.linewidth": 0.8,
+    "text.parse_math": False,  # names come from files, and a dollar in one is a dollar
 }  # fmt: skip
+
+
+_DASHES: Final[Mapping[str, tuple[float, ...]]] = {
+    "solid": (), "dashed": (3.7, 1.6), "dashdot": (6.4, 1.6, 1.0, 1.6), "dotted": (1.0, 1.65),
+    "dashdotdot": (5.0, 1.5, 1.0, 1.5, 1.0, 1.5),
+}  # fmt: skip
+"""Strokes and gaps of each pattern, in widths of the line."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a line is drawn."""
+    """How a line is drawn: by a colour of the palette and a pattern of `_DASHES`."""
 
     colour: str
-    dashes: str = "-"
+    dashes: str = "solid"
     width: float = 1.5
 
     @property
     def drawn(self) -> dict[str, Any]:
         """As matplotlib's keywords."""
-        return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width}
+        return {"color": self.colour, "linestyle": (0, _DASHES[self.dashes] or None), "linewidth": self.width}
+
+    @property
+    def swatch(self) -> str:
+        """A short piece of the line as inline SVG, for tables."""
+        pattern = " ".join(f"{self.width * part:.3g}" for part in _DASHES[self.dashes])
+        dashed = f' stroke-dasharray="{pattern}"' if pattern else ""
+        return (
+            '<svg class="swatch" viewBox="0 0 28 8" aria-hidden="true"><line x1="0" y1="4" x2="28" y2="4" '
+            f'stroke="var({VARIABLES[self.colour]})" stroke-width="{self.width:g}"{dashed}/></svg>'
+        )
 
 
 _LOOKS: Final[Mapping[str, Look]] = {
-    "reference": Look(INK, "-", 2.0),
-    "perfect": Look(INK, "--", 1.4),
-    "galerkin": Look(BLUE, "-", 2.2),
-    "truncation": Look(PURPLE, "-."),
-    "ridge": Look(ORANGE, "-"),
-    "delay": Look(RED, "--"),
-    "dmd": Look(BROWN, "-."),
-    "persistence": Look(MUTED, ":", 1.7),
-    "damped": Look(MUTED, "-", 1.2),
+    "reference": Look(INK, "solid", 2.0),
+    "perfect": Look(GREEN, "dashed", 1.8),
+    "galerkin": Look(BLUE, "solid", 2.2),
+    "slaved": Look(RED, "dashdot", 2.0),
+    "truncation": Look(PURPLE, "dashdot"),
+    "ridge": Look(ORANGE, "solid"),
+    "delay": Look(RED, "dashed"),
+    "dmd": Look(SKY, "dashdotdot"),
+    "persistence": Look(MUTED, "dotted", 1.9),
+    "damped": Look(BROWN, "dashdotdot"),
 }
-_OTHERS: Final = (Look(GREEN, "-", 2.0), Look(SKY, "--", 1.6), Look(RED, "-"), Look(BROWN, ":"))
+"""Two of these with the same pattern have colours that everybody can tell apart."""
+_SPARE: Final = tuple(
+    look
+    for turn in range(len(_DASHES))
+    for place, colour in enumerate((GREEN, SKY, RED, BROWN, PURPLE, BLUE, ORANGE))
+    if (look := Look(colour, [*_DASHES][(place + turn) % len(_DASHES)], 1.6))
+    and not any((look.colour, look.dashes) == (one.colour, one.dashes) for one in _LOOKS.values())
+)
+"""For names that are not known: all other pairs of a colour and a pattern."""
 
 
 def looks(models: Sequence[str]) -> dict[str, Look]:
     """How each model's line is drawn: a known name always the same, others in turn."""
-    spare = iter(_OTHERS * (1 + len(models) // len(_OTHERS)))
+    spare = cycle(_SPARE)
     return {name: _LOOKS[name] if name in _LOOKS else next(spare) for name in models}
 
 
@@ -86,6 +115,18 @@ def new_figure(height: float, width: float = WIDTH) -> Any:
 def styled() -> Any:
     """A context in which axes, text and legends are made in the house's style."""
     return plot_module("matplotlib").rc_context(dict(_SETTINGS))
+
+
+def power_ticks(axis: Any) -> None:
+    """Powers of ten on a logarithmic axis, with digits that need no mathematical typesetting."""
+    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+    def named(value: float, _: object) -> str:
+        return f"10{f'{math.log10(value):.0f}'.translate(raised)}" if value > 0 else ""
+
+    ticker = plot_module("matplotlib.ticker")
+    axis.set_major_formatter(ticker.FuncFormatter(named))
+    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def svg(figure: Any, name: str) -> str:

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Final, cast
 
 from dashi.errors import FileError
+from dashi.flow.equations import Flow
 from dashi.flow.evaluation.record import Record
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
 from dashi.io.files import read_plain
 from dashi.io.metrics import Metrics
 from dashi.io.run_folder import SUMMARY
 from dashi.io.run_reading import is_unfinished, run_file
+from dashi.report.flow_card import kind
+from dashi.report.html import took
 from dashi.report.page import Place
-from dashi.report.story import Story, lasts
+from dashi.report.story import Story, in_turnovers, lasts
 
 _TRUNCATED = "…"
 _LONGEST = 3900
@@ -23,9 +26,10 @@ _LARGEST: Final = 1 << 28
 
 
 def story_of(
-    metrics: Metrics | None, found: Evaluation | None, record: Record | None, folder: Path, unfinished: str = ""
-) -> Story:
-    """The story of a run that has none; `unfinished` is `unfinished_text` of it."""
+    metrics: Metrics | None, found: Evaluation | None, record: Record | None, folder: Path, unfinished: str = "",
+    flow: Flow | None = None,
+) -> Story:  # fmt: skip
+    """The story of a run that has none; `unfinished` is `unfinished_text` of it, `flow` what its fields are of."""
     if found is not None and found.lines:
         return _of_scores(found, record or Record(), folder)
     if metrics is None:
@@ -34,17 +38,28 @@ def story_of(
     verdict = metrics.verdict.sentence if metrics.verdict else ""
     tiles = [
         (f"{metrics.steps:,}", f"steps in {metrics.dtype}"),
-        (f"{metrics.ns_per_step / 1e3:,.1f} us", "a step"),
+        (took(metrics.ns_per_step * 1e-9), "a step"),
         (metrics.op_backend_used, metrics.op_device),
     ]
     versions = {"dashi": metrics.dashi_version, "driver": f"{metrics.driver_name} {metrics.driver_version}".strip()}
     return Story(
-        title=f"dashi {metrics.command}: {folder.name}",
+        title=f"{_what_ran(metrics, flow)}: {folder.name}",
         summary=verdict,
         tiles=tiles,
         versions=versions,
         warnings=[unfinished] if unfinished else [],
     )
+
+
+def _what_ran(metrics: Metrics, flow: Flow | None) -> str:
+    """The kind of a run, for its title."""
+    if metrics.command == "flow simulate" and flow is not None:
+        return f"Simulation of a {kind(flow)}, {flow.n} × {flow.n} points"
+    if metrics.command == "flow rollout":
+        return (
+            f"A model of a flow left alone ({metrics.operator})" if metrics.operator else "A model of a flow left alone"
+        )
+    return f"dashi {metrics.command}"
 
 
 def unfinished_text(folder: Path, metrics: Metrics | None) -> str:
@@ -69,10 +84,11 @@ def _of_scores(found: Evaluation, record: Record, folder: Path) -> Story:
     others = [f"{line.model} for {lasts(found, line.model)}" for line in found.lines[1:]]
     beside = f" Beside it: {', '.join(others)}." if others else ""
     told = (
-        f"On {found.told}, {ours.model} follows the flow for {lasts(found, ours.model)} units of flow time, until its "
-        f"correlation with the full field is below {level:g}.{beside}"
+        f"On {found.told}, {ours.model} follows the flow for {lasts(found, ours.model)} units of flow time"
+        f"{in_turnovers(found, ours.model)}, until its correlation with the full field is below {level:g}.{beside}"
     )
-    tiles = [(lasts(found, ours.model), f"flow time to correlation < {level:g} on {found.told}")]
+    more = in_turnovers(found, ours.model)
+    tiles = [(lasts(found, ours.model), f"flow time{more} to correlation < {level:g} on {found.told}")]
     if any(line.model == "persistence" for line in found.lines[1:]):
         tiles.append((lasts(found, "persistence"), "the same for persistence: nothing changes"))
     if ours.numbers:

@@ -12,6 +12,7 @@ import numpy as np
 from dashi.core.observations.png import write_apng, write_png
 from dashi.flow.decode.decoder import Decoded
 from dashi.flow.decode.settings import Settings
+from dashi.flow.equations import Flow
 from dashi.flow.fields import FieldStore, Variable, series_variable
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.schema import Schema
@@ -22,6 +23,9 @@ MEASURES: Final = "decoded.npz"
 FIELDS: Final = "fields.zarr"
 PICTURES: Final = "pictures"
 FILM: Final = "film.png"
+SOURCE: Final = "source_flow_"
+"""Before the parameters of the flow that the states are of. Decoded fields are none of its own, and nothing may take
+them for such: those have `flow_`."""
 MOST_OF_FILM: Final = 200
 _MILLISECONDS: Final = 100
 _PAUSE: Final = 5.0
@@ -33,10 +37,11 @@ class Album:
     film at the end."""
 
     def __init__(
-        self, folder: Path, schema: Schema, members: int, settings: Settings, interval: float | None
+        self, folder: Path, schema: Schema, members: int, settings: Settings, interval: float | None,
+        flow: Flow | None = None,
     ) -> None:  # fmt: skip
         self.folder, self.schema, self.members = folder, schema, members
-        self._settings, self._interval = settings, interval
+        self._settings, self._interval, self._flow = settings, interval, flow
         self._seen: list[tuple[int, Decoded]] = []
         self._film: list[Any] = []
         self._store: FieldStore | None = None
@@ -87,6 +92,7 @@ class Album:
                 "residual": self._settings.residual,
                 "gate": self._settings.gate,
                 **{f"schema_{name}": value for name, value in self.schema.parameters.items()},
+                **{f"{SOURCE}{name}": value for name, value in (self._flow.parameters if self._flow else {}).items()},
             },
         )  # fmt: skip
         line = np.arange(n) * (self.schema.length / n)

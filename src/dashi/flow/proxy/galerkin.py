@@ -179,8 +179,11 @@ class GalerkinModel(Model):
         on = f"on {self.chosen_on} validation windows" if self.chosen_on else "without validation"
         shells = shells_of(self.schema)
         last = float(self.eddy[shells == shells.max()].mean()) / self.flow.nu if self.flow.nu else float("nan")
-        where = " where it drains (nu + nu_e >= 0)" if self.backscatter == "bounded" else ""
-        return f"galerkin, nu_e times {self.factor:g}{where} chosen {on}; at the cut {last:.2g} nu"
+        where = " where it drains" if self.backscatter == "bounded" else ""
+        return (
+            f"galerkin with an eddy viscosity fitted to training data, times {self.factor:g}{where} (chosen {on}); at "
+            f"k_cut it is {last:.2g} times the flow's own"
+        )
 
 
 class Truncation(GalerkinModel):
