@@ -234,7 +234,7 @@ def prepared(case: Case, variant: str, room: Path) -> tuple[Path, list[str]]:
     first = {"fresh": [], "same": [words], "over": [[*words, *case.other.split()]]}[variant]
     for line in [*(before.split() for before in case.before), *first]:
         assert child(start, good(line)) == 0, line
-    overwrites = variant == "over" and words[0] not in ("sheet",) and words[1:2] != ["fit"]
+    overwrites = variant == "over" and words[0] != "sheet" and words[1:2] != ["fit"]
     return start, [*words, *(["--overwrite"] if overwrites else [])]
 
 
