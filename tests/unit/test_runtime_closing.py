@@ -172,11 +172,11 @@ def test_close_waits_for_the_calls_that_are_inside(fresh_vulkan: VulkanDevice) -
     entered, leave, order = threading.Event(), threading.Event(), []
     reading = fresh_vulkan._staging.read  # pyright: ignore[reportPrivateUsage]
 
-    def slow_read(storage: Any) -> Any:
+    def slow_read(source: Any) -> Any:
         entered.set()
         leave.wait(10)
         order.append("read")
-        return reading(storage)
+        return reading(source)
 
     fresh_vulkan._staging.read = slow_read  # pyright: ignore[reportPrivateUsage]
     x = fresh_vulkan.array(np.ones(8, np.float32))
@@ -200,9 +200,9 @@ def test_close_waits_for_the_calls_that_are_inside(fresh_vulkan: VulkanDevice) -
 def test_a_device_closed_from_inside_one_of_its_calls_is_freed_later(fresh_vulkan: VulkanDevice) -> None:
     reading = fresh_vulkan._staging.read  # pyright: ignore[reportPrivateUsage]
 
-    def interrupted(storage: Any) -> Any:
+    def interrupted(source: Any) -> Any:
         fresh_vulkan.close()  # as a signal's handler would
-        return reading(storage)
+        return reading(source)
 
     fresh_vulkan._staging.read = interrupted  # pyright: ignore[reportPrivateUsage]
     x = fresh_vulkan.array(np.ones(8, np.float32))
