@@ -281,13 +281,29 @@ def test_a_forked_child_is_refused_may_open_its_own_device_and_exits() -> None:
     assert issubclass(ForkedError, ClosedError)
 
 
-def test_the_numpy_device_survives_a_fork() -> None:
+def test_the_numpy_device_survives_a_fork_while_another_thread_is_inside() -> None:
     with dashi.open("cpu") as device:
         x = device.array(np.ones(3, np.float32))
+        inside, leave = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with device.order:  # pyright: ignore[reportAttributeAccessIssue]
+                device.gate.entered.append(None)
+                inside.set()
+                leave.wait(10)
+                device.gate.entered.pop()
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        inside.wait(10)
         child = os.fork()
         if child == 0:
-            os._exit(int(x.numpy().sum()))
-        assert os.waitpid(child, 0)[1] >> 8 == 3
+            total = int(device.run("add", x, x).numpy().sum())
+            device.close()
+            os._exit(total)
+        leave.set()
+        holder.join()
+        assert os.waitpid(child, 0)[1] >> 8 == 6
 
 
 def doubling(device: Device) -> tuple[Any, list[Any]]:
