@@ -172,11 +172,11 @@ def test_close_waits_for_the_calls_that_are_inside(fresh_vulkan: VulkanDevice) -
     entered, leave, order = threading.Event(), threading.Event(), []
     reading = fresh_vulkan._staging.read  # pyright: ignore[reportPrivateUsage]
 
-    def slow_read(storage: Any) -> Any:
+    def slow_read(source: Any) -> Any:
         entered.set()
         leave.wait(10)
         order.append("read")
-        return reading(storage)
+        return reading(source)
 
     fresh_vulkan._staging.read = slow_read  # pyright: ignore[reportPrivateUsage]
     x = fresh_vulkan.array(np.ones(8, np.float32))
@@ -200,9 +200,9 @@ def test_close_waits_for_the_calls_that_are_inside(fresh_vulkan: VulkanDevice) -
 def test_a_device_closed_from_inside_one_of_its_calls_is_freed_later(fresh_vulkan: VulkanDevice) -> None:
     reading = fresh_vulkan._staging.read  # pyright: ignore[reportPrivateUsage]
 
-    def interrupted(storage: Any) -> Any:
+    def interrupted(source: Any) -> Any:
         fresh_vulkan.close()  # as a signal's handler would
-        return reading(storage)
+        return reading(source)
 
     fresh_vulkan._staging.read = interrupted  # pyright: ignore[reportPrivateUsage]
     x = fresh_vulkan.array(np.ones(8, np.float32))
@@ -281,13 +281,29 @@ def test_a_forked_child_is_refused_may_open_its_own_device_and_exits() -> None:
     assert issubclass(ForkedError, ClosedError)
 
 
-def test_the_numpy_device_survives_a_fork() -> None:
+def test_the_numpy_device_survives_a_fork_while_another_thread_is_inside() -> None:
     with dashi.open("cpu") as device:
         x = device.array(np.ones(3, np.float32))
+        inside, leave = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with device.order:  # pyright: ignore[reportAttributeAccessIssue]
+                device.gate.entered.append(None)
+                inside.set()
+                leave.wait(10)
+                device.gate.entered.pop()
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        inside.wait(10)
         child = os.fork()
         if child == 0:
-            os._exit(int(x.numpy().sum()))
-        assert os.waitpid(child, 0)[1] >> 8 == 3
+            total = int(device.run("add", x, x).numpy().sum())
+            device.close()
+            os._exit(total)
+        leave.set()
+        holder.join()
+        assert os.waitpid(child, 0)[1] >> 8 == 6
 
 
 def doubling(device: Device) -> tuple[Any, list[Any]]:

@@ -29,8 +29,8 @@ def f32(*shape: int) -> np.ndarray:
 def test_wrong_dtype(device: Device) -> None:
     with raises(
         errors.DTypeError,
-        "dashi has no element type dtype('complex64'). Fix: store complex numbers as pairs of real ones, in a last axis "
-        "of 2: np.stack([z.real, z.imag], axis=-1).",
+        "dashi has no element type dtype('complex64'). Fix: store complex numbers as pairs of real ones, in a last "
+        "axis of 2: np.stack([z.real, z.imag], axis=-1).",
     ):
         device.array(np.ones(3, np.complex64))
     for kind, native in ((np.bool_, np.float32), (np.dtype(">f8"), np.float64)):

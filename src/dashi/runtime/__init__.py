@@ -3,7 +3,8 @@
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step, Timing
 from dashi.runtime.info import DeviceInfo
+from dashi.runtime.landing import Ticket
 from dashi.runtime.select import open_device
 from dashi.runtime.using import using_device
 
-__all__ = ["Array", "Device", "DeviceInfo", "Program", "Step", "Timing", "open_device", "using_device"]
+__all__ = ["Array", "Device", "DeviceInfo", "Program", "Step", "Ticket", "Timing", "open_device", "using_device"]

@@ -13,7 +13,7 @@ from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
-from dashi.runtime.gate import inside
+from dashi.runtime.gate import inside, watch_forks
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Landing, Ticket
 from dashi.runtime.program import require_tickets
@@ -128,6 +128,12 @@ class CpuDevice(Device):
     def __init__(self) -> None:
         super().__init__(cpu_info())
         self.order = threading.RLock()
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """A child process may go on with it: it holds nothing but memory. Those who were inside are gone there."""
+        self.order, self._closing = threading.RLock(), threading.RLock()
+        self.gate.entered.clear()
 
     def _allocate(self, nbytes: int) -> Any:
         try:

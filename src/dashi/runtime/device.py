@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
@@ -137,7 +137,7 @@ class Device(ABC):
         return f"<Device {self.info.spec}: {self.info.name} ({self.info.type}{closed})>"
 
     @inside
-    def empty(self, shape: int | Sequence[int], kind: Any = np.float32) -> Array:
+    def empty(self, shape: SupportsIndex | Iterable[SupportsIndex], kind: Any = np.float32) -> Array:
         """An array whose contents are undefined."""
         sizes = sizes_of(shape)
         if any(n < 0 for n in sizes):
@@ -159,24 +159,26 @@ class Device(ABC):
         self.write(made, host)
         return made
 
-    def part(self, array: Array, offset: int, shape: int | Sequence[int], kind: Any = None) -> Array:
+    def part(
+        self, array: Array, offset: SupportsIndex, shape: SupportsIndex | Iterable[SupportsIndex], kind: Any = None
+    ) -> Array:
         """An array in the memory of another, from a byte on that is a multiple of `part_alignment`; of the same type
         unless `kind` names another."""
         require_on(self, "part", "an array", array)
-        offset = whole_number(offset, "the byte at which a part starts")
+        start = whole_number(offset, "the byte at which a part starts")
         sizes = sizes_of(shape)
         element = array.dtype if kind is None else dtype(kind)
         nbytes = math.prod(sizes) * element.size
-        if offset % self.part_alignment:
+        if start % self.part_alignment:
             raise AlignmentError(
-                f"a part of an array cannot start at byte {offset} on {self.info.name!r}.",
+                f"a part of an array cannot start at byte {start} on {self.info.name!r}.",
                 f"start it at a multiple of {self.part_alignment} bytes.",
             )
-        if offset < 0 or any(n < 0 for n in sizes) or offset + nbytes > array.nbytes:
+        if start < 0 or any(n < 0 for n in sizes) or start + nbytes > array.nbytes:
             raise ShapeError(
-                f"{nbytes} bytes from byte {offset} on are not within {array!r}.", "choose a part of the array."
+                f"{nbytes} bytes from byte {start} on are not within {array!r}.", "choose a part of the array."
             )
-        return Array(self, sizes, element, self._part(array.storage, offset, nbytes))
+        return Array(self, sizes, element, self._part(array.storage, start, nbytes))
 
     @property
     def part_alignment(self) -> int:

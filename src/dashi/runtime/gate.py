@@ -1,7 +1,8 @@
 """Who is inside a device: closing it waits for the calls that are under way, and later ones are refused.
 
-A call enters by one append and leaves by one pop, both atomic: that costs nanoseconds, where a lock of readers and
-writers would cost as much as a submission. The append stands inside the `try`, so that Ctrl-C cannot leave it behind.
+A call enters by one append and leaves by one pop, both atomic: that costs nanoseconds, where a lock for readers and
+writers would be a part of every submission that one could measure. The append stands inside the `try`, so that Ctrl-C
+cannot leave it behind.
 """
 
 from __future__ import annotations
@@ -17,8 +18,32 @@ from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 from dashi.errors import ClosedError, ForkedError
 
 _LONGEST_PAUSE: Final = 0.01
-_NOT_AFTER_FORK: weakref.WeakSet[Gate] = weakref.WeakSet()
-"""Gates of devices whose handles mean nothing in a child process: what holds them is gone there."""
+
+
+class Forkable(Protocol):
+    """What must be told that this process is a copy of another, in which the threads of that one are gone."""
+
+    def after_fork(self) -> None: ...
+
+
+_FORKABLE: weakref.WeakSet[Forkable] = weakref.WeakSet()
+
+
+def watch_forks(thing: Forkable) -> None:
+    """From now on it is told, in child processes that are forked."""
+    _register()
+    _FORKABLE.add(thing)
+
+
+@cache
+def _register() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_tell_all)
+
+
+def _tell_all() -> None:
+    for thing in list(_FORKABLE):
+        thing.after_fork()
 
 
 class Gate:
@@ -58,11 +83,6 @@ class Gate:
             frame = frame.f_back
         return False
 
-    def shut_after_fork(self) -> None:
-        """From now on, child processes that are forked find the gate shut."""
-        _watch_forks()
-        _NOT_AFTER_FORK.add(self)
-
     def _closed(self) -> ClosedError:
         return ClosedError(
             f"the device {self.name!r} is closed.", "open it again with dashi.open(), or close it later."
@@ -78,17 +98,6 @@ class Gate:
             f"the device {self.name!r} was opened in another process, of which this one is a copy.",
             "open a device after the fork, or start processes by spawning: multiprocessing.get_context('spawn').",
         )
-
-
-@cache
-def _watch_forks() -> None:
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_shut_all)
-
-
-def _shut_all() -> None:
-    for gate in list(_NOT_AFTER_FORK):
-        gate.leave_behind()
 
 
 class _Gated(Protocol):

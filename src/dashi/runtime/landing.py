@@ -52,6 +52,9 @@ class Ticket:
         """That of the device."""
         return self.device.gate
 
+    def __repr__(self) -> str:
+        return f"<Ticket of work on {self.device.info.spec}>"
+
     @inside
     def fetched(self, array: Array) -> HostArray:
         """A copy of one of the arrays that come back with the run (`fetch`), as it was at the end of this run; waits

@@ -48,15 +48,19 @@ def _arrays(device: Device, fetch: Any) -> tuple[Array, ...]:
 
 def require_steps(device: Device, steps: Any) -> Sequence[Step]:
     """Steps can be recorded only where they were bound."""
-    listed: tuple[Any, ...] | None = tuple(cast("Iterable[Any]", steps)) if isinstance(steps, Iterable) else None
-    kinds: set[type] = {type(cast("Any", steps))} if listed is None else set(map(type, listed))
-    if listed is None or kinds - {Step}:
-        names = "one Step" if listed is None and kinds == {Step} else ", ".join(sorted(k.__name__ for k in kinds))
+    listed: tuple[Any, ...] = tuple(cast("Iterable[Any]", steps)) if isinstance(steps, Iterable) else (steps,)
+    try:
+        # A program repeats few steps many times: each is looked at once.
+        different: Iterable[Any] = set(listed)
+    except TypeError:
+        different = listed
+    wrong = sorted({type(step).__name__ for step in different if not isinstance(step, Step)})
+    if isinstance(steps, Step) or wrong:
         raise InputError(
-            f"a program is made from a list of steps, not from {names}.",
+            f"a program is made from a list of steps, not from {', '.join(wrong) or 'one Step'}.",
             "bind kernels to arrays first: device.program([device.bind(...)]).",
         )
-    for step in set(cast("tuple[Step, ...]", listed)):
+    for step in cast("Iterable[Step]", different):
         if any(array.device is not device for array in (*step.inputs, *step.outputs)):
             raise InputError(
                 f"a step of kernel {step.kernel.name!r} is bound to arrays of another device.",

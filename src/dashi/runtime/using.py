@@ -22,6 +22,6 @@ def using_device(device: Device | str) -> Generator[Device]:
             yield opened
     else:
         raise InputError(
-            f"a device is a dashi.Device or its name, not {type(device).__name__} ({device!r}).",
+            f"{device!r} is neither an open device nor the name of one.",
             'pass dashi.open("cpu") or a name: "auto", "cpu", "vulkan:0".',
         )

@@ -19,7 +19,7 @@ from dashi.runtime.array import Array
 from dashi.runtime.buffer import Buffer, Graveyard
 from dashi.runtime.commands import VulkanProgram, sort_waits
 from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
-from dashi.runtime.gate import inside
+from dashi.runtime.gate import inside, watch_forks
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.instance import Instance
 from dashi.runtime.memory import Allocator, MemoryStats
@@ -69,7 +69,7 @@ class VulkanDevice(Device):
             stack.callback(self.sets.close)
             stack.callback(self.graveyard.close)
             self._closers = stack.pop_all()
-        self.gate.shut_after_fork()
+        watch_forks(self)
         self.work_per_dispatch = _HARDWARE_WORK if info.is_hardware else _SOFTWARE_WORK
         self._staging = Staging(self.raw, self.allocator, self.graveyard, self.queues)
         self._loader = Loader()
@@ -77,6 +77,10 @@ class VulkanDevice(Device):
         self._lock = threading.RLock()
         self._limits: Limits | None = None
         self._resident: int | None = None
+
+    def after_fork(self) -> None:
+        """A child process cannot use the handles: the driver's threads are gone there."""
+        self.gate.leave_behind()
 
     @property
     def limits(self) -> Limits:
