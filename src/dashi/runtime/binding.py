@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dashi import kernels
 from dashi.errors import FeatureError, InputError
 from dashi.kernels.abi import Call, Kernel, Number, Plan, plan_features
+from dashi.kernels.arguments import require_arrays
 from dashi.kernels.calls import resolve_call
 from dashi.kernels.validate import check_plan
 from dashi.runtime.array import Array
@@ -51,6 +52,7 @@ def bind(
 ) -> Step:
     """The step of a kernel on arrays of an open device, with its scratch in the room: see `Device.bind_in`."""
     found = kernels.get(kernel) if isinstance(kernel, str) else kernel
+    require_arrays(found, inputs)
     for operand, array in zip(found.inputs, inputs, strict=False):
         require_on(device, f"kernel {found.name!r}", operand.name, array)
     variant = variant_of(found, inputs)
