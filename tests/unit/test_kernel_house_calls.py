@@ -277,6 +277,12 @@ def test_what_is_no_array_or_no_number_is_named_with_what_goes_there(device: Dev
     assert str(error.value) == text
 
 
+def test_a_number_is_not_bound_for_an_array(device: Device) -> None:
+    x = device.array(X)
+    with pytest.raises(InputError, match=r"x is the number 2, .*scalars go by name\. Fix: call run\('axpy', x, y, a="):
+        device.bind("axpy", 2, x, x)  # pyright: ignore[reportArgumentType]
+
+
 def test_the_fixes_for_wrong_arguments_work(device: Device) -> None:
     x = device.array(X)
     assert device.run("axpy", x, x, a=2).numpy().tolist() == [3, 3, 3]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 
 from dashi import kernels
 from dashi.errors import DTypeError
+from dashi.kernels import accuracy, portable
+from dashi.kernels.glsl import INCLUDES
 from dashi.runtime.device import Device
 from dashi.types import DTYPES
 
@@ -122,3 +126,28 @@ def test_kernels_bound_by_memory_move_as_many_bytes_at_once_as_axpy() -> None:
     widest = next(iter(kernels.get("axpy").tunings.values()))
     for name in ("abs", "neg", "square", "sign", "maximum", "minimum", "copy", "fill", "where"):
         assert next(iter(kernels.get(name).tunings.values())) == widest
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_table_of_numpys_functions_names_kernels_that_are_there() -> None:
+    table = (DOCS / "kernels.md").read_text().split("## Functions of NumPy, by name")[1].split("\n\n")[1]
+    names = [name for row in table.splitlines()[2:] for name in re.findall("`([^`]+)`", row.split("|")[2])]
+    assert {"exp", "div", "where", "gemm_tiled"} <= set(names)
+    for name in names:
+        assert name in (kernels.get(name).name, *kernels.get(name).aliases)
+
+
+def test_the_table_of_portable_functions_is_that_of_the_include_and_its_twin() -> None:
+    rows = re.findall(r"^\| (`\w+\(.*?) \| (.*?) \|", (DOCS / "add-a-kernel.md").read_text(), re.MULTILINE)
+    twins = {
+        shader: twin
+        for left, right in rows
+        for shader, twin in zip(re.findall(r"`(\w+)\(", left), re.findall(r"`([\w.]+)`", right), strict=True)
+    }
+    assert {f"p_{function.name}" for function in accuracy.FUNCTIONS} <= set(twins)
+    text = "".join(path.read_text() for path in INCLUDES.glob("portable_f32*.glsl"))
+    for shader, twin in twins.items():
+        assert re.search(rf"^\w+ {shader}\(", text, re.MULTILINE), shader
+        assert twin in portable.__all__ or twin == "np.isnan"

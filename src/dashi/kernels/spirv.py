@@ -85,7 +85,7 @@ class Module:
     @cached_property
     def defined(self) -> dict[int, Instruction]:
         """Each id and the instruction that makes it."""
-        return {made: i for i in self.instructions if (made := i.result) is not None}
+        return {i.words[i.info.has_type]: i for i in self.instructions if i.info.has_result}
 
     def all(self, *names: str) -> Iterator[Instruction]:
         """Instructions of these names ("FAdd", ...), in order."""
@@ -167,29 +167,24 @@ def _words(data: bytes) -> tuple[int, ...]:
 
 def _instructions(words: tuple[int, ...], bound: int) -> Iterator[Instruction]:
     at = 5
+    end = len(words)
     defined: set[int] = set()
-    while at < len(words):
+    while at < end:
         length, op = words[at] >> 16, words[at] & 0xFFFF
-        if length == 0 or at + length > len(words):
-            left = len(words) - at
-            raise refused(f"the instruction at word {at} claims {length} words, {left} are left (truncated?)")
-        if op not in OPS:
+        if length == 0 or at + length > end:
+            raise refused(f"the instruction at word {at} claims {length} words, {end - at} are left (truncated?)")
+        info = OPS.get(op)
+        if info is None:
             raise refused(f"the instruction at word {at} has the number {op}, which no compute shader here may hold")
-        instruction = Instruction(OPS[op], words[at + 1 : at + length], at)
-        _check(instruction, bound, defined)
+        instruction = Instruction(info, words[at + 1 : at + length], at)
+        if length <= info.least or (info.exact and length != info.least + 1):
+            raise refused(f"{instruction.name} at word {at} has {length - 1} operands instead of {info.least}")
+        if info.has_result:
+            result = words[at + 1 + info.has_type]
+            if not 0 < result < bound:
+                raise refused(f"{instruction.name} at word {at} defines id {result}, outside 1..{bound - 1}")
+            if result in defined:
+                raise refused(f"{instruction.name} at word {at} defines id {result} a second time")
+            defined.add(result)
         yield instruction
         at += length
-
-
-def _check(instruction: Instruction, bound: int, defined: set[int]) -> None:
-    info, count = instruction.info, len(instruction.words)
-    if count < info.least or (info.exact and count > info.least):
-        raise refused(f"{instruction.name} at word {instruction.at} has {count} operands instead of {info.least}")
-    result = instruction.result
-    if result is None:
-        return
-    if not 0 < result < bound:
-        raise refused(f"{instruction.name} at word {instruction.at} defines id {result}, outside 1..{bound - 1}")
-    if result in defined:
-        raise refused(f"{instruction.name} at word {instruction.at} defines id {result} a second time")
-    defined.add(result)

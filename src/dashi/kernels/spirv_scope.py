@@ -53,8 +53,8 @@ def check_scope(module: Module) -> None:
             blocks.append(_Block(instruction.words[0]))
         elif inside:
             blocks[-1].instructions.append(instruction)
-        elif (result := instruction.result) is not None:
-            outside.add(result)
+        elif instruction.info.has_result:
+            outside.add(instruction.words[instruction.info.has_type])
 
 
 def branch_targets(module: Module, instruction: Instruction) -> tuple[int, ...]:
@@ -93,15 +93,13 @@ def _check_function(module: Module, blocks: list[_Block], known: set[int]) -> No
 
 def _check_block_shape(block: _Block, *, first: bool) -> None:
     """Variables come first in the first block; a merge stands right before the branch that it belongs to."""
-    last = len(block.instructions) - 1
-    declaring = first
-    for place, instruction in enumerate(block.instructions):
-        name = instruction.info.name
-        if name == "Variable" and not declaring:
-            raise _at(instruction, "comes after the start of its function")
-        declaring = declaring and name == "Variable"
-        if name in _MERGES and (place != last - 1 or block.instructions[last].info.name not in _BRANCHES[name]):
-            raise _at(instruction, "does not stand before a branch")
+    names = [i.info.name for i in block.instructions]
+    variables = names.count("Variable")
+    if variables and not (first and all(name == "Variable" for name in names[:variables])):
+        raise _at(block.instructions[names.index("Variable")], "does not stand at the start of its function")
+    for merge, branches in _BRANCHES.items():
+        if merge in names and (names.index(merge) != len(names) - 2 or names[-1] not in branches):
+            raise _at(block.instructions[names.index(merge)], "does not stand before a branch")
 
 
 def _check_loops(blocks: list[_Block], dominators: list[int]) -> None:
@@ -138,7 +136,12 @@ class _Function:
         self.places, self.known = places, known
         self.dominators = _dominators(blocks)
         self.depths = _depths(self.dominators)
-        self.homes = {i.result: place for place, block in enumerate(blocks) for i in block.instructions}
+        self.homes = {
+            i.words[i.info.has_type]: place
+            for place, block in enumerate(blocks)
+            for i in block.instructions
+            if i.info.has_result
+        }
 
     def check_block(self, place: int, block: _Block) -> None:
         known, ready = self.known, set[int]()

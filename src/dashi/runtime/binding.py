@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dashi import kernels
 from dashi.errors import FeatureError, InputError
 from dashi.kernels.abi import Call, Kernel, Number, Plan, plan_features
+from dashi.kernels.arguments import require_arrays
 from dashi.kernels.calls import resolve_call
 from dashi.kernels.validate import check_plan
 from dashi.runtime.array import Array
@@ -44,6 +45,15 @@ class Step:
         return f"<Step {self.kernel.name} {self.call.dtype.name}: {shapes} -> {results}{scalars}>"
 
 
+def as_kernel(kernel: str | Kernel) -> Kernel:
+    """A kernel itself, or the one of that name or alias. Raises InputError for anything else."""
+    if isinstance(kernel, str):
+        return kernels.get(kernel)
+    if not isinstance(kernel, Kernel):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"{kernel!r} is no kernel.", "pass its name; `dashi kernels list` names them all.")
+    return kernel
+
+
 def bind(
     device: Device,
     room: Room,
@@ -55,9 +65,8 @@ def bind(
     scalars: Mapping[str, Number],
 ) -> Step:
     """The step of a kernel on arrays of an open device, with its scratch in the room: see `Device.bind_in`."""
-    found = kernels.get(kernel) if isinstance(kernel, str) else kernel
-    if not isinstance(found, Kernel):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"{found!r} is no kernel.", "pass its name; `dashi kernels list` names them all.")
+    found = as_kernel(kernel)
+    require_arrays(found, inputs)
     for operand, array in zip(found.inputs, inputs, strict=False):
         require_on(device, f"kernel {found.name!r}", operand.name, array)
     variant = variant_of(found, inputs)

@@ -17,14 +17,13 @@ from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
-from dashi import kernels
 from dashi.errors import AlignmentError, InputError, LimitError, ShapeError
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
 from dashi.kernels.arguments import require_arrays
 from dashi.runtime.array import Array, host_array
 from dashi.runtime.binding import Room as Room
 from dashi.runtime.binding import Step as Step
-from dashi.runtime.binding import bind
+from dashi.runtime.binding import as_kernel, bind
 from dashi.runtime.gate import Gate, inside
 from dashi.runtime.info import Barriers, DeviceInfo
 from dashi.runtime.operands import require_on, sizes_of, whole_number
@@ -271,10 +270,10 @@ class Device(ABC):
         **scalars: Number,
     ) -> Any:
         """Runs a kernel once: host arrays are copied in, the output array (or a tuple of them) is returned."""
-        found = kernels.get(kernel) if isinstance(kernel, str) else kernel
-        require_arrays(found, inputs)
+        called = as_kernel(kernel)
+        require_arrays(called, inputs)
         arrays = [a if isinstance(a, Array) else self.array(a) for a in inputs]
-        step = self.bind(found, *arrays, out=out, tuning=tuning, **scalars)
+        step = self.bind(called, *arrays, out=out, tuning=tuning, **scalars)
         with self.program([step], label=step.kernel.name) as program:
             program.run()
         return step.outputs[0] if len(step.outputs) == 1 else step.outputs
