@@ -2,8 +2,8 @@
 
     python benchmarks/check_cost.py --device cpu --device vulkan:0
 
-Times are the best of several rounds; the ratio is that of the bests, less 1. `--clock cpu` counts the processor's time of
-all threads instead of the wall's, for NumPy and software Vulkan on a machine that others use.
+Times are the best of several rounds; the ratio is that of the bests, less 1. `--clock cpu` counts the processor's time
+of all threads instead of the wall's, for NumPy and software Vulkan on a machine that others use.
 """
 
 from __future__ import annotations
