@@ -198,8 +198,9 @@ def ensemble(
 
 def seed_list(given: Any) -> list[int]:
     """Seeds as plain whole numbers, of several or of one."""
-    several: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    several: Any = given if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     made: list[int] = []
+    seed: Any
     for seed in several:
         if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 1 << 32:
             raise InputError(f"a seed is {seed!r}.", "use whole numbers from 0 to 2^32 - 1.")

@@ -211,7 +211,7 @@ class _Run:
     def _frame(self, frame: Frame) -> None:
         """Hands out a frame; the time that takes is not the solver's."""
         began = time.perf_counter()
-        fields = {} if self.null else self.engine.fields()
+        fields: Mapping[str, Floats] = {} if self.null else self.engine.fields()
         for name, values in fields.items():
             if self._stop and not np.isfinite(values).all():
                 raise self._blown_up(f"after step {self._done} its {name} is not finite")

@@ -143,7 +143,7 @@ def _start(operator: Operator, z0: Any, steps: int) -> HostArray:
             f"z0 is {states.dtype}, the operator is {operator.dtype}.", f"convert z0: z0.astype(np.{operator.dtype})."
         )
     require_finite("z0", states)
-    if not isinstance(steps, int | np.integer) or steps < 0:
+    if not isinstance(steps, int | np.integer) or steps < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"{steps!r} steps were asked for.", "ask for a whole number, 0 or more.")
     return states
 
