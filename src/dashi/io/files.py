@@ -14,6 +14,8 @@ from typing import IO, Final
 from dashi.errors import DashiError, FileError
 from dashi.io.memory import out_of_memory, require_room
 
+PARSED: Final = 30
+"""Bytes of Python's objects for a byte of JSON, where it is all brackets: an empty list takes 56."""
 _FIXES: Final = {
     errno.ENOSPC: "make room on that disk, or write to another one.",
     errno.EDQUOT: "make room within your quota, or write to another place.",
@@ -149,9 +151,10 @@ def open_plain(path: Path, limit: int) -> Generator[tuple[IO[bytes], int]]:
 
 
 def read_plain(path: Path, limit: int) -> bytes:
-    """All of an ordinary file of at most so many bytes; one that grows while it is read is refused."""
+    """All of an ordinary document of at most so many bytes, if there is room for what it becomes when it is parsed; one
+    that grows while it is read is refused."""
     with open_plain(path, limit) as (file, size):
-        require_room(size, str(path))
+        require_room(PARSED * size, str(path))
         data = file.read(size + 1)
     if len(data) > size:
         raise FileError(f"{path} has more than the {size} bytes that it says.", "name a file that nobody writes to.")
