@@ -94,8 +94,8 @@ def test_changed_operators_are_read_or_refused(kind: str, tmp_path: Path, data: 
 @given(data=st.data())
 @REUSED
 def test_changed_models_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
-    told = {f"flow_{name}": value for name, value in FLOW.parameters.items()}
-    model = MODELS["perfect"].restore(SCHEMA, 0.1, {}, told)
+    parameters = {f"flow_{name}": value for name, value in FLOW.parameters.items()}
+    model = MODELS["perfect"].restore(SCHEMA, 0.1, {}, parameters)
     file = tmp_path / "m.npz"
     save_model(file, model)
     write_arrays(file, spoil(read_arrays(file), data))
@@ -106,11 +106,12 @@ def test_changed_models_are_read_or_refused(tmp_path: Path, data: st.DataObject)
 @given(data=st.data())
 @REUSED
 def test_changed_checkpoints_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
-    seen = (Observation(10, 1.0, 1.0, 1.0, 0.0, 0, None),)
-    now = Checkpoint(20, np.zeros((1, 2)), (Hash(10, "0" * 32),), seen, np.zeros((1, 2)), (10,), (10, 10, 10, 2))
+    observations = (Observation(10, 1.0, 1.0, 1.0, 0.0, 0, None),)
+    hashes = (Hash(10, "0" * 32),)
+    now = Checkpoint(20, np.zeros((1, 2)), hashes, observations, np.zeros((1, 2)), (10,), (10, 10, 10, 2))
     file = tmp_path / "c.npz"
     checkpoint.write_checkpoint(file, "mine", now)
     write_arrays(file, spoil(read_arrays(file), data))
     with contextlib.suppress(InputError):
-        found = checkpoint.read_checkpoint(file, "mine", (1, 2), np.dtype(np.float64))
-        assert all(1 <= one.step <= found.step for one in found.hashes)
+        again = checkpoint.read_checkpoint(file, "mine", (1, 2), np.dtype(np.float64))
+        assert all(1 <= one.step <= again.step for one in again.hashes)

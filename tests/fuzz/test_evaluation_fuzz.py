@@ -66,11 +66,11 @@ def test_damaged_arrays_are_told(make: Any, read: Any, data: st.DataObject) -> N
     else:
         del arrays[name]
     with contextlib.suppress(FileError):
-        found = read(arrays, Path("f.npz"))
-        if isinstance(found, Evaluation):
+        result = read(arrays, Path("f.npz"))
+        if isinstance(result, Evaluation):
             # What was read can be told, and written.
-            " ".join(lasts(found, line.model) for line in found.lines).encode()
-            json.dumps([found.told, dict(found.settings)], ensure_ascii=False).encode()
+            " ".join(lasts(result, line.model) for line in result.lines).encode()
+            json.dumps([result.told, dict(result.settings)], ensure_ascii=False).encode()
 
 
 def test_what_is_not_damaged_is_read() -> None:

@@ -61,9 +61,9 @@ def test_nothing_that_prints_lets_them_through(text: str, capsys: pytest.Capture
     add_row(table, f"x{text}", text)
     print_table(table)
     print_json({"name": text})
-    told = capsys.readouterr()
-    assert harmless(told.out)
-    assert harmless(told.err)
+    printed = capsys.readouterr()
+    assert harmless(printed.out)
+    assert harmless(printed.err)
 
 
 def test_documents_hold_what_was_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,6 +85,11 @@ def test_nonlinear_certificates_verify_too(here: Path, psi: str, vulkan: Any) ->
     assert verify("other.json", "--device", "cpu")["same"]
 
 
+def test_a_nonlinearity_without_a_bias_verifies(here: Path) -> None:
+    certify("other.json", "cpu", "--psi", "squash", "--alpha", "0.7")
+    assert verify("other.json", "--device", "cpu")["same"]
+
+
 def csr(kind: Any) -> Operator:
     sparse = np.diag(np.linspace(0.5, 1, D)) + np.diag(np.full(D - 1, 0.25), 1)
     return Csr.from_dense(sparse.astype(kind), np.linspace(-1, 1, D).astype(kind), "squash", alpha=0.9)

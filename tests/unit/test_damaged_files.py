@@ -228,10 +228,10 @@ def test_numbers_of_a_schema_that_are_none_are_refused(name: str, value: Any) ->
 
 @pytest.mark.parametrize(("name", "value"), [("smagorinsky", HUGE), ("n", HUGE), ("dt", 1e308), ("scheme", "\ud800")])
 def test_a_store_of_fields_of_no_flow_is_told(name: str, value: Any, tmp_path: Path) -> None:
-    told = {f"flow_{key}": one for key, one in {**Flow(n=8).parameters, name: value}.items()}
+    attributes = {f"flow_{key}": one for key, one in {**Flow(n=8).parameters, name: value}.items()}
     field = Variable(("member", "y", "x"), "float32", (1, 8, 8), {}, "time")
     line = series_variable("time", (), (), "int64")
-    store = FieldStore(tmp_path / "f.zarr", {"vorticity": field, "step": line}, told)
+    store = FieldStore(tmp_path / "f.zarr", {"vorticity": field, "step": line}, attributes)
     store.series("step", np.arange(2))
     store.commit()
     with pytest.raises(FileError, match="describes no flow that this dashi knows"):

@@ -30,8 +30,8 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_this_machine_tells_its_memory() -> None:
-    found = available_memory()
-    assert found is None or 1 << 20 < found < 1 << 50
+    free = available_memory()
+    assert free is None or 1 << 20 < free < 1 << 50
 
 
 def test_a_system_that_does_not_tell_refuses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -110,13 +110,13 @@ def _remarks(claimed: Certificate, checks: list[Check]) -> list[str]:
     """What a reader of a certificate that verifies should know all the same."""
     from dashi import kernels
 
-    told: list[str] = []
+    remarks: list[str] = []
     if not all(check.finite for check in checks):
-        told.append("the states hold NaN or infinities: the hashes repeat, but the run means nothing from there on")
+        remarks.append("the states hold NaN or infinities: the hashes repeat, but the run means nothing from there on")
     unknown = sorted({name.split("/")[0] for name in claimed.kernels} - set(kernels.names()))
     if unknown:
-        told.append(f"the certificate names kernels that this dashi does not have: {', '.join(unknown)}")
-    return told
+        remarks.append(f"the certificate names kernels that this dashi does not have: {', '.join(unknown)}")
+    return remarks
 
 
 def _sentence(check: Check) -> str:

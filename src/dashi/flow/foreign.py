@@ -115,10 +115,10 @@ def require_known_codecs(store: Path) -> None:
         if file.name not in _METADATA:
             continue
         try:
-            found: Any = json.loads(read_plain(file, _LARGEST_META))
+            value: Any = json.loads(read_plain(file, _LARGEST_META))
         except (ValueError, RecursionError, MemoryError) as error:
             raise FileError(f"{file} is no metadata of Zarr: it is damaged or cut short.", _AGAIN) from error
-        document = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        document = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         for codec in _codecs_of(document):
             name = codec.removeprefix("numcodecs.")
             if name not in _CODECS:
@@ -145,8 +145,8 @@ def _codecs_of(document: Any) -> list[str]:
         return [name for part in cast("list[Any]", document) for name in _codecs_of(part)]
     if not isinstance(document, dict):
         return []
-    found = cast("dict[str, Any]", document)
-    listed: list[Any] = [found.get(key) for key in ("filters", "compressor", "codecs", "index_codecs")]
+    metadata = cast("dict[str, Any]", document)
+    listed: list[Any] = [metadata.get(key) for key in ("filters", "compressor", "codecs", "index_codecs")]
     names: list[str] = []
     for part in listed:
         for codec in cast("list[Any]", part) if isinstance(part, list) else [part]:

@@ -17,6 +17,8 @@ from dashi.io.parts import open_part, remove_stale_parts
 
 MARK: Final = ".dashi-run"
 """The file that makes a folder that of a run."""
+PARSED: Final = 30
+"""Bytes of Python's objects for a byte of JSON, where it is all brackets: an empty list takes 56."""
 _FIXES: Final = {
     errno.ENOSPC: "make room on that disk, or write to another one.",
     errno.EDQUOT: "make room within your quota, or write to another place.",
@@ -166,10 +168,10 @@ def open_plain(
 
 
 def read_plain(path: Path, limit: int, within: Path | None = None) -> bytes:
-    """All of an ordinary file of at most so many bytes; one that grows while it is read is refused, and one that links
-    lead out of `within`."""
+    """All of an ordinary document of at most so many bytes, if there is room for what it becomes when it is parsed; one
+    that grows while it is read is refused, and one that links lead out of `within`."""
     with open_plain(path, limit, within=within) as (file, size):
-        require_room(size, str(path))
+        require_room(PARSED * size, str(path))
         data = file.read(size + 1)
     if len(data) > size:
         raise FileError(f"{path} has more than the {size} bytes that it says.", "name a file that nobody writes to.")

@@ -34,8 +34,8 @@ def available_memory() -> int | None:
     """Bytes of memory that this process could still take; None where the system does not tell."""
     try:
         lines = _MEMINFO.read_text().splitlines()
-        told = {name: int(rest.split()[0]) * 1024 for name, rest in (line.split(":", 1) for line in lines)}
-        free = told["MemAvailable"] + told.get("SwapFree", 0)
+        table = {name: int(rest.split()[0]) * 1024 for name, rest in (line.split(":", 1) for line in lines)}
+        free = table["MemAvailable"] + table.get("SwapFree", 0)
     except (OSError, ValueError, KeyError, IndexError):
         return None
     try:

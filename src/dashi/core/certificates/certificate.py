@@ -158,11 +158,11 @@ def certify(file: Path, operator: Operator, sources: Mapping[str, Source], run: 
     if not run.hashes:
         raise CertificateError("a certificate needs hashes, and none was taken.", "run at least one step, with hashes.")
     try:
-        told = OperatorRecord(kind=operator.kind, version=operator.version, parameters=_plain(operator.parameters))
+        record = OperatorRecord(kind=operator.kind, version=operator.version, parameters=_plain(operator.parameters))
         return Certificate(
             schema_version=VERSION,
             dashi_version=dashi.__version__,
-            operator=told,
+            operator=record,
             inputs=tuple(_input(file, name, source) for name, source in sources.items()),
             dtype="float64" if operator.dtype == np.float64 else "float32",
             tier=run.tier,

@@ -155,9 +155,9 @@ def text_array(text: str) -> Array:
 
 def array_json(values: Array) -> Any:
     """The document in an array of text; all text in it can be written again."""
-    found = json.loads(array_text(values))
-    json.dumps(found, ensure_ascii=False).encode()  # refuses halves of surrogate pairs
-    return found
+    document = json.loads(array_text(values))
+    json.dumps(document, ensure_ascii=False).encode()  # refuses halves of surrogate pairs
+    return document
 
 
 def array_text(values: Array) -> str:
