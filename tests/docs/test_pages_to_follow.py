@@ -37,7 +37,7 @@ def test_following_the_page_on_rollouts_ends_in_a_verified_certificate(tmp_path:
 def test_following_the_page_on_evaluation_ends_in_a_table_of_unseen_seeds(tmp_path: Path) -> None:
     table = follow(ROOT / "docs" / "evaluation.md", tmp_path)[1]
     assert {"test (4)", "train (4)"} <= {line[:9].strip() for line in table.splitlines()}
-    assert (tmp_path / "runs" / "scores" / "evaluation-test.npz").is_file()
+    assert (tmp_path / "runs" / "decaying" / "evaluation-test.npz").is_file()
 
 
 def test_following_the_page_on_own_data_scores_what_was_not_seen(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_following_the_page_on_own_data_scores_what_was_not_seen(tmp_path: Path)
 def test_following_the_tutorial_ends_in_reports(tmp_path: Path) -> None:
     said = follow(ROOT / "docs" / "tutorial.md", tmp_path)
     assert "galerkin holds longest, on seeds [4, 5]" in "".join(said)
-    for name in ("runs/demo/report.html", "mine.html", "runs/scores/report.html"):
+    for name in ("runs/demo-quick/report.html", "mine.html", "runs/scores/report.html"):
         assert "Correlation against time" in (tmp_path / name).read_text()
 
 

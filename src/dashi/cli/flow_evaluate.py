@@ -152,5 +152,5 @@ def evaluate(
 def register(app: typer.Typer) -> None:
     """Adds the command."""
     fit = "dashi flow fit --n 32 --k-cut 5 --train-steps 100 --out runs/small.npz"
-    line = f"{fit} && dashi flow evaluate runs/small.npz --eval-steps 100 --no-train --out runs/scores"
+    line = f"{fit} && dashi flow evaluate runs/small.npz --eval-steps 100 --no-train --out runs/small"
     app.command("evaluate", epilog=example(line))(evaluate)

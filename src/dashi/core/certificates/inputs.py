@@ -23,7 +23,7 @@ _NUMBERS: Final = "fiub"
 
 def read_source(path: Path, key: str) -> Source:
     """An array of a file, with where it came from."""
-    return Source(path, key, read_array(path, key))
+    return Source(path, key, read_array(named_file(path), key))
 
 
 def run_dtype(asked: str | None, z0: Array) -> np.dtype[Any]:
