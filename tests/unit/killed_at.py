@@ -38,6 +38,7 @@ from dashi.cli import (  # noqa: F401 - imported once, before the forks
 from dashi.cli.main import app
 from dashi.core.certificates.certificate import read_certificate
 from dashi.core.observations import png  # noqa: F401 - the same
+from dashi.flow.evaluation.kept import load_evaluation
 from dashi.io.metrics import read_metrics
 from dashi.io.run_mark import MARK
 from dashi.io.run_reading import is_unfinished, run_file
@@ -77,10 +78,9 @@ def score_digest(out: Path) -> Any:
     file = run_file(out, "evaluation.json")
     if not file.exists() or is_unfinished(out):
         return None
-    document = json.loads(file.read_text())
-    scores = np.load(run_file(out, "evaluation-test.npz"))
-    assert json.loads(run_file(out, "evaluation-test.json").read_text())["seeds"] == scores["seeds"].tolist()
-    return document["evaluations"][-1]["seeds"]
+    seeds = load_evaluation(run_file(out, "evaluation-test.npz")).seeds
+    assert f"--eval-seed {seeds[0]} " in json.loads(file.read_text())["command"], "two evaluations are mixed"
+    return seeds
 
 
 def in_place(out: Path) -> Path:

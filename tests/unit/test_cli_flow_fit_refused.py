@@ -6,7 +6,6 @@ import errno
 import importlib.util
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from dashi.cli.main import app
 from dashi.errors import FileError, InputError
 from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.proxy.catalogue import MODELS, load_model
+from dashi.io import files
 from dashi.io.arrays import read_arrays, write_arrays
 
 SMALL = "--n 16 --nu 0.01 --dt 0.02 --set peak=2 --k-cut 3 --device cpu --fast"
@@ -117,7 +117,7 @@ def test_a_read_only_place_is_refused_first(here: Path, no_work: None, monkeypat
     def denied(*_: Any, **__: Any) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(tempfile, "NamedTemporaryFile", denied)  # root may write everywhere
+    monkeypatch.setattr(files, "open_part", denied)  # root may write everywhere
     told = refused(FIT)
     assert (
         told

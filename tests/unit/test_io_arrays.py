@@ -6,7 +6,6 @@ import errno
 import io
 import os
 import struct
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 
 from dashi.errors import DTypeError, FileError
-from dashi.io import arrays
+from dashi.io import arrays, files
 from dashi.io.arrays import read_array, write_array, write_arrays
 from dashi.io.files import nearest_folder, require_writable, write_text
 from dashi.io.operators import StoredOperator, read_operator, write_operator
@@ -227,8 +226,6 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_fills_while_writing_is_told(tmp_path: Path) -> None:
-    from dashi.io import files
-
     def write(target: Any) -> None:
         with open("/dev/full", "wb", buffering=0) as full:
             full.write(b"x")
@@ -318,7 +315,7 @@ def test_devices_and_pipes_are_written_to_where_they_may_be(tmp_path: Path, monk
         (tmp_path / "stdout").symlink_to(f"/dev/fd/{writing}")  # as /dev/stdout is
         (tmp_path / "null").symlink_to("/dev/null")
         with monkeypatch.context() as patch:
-            patch.setattr(tempfile, "NamedTemporaryFile", pytest.fail)
+            patch.setattr(files, "open_part", pytest.fail)
             for place in (Path("/dev/null"), tmp_path / "null", tmp_path / "stdout"):
                 require_writable(place)
             patch.setattr(os, "access", lambda *_: False)

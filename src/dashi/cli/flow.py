@@ -44,7 +44,7 @@ def _flow() -> None:
 
 @app.command(
     "simulate",
-    epilog=example("dashi flow simulate --n 64 --steps 200 --out runs/flow"),
+    epilog=example("dashi flow simulate --n 64 --steps 200 --out runs/flow-64"),
     short_help="Solve a flow from an initial condition.",
 )
 @o.takes_flow()

@@ -19,8 +19,8 @@ from dashi.errors import InputError
 
 _OF_V4 = {"compat", "n", "steps", "seed", "device", "json", "out", "overwrite", "allow_fallback", "require_gpu"}
 _EXAMPLE = (
-    "dashi flow simulate --n 64 --steps 200 --frame-every 10 --out runs/flow && dashi flow rollout "
-    "--fit-from runs/flow --steps 40 --decode-every 10 --observer metrics --out runs/rollout"
+    "dashi flow simulate --n 64 --steps 200 --frame-every 10 --out runs/frames && dashi flow rollout "
+    "--fit-from runs/frames --steps 40 --decode-every 10 --observer metrics --out runs/rollout"
 )
 
 

@@ -24,7 +24,7 @@ _ORIGINAL: Final = "get the original certificate, or make a new one."
 
 def read_source(path: Path, key: str) -> Source:
     """An array of a file, with where it came from."""
-    return Source(path, key, read_array(path, key))
+    return Source(path, key, read_array(named_file(path), key))
 
 
 def run_dtype(asked: str | None, z0: Array) -> np.dtype[Any]:

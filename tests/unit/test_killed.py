@@ -1,0 +1,55 @@
+"""A command that is killed before any file-system operation: nothing finished is lost, and nothing bars the next."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(__file__).parent / "killed_at.py"
+
+
+def tried(case: str, variant: str, step: int) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), case, variant, str(step)], capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def check(case: str, variant: str, step: int) -> None:
+    found = tried(case, variant, step)
+    assert found["wrong"] == []
+    assert found["tried"] > (found["operations"] - 2) // step
+
+
+@pytest.mark.parametrize(
+    ("case", "variant", "step"),
+    [
+        ("rollout", "over", 13),
+        ("demo", "over", 17),
+        ("whole", "over", 2),
+        ("sheet", "over", 2),
+        ("rollout", "same", 29),
+    ],
+)
+def test_a_command_that_is_killed_loses_nothing_and_is_done_again(case: str, variant: str, step: int) -> None:
+    check(case, variant, step)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("case", "variant", "step"),
+    [
+        ("rollout", "fresh", 2), ("rollout", "same", 3), ("rollout", "over", 2), ("simulate", "over", 11),
+        ("simulate", "fresh", 17), ("decode", "over", 3), ("evaluate", "over", 3), ("fit", "fresh", 2),
+        ("fit", "over", 2), ("demo", "fresh", 3), ("demo", "over", 3), ("whole", "fresh", 1), ("whole", "same", 1),
+        ("whole", "over", 1), ("sheet", "fresh", 1),
+    ],
+)  # fmt: skip
+def test_all_commands_that_are_killed_lose_nothing_and_are_done_again(case: str, variant: str, step: int) -> None:
+    check(case, variant, step)
