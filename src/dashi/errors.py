@@ -31,15 +31,7 @@ DashiError
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-DISTRIBUTION: Final = "dashi-compute"
-"""What installers call this software. The package index's `dashi` is somebody else's (dataset shift)."""
-
-
-def install_extra(name: str) -> str:
-    """The command that installs an optional part: `compile`, `plot`, `fields`, `dmd` or `validation`."""
-    return f"pip install '{DISTRIBUTION}[{name}]'"
+from typing import Any
 
 
 class DashiError(Exception):
@@ -52,6 +44,15 @@ class DashiError(Exception):
 
     def __str__(self) -> str:
         return f"{self.what} Fix: {self.fix}"
+
+
+DISTRIBUTION = "dashi-compute"
+"""What installers call this software. The package index's `dashi` is somebody else's (dataset shift)."""
+
+
+def install_extra(name: str) -> str:
+    """The command that installs an optional part: `compile`, `plot`, `fields`, `dmd` or `validation`."""
+    return f"pip install '{DISTRIBUTION}[{name}]'"
 
 
 class InputError(DashiError, ValueError):

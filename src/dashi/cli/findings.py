@@ -88,7 +88,8 @@ def other_distribution() -> Iterator[Finding]:
         other = importlib.metadata.distribution("dashi")
     except importlib.metadata.PackageNotFoundError:
         return
-    text = f"the distribution dashi {other.version} ({other.metadata['Summary']}) is installed too, and is imported by the same name"
+    what = f"{other.version} ({other.metadata['Summary']})"
+    text = f"the distribution dashi {what} is installed too, and is imported by the same name"
     yield Finding("other dashi", "warning", text, _ONLY_OURS)
 
 
