@@ -38,15 +38,7 @@ KeyboardInterrupt
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
-
-DISTRIBUTION: Final = "dashi-compute"
-"""What installers call this software. The package index's `dashi` is somebody else's (dataset shift)."""
-
-
-def install_extra(name: str) -> str:
-    """The command that installs an optional part: `compile`, `plot`, `fields`, `dmd` or `validation`."""
-    return f"pip install '{DISTRIBUTION}[{name}]'"
+from typing import Any
 
 
 class DashiError(Exception):
@@ -59,6 +51,15 @@ class DashiError(Exception):
 
     def __str__(self) -> str:
         return f"{self.what} Fix: {self.fix}"
+
+
+DISTRIBUTION = "dashi-compute"
+"""What installers call this software. The package index's `dashi` is somebody else's (dataset shift)."""
+
+
+def install_extra(name: str) -> str:
+    """The command that installs an optional part: `compile`, `plot`, `fields`, `dmd` or `validation`."""
+    return f"pip install '{DISTRIBUTION}[{name}]'"
 
 
 class InputError(DashiError, ValueError):

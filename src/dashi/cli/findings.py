@@ -77,7 +77,9 @@ def host() -> Iterator[Finding]:
         yield Finding("cpu device", "failed", error.what, error.fix)
     else:
         text = "computes" if right else "gives wrong results"
-        yield Finding("cpu device", "ok" if right else "failed", text, "" if right else "reinstall numpy and dashi.")
+        yield Finding(
+            "cpu device", "ok" if right else "failed", text, "" if right else f"reinstall numpy and {DISTRIBUTION}."
+        )
 
 
 def other_distribution() -> Iterator[Finding]:
@@ -86,8 +88,8 @@ def other_distribution() -> Iterator[Finding]:
         other = importlib.metadata.distribution("dashi")
     except importlib.metadata.PackageNotFoundError:
         return
-    summary = other.metadata.get("Summary", "no summary")
-    text = f"the distribution dashi {other.version} ({summary}) is installed too, and is imported by the same name"
+    what = f"{other.version} ({other.metadata['Summary']})"
+    text = f"the distribution dashi {what} is installed too, and is imported by the same name"
     yield Finding("other dashi", "warning", text, _ONLY_OURS)
 
 
