@@ -108,5 +108,5 @@ def _tell(folder: Path, out: Path, again: str) -> None:
         remark(f"nothing was finished yet; `{again}` begins anew")
         return
     kept = f", and {out} is as it was" if out.exists() else ""
-    remark(f"{folder} holds what was finished ({len(names)} files){kept}")
+    remark(f"{folder} holds what was finished ({len(names)} file{'s' * (len(names) != 1)}){kept}")
     remark(f"`dashi report {quote(str(folder))}` shows it, `{again}` begins anew")

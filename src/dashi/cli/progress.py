@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from dashi.cli.output import remark
@@ -116,9 +116,10 @@ def _beating(lines: Lines) -> Generator[Lines]:
     over = threading.Event()
 
     def beat() -> None:
-        pause = lines.beat()
-        while not over.wait(pause):
+        with suppress(OSError, ValueError):  # nobody reads stderr any more: the work goes on without lines
             pause = lines.beat()
+            while not over.wait(pause):
+                pause = lines.beat()
 
     thread = threading.Thread(target=beat, name="dashi progress", daemon=True)
     thread.start()
