@@ -73,7 +73,7 @@ def _found(job: Job, placed: Placement, seconds: float) -> tuple[str, list[tuple
         (still, "the same for persistence: nothing changes"),
         (best, "the same for the full solver from the same start"),
         (f"{numbers:,}", f"numbers in a state, of {points:,} in the field"),
-        (f"{seconds:.0f} s", f"on {placed.device.info.name}, from the seeds to the scores, drawing this page apart"),
+        (f"{seconds:.0f} s", f"on {placed.device.info.name}, from the seeds to the scores, without drawing this page"),
     ]
 
 

@@ -121,7 +121,7 @@ def card(report: Report) -> str:
         return ""
     flow = given.flow
     listed = {
-        "grid": f"{flow.n} × {flow.n} points, modes up to {flow.cut} along each axis",
+        "grid": f"{flow.n} × {flow.n} points, modes up to {flow.cut}",
         "box": f"{number(flow.length)} × {number(flow.length)}",
         "time step": f"{number(flow.dt)}, {flow.dtype}",
         "scheme": f"{flow.scheme}: {_SCHEMES[flow.scheme]}",

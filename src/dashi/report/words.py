@@ -12,7 +12,7 @@ WORDS: Final[Mapping[str, tuple[str, str]]] = {
         r"vorticity",
         "The local spin of the flow, ∂v/∂x − ∂u/∂y: red turns counter-clockwise, blue clockwise.",
     ),
-    "flow time": (r"flow time", "Time in the units of the equation, not of the clock that a computation takes."),
+    "flow time": (r"flow time", "Time in the units of the equation (T), not that which a computation takes."),
     "eddy turnover": (
         r"turnover",
         "The time in which a typical eddy turns over: the integral scale over the root mean square speed.",
@@ -20,7 +20,7 @@ WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "reference": (r"\breference\b", "The full solution, on all grid points: what predictions are compared with."),
     "proxy": (
         r"\bprox(?:y|ies)\b",
-        "A compact state that stands for the whole field: the Fourier modes of its large scales, and nothing else.",
+        "A compact state that stands for the whole field: the Fourier modes of its large scales.",
     ),
     "model": (r"\bmodel", "A rule that takes the proxy from one frame to the next."),
     "alone": (
@@ -47,7 +47,7 @@ WORDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "k_cut": (r"\bk_cut\b|the cut\b", "The largest wave number that the proxy holds."),
     "nu, nu_e": (r"\bnu_e\b", "The viscosity of the flow, and the one added for the scales that a model leaves out."),
-    "hash": (r"\bhash(?:es)?\b", "A fingerprint of a state's bits: the same bits, and no others, have the same one."),
+    "hash": (r"\bhash(?:es)?\b", "A fingerprint of a state's bits: other bits have, in practice, never the same one."),
     "hot loop": (r"hot loop", "The steps of the run: where nearly all of its time goes."),
 }
 """A pattern that finds the word, and what it means."""
