@@ -58,7 +58,7 @@ def restarted(model: Model, z0: Floats, frames: int, every: int, device: Device)
     """z of a rollout that starts anew from its own z after every few frames."""
     made = [z0[:, None]]
     while sum(part.shape[1] for part in made) <= frames:
-        made.append(model.rollout(made[-1][:, -1], every, device=device)[:, 1:])
+        made.append(model.rollout(made[-1][:, -1], every, device=device, stop_on_nonfinite=False)[:, 1:])
     return np.concatenate(made, axis=1)[:, : frames + 1]
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.errors import InputError
+from dashi.errors import InputError, Interrupted
 from dashi.flow import Flow
 from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.proxy.catalogue import load_model
@@ -257,9 +257,7 @@ def test_ctrl_c_while_data_are_simulated_writes_nothing(here: Path, monkeypatch:
     from dashi.flow.simulate import simulate
 
     def stopped(*words: Any, **more: Any) -> Any:
-        from dataclasses import replace
-
-        return replace(simulate(*words, **more), stopped=True)
+        raise Interrupted(simulate(*words, **more))
 
     monkeypatch.setattr(simulated, "simulate", stopped)
     found = dashi(FIT, "--out m.npz --seeds 1 --json")

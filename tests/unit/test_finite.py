@@ -16,6 +16,8 @@ from dashi.flow.fast import FastEngine
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.v4.linear import roll
+from dashi.flow.v4.solver import Solver
 from dashi.flow.windows import Windows
 from dashi.runtime import Device
 from dashi.runtime.cpu_device import CpuDevice
@@ -188,3 +190,13 @@ def blown_up(model: Any) -> None:
         if values is not None:
             bigger = tuple(v * v.dtype.type(factor) for v in values) if isinstance(values, tuple) else values * factor
             object.__setattr__(model, name, bigger)
+
+
+def test_the_old_solver_and_its_map_do_not_give_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    solver = Solver(32)
+    usual = Solver.start
+    monkeypatch.setattr(Solver, "start", lambda self, seed: usual(self, seed) * 1e200)
+    with pytest.raises(NonFiniteError, match="the field is not finite after step 1"), np.errstate(all="ignore"):
+        [*solver.frames(0, 3)]
+    with pytest.raises(NonFiniteError, match="values of the linear map are not finite after frame 2 of 5"):
+        roll(np.full(2, 1e200), np.eye(2) * 1e100, 5)

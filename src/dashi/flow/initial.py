@@ -8,7 +8,7 @@ not, it is taken off, which is a solid rotation of the fluid round every vortex 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any, Final
 
@@ -196,16 +196,13 @@ def ensemble(
     return states
 
 
-def seed_list(given: Any) -> list[int]:
+def seed_list(seeds: Any) -> list[int]:
     """Seeds as plain whole numbers, of several or of one."""
-    several: Any = given if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    made: list[int] = []
-    seed: Any
+    several: list[Any] = np.asarray(seeds, object).reshape(-1).tolist()
     for seed in several:
         if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 1 << 32:
             raise InputError(f"a seed is {seed!r}.", "use whole numbers from 0 to 2^32 - 1.")
-        made.append(int(seed))
-    return made
+    return [int(seed) for seed in several]
 
 
 def _no_field(name: str, options: Mapping[str, Any]) -> InputError:

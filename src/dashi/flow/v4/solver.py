@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import InputError
+from dashi.errors import InputError, NonFiniteError
 from dashi.flow.grid import Floats
 
 NU0: Final = 1e-4
@@ -93,8 +93,12 @@ class Solver:
         """The field at t = 0, 1, ..., steps, one by one: a run of a fine grid need not be kept whole."""
         omega = self.start(seed)
         yield omega
-        for _ in range(steps):
+        for number in range(1, steps + 1):
             omega = self.step(omega)
+            if not np.isfinite(omega).all():
+                raise NonFiniteError(
+                    f"the field is not finite after step {number}.", f"use fewer steps: dt = {DT:g} is fixed in v4."
+                )
             yield omega
 
     def energy(self, omega: Floats) -> float:
