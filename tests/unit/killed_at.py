@@ -38,6 +38,7 @@ from dashi.cli import (  # noqa: F401 - imported once, before the forks
 from dashi.cli.main import app
 from dashi.core.certificates.certificate import read_certificate
 from dashi.core.observations import png  # noqa: F401 - the same
+from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.evaluation.kept import load_evaluation
 from dashi.io.metrics import read_metrics
 from dashi.io.run_mark import MARK
@@ -93,6 +94,15 @@ def demo_digest(out: Path) -> Any:
     return json.loads(file.read_text())["hash"] if file.exists() else None
 
 
+def fit_digest(out: Path) -> Any:
+    """What was fitted to what; times that it took are in the file too."""
+    if not out.exists():
+        return None
+    fit = load_fit(out)
+    assert fit.training is not None
+    return fit.finished, fit.training.seeds, fit.training.energy, [*fit.models]
+
+
 def file_digest(out: Path) -> Any:
     return out.read_bytes() if out.exists() else None
 
@@ -127,7 +137,7 @@ CASES = {
     ),
     "fit": Case(
         (), f"flow fit {FIT} --validation-seeds 0 --fast --device cpu --out m.npz", "--train-seed 5", "m.npz",
-        ("m.stopped*.npz",), file_digest,
+        ("m.stopped*.npz",), fit_digest,
     ),
     "demo": Case(
         (), "demo --rollout --steps 100 --device cpu --out run", "--steps 200", "run", ("run-unfinished*",),

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import dashi
 from dashi.cli.main import app
+from dashi.io.run_mark import MARK
 from dashi.kernels import compiler
 from dashi.runtime import hostcost
 from dashi.runtime.instance import Instance
@@ -243,12 +244,12 @@ def test_demo_rollout_verifies_and_writes_a_run_folder(here: Path) -> None:
     done = call("demo", "--rollout", "--device", "auto", "--steps", "250", "--json")
     assert done.exit_code == 0, done.output
     summary = json.loads(done.stdout)
-    kept = json.loads((here / "runs" / "demo" / "summary.json").read_text())
+    kept = json.loads((here / "runs" / "demo-rollout" / "summary.json").read_text())
     assert kept == {key: value for key, value in summary.items() if key != "folder"}
     assert [h["step"] for h in kept["hashes"]] == [100, 200, 250]
     assert kept["verified"].startswith("same bits ")
-    assert sorted(p.name for p in (here / "runs" / "demo").iterdir()) == sorted(kept["files"])
-    assert [p.name for p in (here / "runs").iterdir()] == ["demo"]
+    assert sorted(p.name for p in (here / "runs" / "demo-rollout").iterdir()) == sorted([MARK, *kept["files"]])
+    assert [p.name for p in (here / "runs").iterdir()] == ["demo-rollout"]
 
 
 def test_demo_rollout_has_the_same_hashes_on_every_machine(here: Path) -> None:
@@ -301,7 +302,7 @@ def test_demo_rollout_without_matplotlib_says_so_and_goes_on(here: Path, monkeyp
     assert done.exit_code == 0
     said = "no picture: matplotlib is not installed; it draws the figures. Fix: pip install 'dashi-compute[plot]'"
     assert said in done.stderr
-    assert not list((here / "runs" / "demo").glob("*.png"))
+    assert not list((here / "runs" / "demo-rollout").glob("*.png"))
 
 
 def test_ctrl_c_stops_cleanly_and_keeps_what_was_finished(here: Path) -> None:
@@ -316,8 +317,8 @@ def test_ctrl_c_stops_cleanly_and_keeps_what_was_finished(here: Path) -> None:
     assert running.returncode == 130, err
     assert err.endswith("stopped\n")
     assert "Traceback" not in err
-    assert [path.name for path in (here / "runs").iterdir()] == ["demo-unfinished"]
-    summary = json.loads((here / "runs" / "demo-unfinished" / "summary.json").read_text())
+    assert [path.name for path in (here / "runs").iterdir()] == ["demo-rollout-unfinished"]
+    summary = json.loads((here / "runs" / "demo-rollout-unfinished" / "summary.json").read_text())
     assert summary["steps"] == 100 * len(summary["hashes"]) > 0
     assert f"nothing: stopped after {summary['steps']} steps" in out
 

@@ -31,7 +31,7 @@ def check(case: str, variant: str, step: int) -> None:
     ("case", "variant", "step"),
     [
         ("rollout", "over", 13),
-        ("demo", "over", 17),
+        ("demo", "over", 37),
         ("whole", "over", 2),
         ("sheet", "over", 2),
         ("rollout", "same", 29),
