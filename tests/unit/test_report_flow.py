@@ -172,8 +172,11 @@ def test_the_page_of_scores_describes_the_flow_and_counts_in_eddy_turnovers(tmp_
     assert page.index('id="flow"') < page.index('id="skill"') < page.index("<details open")
 
 
-def test_scores_that_do_not_say_their_flow_have_no_card_and_no_turnovers(tmp_path: Path) -> None:
-    save_evaluation(tmp_path / EVALUATION, replace(example_evaluation(), parameters={"n": 64}))
+@pytest.mark.parametrize("odd", [{"n": 64}, {**Flow(64).parameters, "nu": 10**400}, {**Flow(64).parameters, "n": "x"}])
+def test_scores_that_do_not_say_their_flow_have_no_card_and_no_turnovers(
+    tmp_path: Path, odd: dict[str, int | float | str]
+) -> None:
+    save_evaluation(tmp_path / EVALUATION, replace(example_evaluation(), parameters=odd))
     made = read_run(tmp_path)
     assert made.flow is None
     page = render(made)

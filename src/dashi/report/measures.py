@@ -51,7 +51,7 @@ def flow_of(path: Path) -> Flow | None:
         named = {name.removeprefix(prefix): value for name, value in told.items() if name.startswith(prefix)}
         try:
             return Flow.restore(cast("dict[str, int | float | str]", named))
-        except (DashiError, TypeError, ValueError, KeyError):
+        except (DashiError, TypeError, ValueError, KeyError, OverflowError):
             continue
     return None
 

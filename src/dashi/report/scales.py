@@ -59,7 +59,7 @@ def flow_of_evaluation(found: Evaluation) -> Flow | None:
     """The flow that windows were recorded of; None where its parameters are not all known."""
     try:
         return Flow.restore(found.parameters)
-    except (DashiError, TypeError, ValueError):
+    except (DashiError, TypeError, ValueError, OverflowError):
         return None
 
 
