@@ -213,6 +213,18 @@ def load_loader() -> tuple[Any, str]:
     )
 
 
+def skip_exit_handlers() -> None:
+    """From now on this process ends, with the status that it was to end with, before the handlers that drivers
+    registered until now: in a forked child those join threads that only its parent has, and crash or wait for ever. C
+    libraries other than glibc do not offer it."""
+    try:
+        libc = ctypes.CDLL(None)
+        # on_exit calls its handler with the status first, which is all that _exit takes.
+        libc.on_exit(libc._exit, None)
+    except (OSError, AttributeError, TypeError):  # TypeError: Windows, which does not fork
+        return
+
+
 def global_functions(library: Any) -> Functions:
     """Functions that need no instance."""
     fns = Functions()

@@ -27,6 +27,8 @@ class Forkable(Protocol):
 
 
 _FORKABLE: weakref.WeakSet[Forkable] = weakref.WeakSet()
+_LEFT_BEHIND: list[str] = []
+"""Names of the hardware devices that this process' parent had open when it forked."""
 
 
 def watch_forks(thing: Forkable) -> None:
@@ -88,15 +90,28 @@ class Gate:
             f"the device {self.name!r} is closed.", "open it again with dashi.open(), or close it later."
         )
 
-    def leave_behind(self) -> None:
-        """What happens to it in a child process: it is shut, and nobody is waited for."""
+    def leave_behind(self, *, hardware: bool = False) -> None:
+        """What happens to it in a child process: it is shut, and nobody is waited for. With `hardware` its driver
+        cannot be used here any more, for any device."""
         self.forked = True
         self.refusal = self._forked
+        if hardware:
+            _LEFT_BEHIND.append(self.name)
 
     def _forked(self) -> ForkedError:
         return ForkedError(
             f"the device {self.name!r} was opened in another process, of which this one is a copy.",
             "open a device after the fork, or start processes by spawning: multiprocessing.get_context('spawn').",
+        )
+
+
+def require_usable_drivers() -> None:
+    """Raises ForkedError in a child whose parent had a hardware device open: its driver was seen to wait for ever
+    (NVIDIA 580), since what it began before the fork goes on in the parent alone."""
+    if _LEFT_BEHIND:
+        raise ForkedError(
+            f"this process was forked from one that had {_LEFT_BEHIND[0]!r} open, and its driver cannot begin again.",
+            "start processes by spawning: multiprocessing.get_context('spawn'); or fork before a device is opened.",
         )
 
 

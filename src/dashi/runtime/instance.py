@@ -11,6 +11,7 @@ from dashi.errors import DeviceNotFoundError, VulkanError
 from dashi.runtime import _vk as vk
 from dashi.runtime import _vk_instance as raw
 from dashi.runtime.drivers import driver_environment
+from dashi.runtime.gate import require_usable_drivers
 from dashi.runtime.info import DeviceInfo
 
 _PORTABILITY: Final = "VK_KHR_portability_enumeration"
@@ -23,6 +24,7 @@ class Instance:
     are the only ones to load; None means those that the loader finds."""
 
     def __init__(self, validation: bool | None = None, drivers: Sequence[str] | None = None) -> None:
+        require_usable_drivers()
         if validation is None:
             validation = os.environ.get("DASHI_VALIDATION", "") not in ("", "0")
         self.messages: list[str] = []

@@ -13,6 +13,7 @@ from typing import Any, Final
 from dashi.errors import InputError, LimitError
 from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Plan, Shader, features, pack
 from dashi.kernels.build import Binary, Loader
+from dashi.runtime._vk import skip_exit_handlers
 from dashi.runtime._vk_device import create_device
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_dispatch
 from dashi.runtime.array import Array
@@ -80,7 +81,8 @@ class VulkanDevice(Device):
 
     def after_fork(self) -> None:
         """A child process cannot use the handles: the driver's threads are gone there."""
-        self.gate.leave_behind()
+        self.gate.leave_behind(hardware=self.info.is_hardware)
+        skip_exit_handlers()
 
     @property
     def limits(self) -> Limits:
