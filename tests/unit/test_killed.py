@@ -45,9 +45,9 @@ def test_a_command_that_is_killed_loses_nothing_and_is_done_again(case: str, var
 @pytest.mark.parametrize(
     ("case", "variant", "step"),
     [
-        ("rollout", "fresh", 2), ("rollout", "same", 3), ("rollout", "over", 2), ("simulate", "over", 11),
-        ("simulate", "fresh", 17), ("decode", "over", 3), ("evaluate", "over", 3), ("fit", "fresh", 2),
-        ("fit", "over", 2), ("demo", "fresh", 3), ("demo", "over", 3), ("whole", "fresh", 1), ("whole", "same", 1),
+        ("rollout", "fresh", 3), ("rollout", "same", 3), ("rollout", "over", 3), ("simulate", "over", 19),
+        ("simulate", "fresh", 29), ("decode", "over", 3), ("evaluate", "over", 3), ("fit", "fresh", 2),
+        ("fit", "over", 2), ("demo", "fresh", 7), ("demo", "over", 4), ("whole", "fresh", 1), ("whole", "same", 1),
         ("whole", "over", 1), ("sheet", "fresh", 1),
     ],
 )  # fmt: skip
