@@ -36,7 +36,7 @@ def growing(d: int = 8) -> Linear:
 @pytest.mark.parametrize("strides", [{}, {"hash_every": 7}, {"sheet_every": 5}, {"hash_every": 40, "sheet_every": 3}])
 @pytest.mark.parametrize("way", ["stepwise", "workgroup"])
 def test_a_rollout_that_nobody_observes_says_at_which_step_it_ceased_to_be_finite(
-    device: Device, way: str, strides: dict[str, int]
+    device: Device, way: str, strides: dict[str, Any]
 ) -> None:
     z0 = np.full(8, 3.0, np.float32)
     with pytest.raises(NonFiniteError, match=r"not finite after step 32, the first at index 5") as error:
@@ -173,7 +173,7 @@ def test_a_model_that_blows_up_is_an_error_with_the_frames_before(name: str, tin
         ) as error:
             model.rollout(huge_z, 40, device=cpu)
         with pytest.raises(NonFiniteError):
-            [*model.pieces(huge_z, 40, device=cpu, most=40)]
+            list(model.pieces(huge_z, 40, device=cpu, most=40))
         gone_on = model.rollout(huge_z, 40, device=cpu, stop_on_nonfinite=False)
     before = error.value.rollout
     assert np.isfinite(before).all()
@@ -197,6 +197,6 @@ def test_the_old_solver_and_its_map_do_not_give_nan(monkeypatch: pytest.MonkeyPa
     usual = Solver.start
     monkeypatch.setattr(Solver, "start", lambda self, seed: usual(self, seed) * 1e200)
     with pytest.raises(NonFiniteError, match="the field is not finite after step 1"), np.errstate(all="ignore"):
-        [*solver.frames(0, 3)]
+        list(solver.frames(0, 3))
     with pytest.raises(NonFiniteError, match="values of the linear map are not finite after frame 2 of 5"):
         roll(np.full(2, 1e200), np.eye(2) * 1e100, 5)

@@ -125,7 +125,7 @@ def test_sigterm_and_sighup_keep_what_was_finished(number: int, code: int) -> No
     assert running.returncode == code, err
     assert "go on: " in err
     assert err.endswith("stopped\n")
-    assert read_arrays(CHECKPOINT)["step"] >= steps
+    assert int(read_arrays(CHECKPOINT)["step"]) >= steps
 
 
 @pytest.mark.usefixtures("_inputs")
@@ -137,4 +137,4 @@ def test_a_terminal_that_hangs_up_takes_nothing_with_it() -> None:
         os.close(terminal)  # whoever writes to it now fails
         running.send_signal(signal.SIGHUP)
         assert running.wait(timeout=120) == 129
-    assert read_arrays(CHECKPOINT)["step"] >= steps
+    assert int(read_arrays(CHECKPOINT)["step"]) >= steps

@@ -73,29 +73,35 @@ def test_a_field_of_a_flow_of_the_wrong_kind_is_refused(wrong: dict[str, Any], s
     assert said in str(error.value)
 
 
+any_ensemble: Any = ensemble
+
+
 def test_one_seed_may_stand_by_itself() -> None:
     assert np.array_equal(ensemble(FLOW, "random", 1), ensemble(FLOW, "random", [1]))
-    assert np.array_equal(ensemble(FLOW, "random", np.arange(2)), ensemble(FLOW, "random", [0, 1]))
+    assert np.array_equal(any_ensemble(FLOW, "random", np.arange(2)), ensemble(FLOW, "random", [0, 1]))
     for seeds, said in ((1.5, "a seed is 1.5."), ("1", "a seed is '1'."), ([None], "a seed is None."), (True, "True")):
         with pytest.raises(InputError, match=said):
-            ensemble(FLOW, "random", seeds)  # type: ignore[arg-type]
+            any_ensemble(FLOW, "random", seeds)
     assert windows_of(FLOW, 3, device="cpu", steps=2, interval=2, fast=True).seeds == (3,)
 
 
 # ---- wrong kinds
 
+any_rollout: Any = rollout
+any_simulate: Any = simulate
+
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda d: rollout(np.eye(3), np.ones(3), 2, device=d), "ndarray is no operator. Fix: wrap it: dashi.core"),
-        (lambda d: rollout("linear", np.ones(3), 2, device=d), "str is no operator. Fix: pass one"),
-        (lambda d: rollout(Linear(np.eye(3)), np.ones(3), 2.5, device=d), "2.5 steps were asked for."),
-        (lambda d: rollout(Linear(np.eye(3)), np.ones(3), 2, device=d, hash_every="1"), "the stride 'hash' is '1'."),
-        (lambda d: simulate(FLOW, ensemble(FLOW, "random", 1), 2, device=d, every=5), "every is 5. Fix: say what"),
-        (lambda d: simulate(FLOW, ensemble(FLOW, "random", 1), "2", device=d), "'2' steps were asked for."),
-        (lambda d: simulate("flow", None, 2, device=d), "str is no flow. Fix: pass Flow(n=64, ...)."),
-        (lambda d: rollout(Linear(np.eye(3)), np.ones(3), 2, device=0), "a device is a dashi.Device or its name"),
+        (lambda d: any_rollout(np.eye(3), np.ones(3), 2, device=d), "ndarray is no operator. Fix: wrap it: dashi.core"),
+        (lambda d: any_rollout("linear", np.ones(3), 2, device=d), "str is no operator. Fix: pass one"),
+        (lambda d: any_rollout(Linear(np.eye(3)), np.ones(3), 2.5, device=d), "2.5 steps were asked for."),
+        (lambda d: any_rollout(Linear(np.eye(3)), np.ones(3), 2, device=d, hash_every="1"), "the stride 'hash' is '1'."),
+        (lambda d: any_simulate(FLOW, ensemble(FLOW, "random", 1), 2, device=d, every=5), "every is 5. Fix: say what"),
+        (lambda d: any_simulate(FLOW, ensemble(FLOW, "random", 1), "2", device=d), "'2' steps were asked for."),
+        (lambda d: any_simulate("flow", None, 2, device=d), "str is no flow. Fix: pass Flow(n=64, ...)."),
+        (lambda d: any_rollout(Linear(np.eye(3)), np.ones(3), 2, device=0), "a device is a dashi.Device or its name"),
     ],
 )  # fmt: skip
 def test_a_wrong_kind_is_refused_with_what_belongs_there(call: Any, said: str) -> None:
