@@ -87,7 +87,7 @@ def certificate(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     """The certificate of a run of five steps, beside its inputs."""
     operator, z0 = request.param()
     folder = tmp_path_factory.mktemp("certified")
-    run = rollout(operator, z0, 5, device=device, hash_every=2, way="stepwise").whole()
+    run = rollout(operator, z0, 5, device=device, hash_every=2, way="stepwise")
     done = Execution(device.info, fingerprints(run.used), run.way, 5, 2, run.hashes)
     file = folder / "certificate.json"
     write_certificate(file, certify(file, operator, save_inputs(folder / "inputs.npz", operator, z0), done))
@@ -256,7 +256,7 @@ def test_states_that_are_not_finite_verify_with_a_remark(tmp_path: Path, device:
 
 def test_hashes_that_do_not_fit_the_steps_get_no_certificate(tmp_path: Path, device: Device) -> None:
     operator, z0 = linear()
-    run = rollout(operator, z0, 4, device=device, hash_every=2).whole()
+    run = rollout(operator, z0, 4, device=device, hash_every=2)
     sources = save_inputs(tmp_path / "inputs.npz", operator, z0)
     done = Execution(device.info, {}, run.way, 5, 2, run.hashes)
     with pytest.raises(CertificateError, match=r"gets no certificate: .* Fix: certify a run"):

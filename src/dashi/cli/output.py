@@ -143,7 +143,7 @@ def print_table(table: Table) -> None:
 def print_text(text: str) -> None:
     """A line of data on stdout."""
     with _on_stdout():
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"{printable(text)}\n")
         sys.stdout.flush()
 
 

@@ -93,7 +93,7 @@ class Operator(ABC):
 def float_array(name: str, values: Any) -> HostArray:
     """The values as a read-only array of float32 or float64."""
     made = np.array(values, order="C")
-    if made.dtype not in (np.float32, np.float64):  # in the byte order of this machine
+    if made.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):  # in the byte order of this machine
         raise DTypeError(
             f"{name} is an array of {made.dtype}.", f"convert it: {name}.astype(np.float64), or np.float32."
         )
