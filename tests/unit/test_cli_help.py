@@ -160,7 +160,10 @@ def test_kernels_are_listed_by_pattern_family_and_portability() -> None:
         (("flow", "fit", "--model", "galerkim", "--out", "m.npz"), "did you mean galerkin?"),
         (("flow", "fit", "--baseline", "persistance", "--out", "m.npz"), "did you mean persistence?"),
         (("flow", "simulate", "--field", "vortcity"), "did you mean vorticity or"),
-        (("flow", "simulate", "--forcing", "kolmogorov", "--force", "k=4"), "kolmogorov takes wavenumber, amplitude"),
+        (
+            ("flow", "simulate", "--forcing", "kolmogorov", "--force", "k=4"),
+            "has no 'k'.\nFix: it takes wavenumber and amplitude.",
+        ),
         (("flow", "simulate", "--forcing", "kolmogorov", "--force", "wavenumbr=4"), "did you mean wavenumber?"),
     ],
 )

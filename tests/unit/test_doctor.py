@@ -150,9 +150,10 @@ def test_doctor_for_people_shows_fixes_and_ends_with_its_verdict(
     monkeypatch.setenv("DASHI_VULKAN_LOADER", "/nonexistent/libvulkan.so")
     lines = quick_doctor().stdout.splitlines()
     assert lines[-1] == "dashi works on the NumPy device (--device cpu); there is no Vulkan device that works."
-    assert [line.split()[0] for line in lines[:4]] == ["ok"] * 4
+    beginnings = [line for line in lines if line and not line.startswith(" ")]  # others go on with what was said above
+    assert [line.split()[0] for line in beginnings[:4]] == ["ok"] * 4
     (loader,) = [i for i, line in enumerate(lines) if line.split()[:3] == ["!!", "Vulkan", "loader"]]
-    assert lines[loader + 1].strip().startswith("Fix: ")
+    assert any(line.strip().startswith("Fix: ") for line in lines[loader + 1 : loader + 3])
 
 
 @pytest.fixture

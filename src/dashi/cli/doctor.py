@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dashi.cli.options import Json, example
-from dashi.cli.output import new_table, print_json, print_table, remark
+from dashi.cli.output import new_table, print_json, print_table, printable, remark
 
 if TYPE_CHECKING:
     from dashi.cli.findings import Finding
@@ -103,9 +103,9 @@ def _verdict(found: list[Finding], failed: list[Finding], devices: list[Any]) ->
 def _print(found: list[Finding], verdict: str) -> None:
     from rich.markup import escape
 
-    table = new_table("", "", "")
+    table = new_table("", "", "", keys=2)
     for finding in found:
-        fix = f"\n[bold]Fix:[/] {escape(finding.fix)}" if finding.fix else ""
-        table.add_row(_MARKS[finding.status], escape(finding.name), escape(finding.text) + fix)
+        fix = f"\n[bold]Fix:[/] {escape(printable(finding.fix))}" if finding.fix else ""
+        table.add_row(_MARKS[finding.status], escape(finding.name), escape(printable(finding.text)) + fix)
     print_table(table)
     sys.stdout.write(f"\n{verdict}\n")

@@ -22,7 +22,7 @@ from dashi.cli.flow_setup import (
 from dashi.cli.options import typed
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import phase, progress
-from dashi.cli.stopping import stopped_text, until_stopped
+from dashi.cli.stopping import stopped_lines, until_stopped
 from dashi.cli.tracing import traced
 from dashi.core.accounts.account import Stages, account
 from dashi.core.accounts.placement import Placement, place
@@ -87,7 +87,7 @@ class Job:
                     left = self._leave(folder, run, metrics, digest)
             print_report(request, run, metrics, left)
         if run.stopped:
-            remark(stopped_text(request.out, left))
+            remark(*stopped_lines(request.out, left))
             raise KeyboardInterrupt
 
     def _resumed(self, folder: Path | None, belongs: str, states: Floats) -> Simulation | None:

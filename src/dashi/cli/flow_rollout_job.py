@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.cli.flow_rollout import Request
-from dashi.cli.flow_rollout_report import Told, go_on, print_report, stopped_text
+from dashi.cli.flow_rollout_report import Told, go_on, print_report, stopped_lines
 from dashi.cli.flow_rollout_setup import COMMAND, Setup, Z, check_request, files_of, make_setup, settings_of
 from dashi.cli.options import typed
 from dashi.cli.output import remark
@@ -93,7 +93,7 @@ class Job:
         print_report(Told(request, setup, run, metrics, left, further))
         if run.rollout.stopped:
             remembers = isinstance(setup.advances, Model) and setup.advances.remembers
-            remark(stopped_text(request, run.rollout, left, further, remembers=remembers))
+            remark(*stopped_lines(request, run.rollout, left, further, remembers=remembers))
             raise KeyboardInterrupt
 
     def _require_device(self, setup: Setup, placed: Placement) -> None:

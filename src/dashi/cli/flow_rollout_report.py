@@ -61,18 +61,18 @@ def go_on(request: Request, setup: Setup, run: Rollout, folder: Path | None) -> 
     return shlex.join([*words, "--out", f"{request.out}-2"])
 
 
-def stopped_text(request: Request, run: Rollout, folder: Path | None, further: str, *, remembers: bool) -> str:
+def stopped_lines(request: Request, run: Rollout, folder: Path | None, further: str, *, remembers: bool) -> list[str]:
     """Lines for whoever pressed Ctrl-C."""
     done = f"stopped after {run.steps} of {request.steps} steps"
     if folder is None:
-        return f"{done}; nothing is kept without --out"
+        return [f"{done}; nothing is kept without --out"]
     stays = f"; the finished run in {request.out} stays as it was" if folder != request.out else ""
     lines = [f"{done}; what was done is in {folder}{stays}"]
     if further:
         lines.append(f"go on: {further}")
         if remembers:
             lines.append("the model remembers more than its last z, so it goes on a little differently")
-    return "\n".join(lines)
+    return lines
 
 
 def print_report(told: Told) -> None:

@@ -108,9 +108,9 @@ def print_outcome(document: dict[str, Any], failure: DashiError | None) -> None:
         raise typer.Exit(3)
 
 
-def remark(text: str) -> None:
-    """A line for people, on stderr."""
-    sys.stderr.write(f"{_indented(text)}\n")
+def remark(*lines: str) -> None:
+    """Lines for people, on stderr."""
+    sys.stderr.write("".join(f"{_indented(line)}\n" for line in lines))
     sys.stderr.flush()
 
 

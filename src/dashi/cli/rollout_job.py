@@ -15,7 +15,7 @@ from dashi.cli.progress import phase, progress
 from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
 from dashi.cli.rollout_setup import COMMAND, Setup, check_request, read_setup
-from dashi.cli.stopping import stopped_text, until_stopped
+from dashi.cli.stopping import stopped_lines, until_stopped
 from dashi.core.accounts.account import Stages, account
 from dashi.core.accounts.placement import Placement, place
 from dashi.core.certificates.certificate import Certificate, Execution, Source, certify, write_certificate
@@ -81,7 +81,7 @@ class Job:
             print_error(self.unwritten, as_json=False)  # with --json it is in the document: there is only one
             raise typer.Exit(3)
         if run.stopped:
-            remark(stopped_text(request.out, left))
+            remark(*stopped_lines(request.out, left))
             raise KeyboardInterrupt
 
     def _run(self, setup: Setup, placed: Placement, folder: Path | None, resumed: Rollout | None) -> Rollout:

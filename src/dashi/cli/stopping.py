@@ -24,12 +24,12 @@ def until_stopped(work: Callable[[], Result]) -> tuple[Result, bool]:
         return stop.partial, True
 
 
-def stopped_text(out: Path | None, left: Path | None) -> str:
+def stopped_lines(out: Path | None, left: Path | None) -> list[str]:
     """Lines for whoever pressed Ctrl-C: where the run lies, what stays as it was, and how to go on."""
     if out is None or left is None:
-        return "nothing is kept without --out"
+        return ["nothing is kept without --out"]
     stays = f"; the finished run in {out} stays as it was" if left != out else ""
     lines = [f"what was done is in {left}{stays}"]
     if (left / CHECKPOINT).is_file() and typed():
         lines.append(f"go on: {typed()}{'' if '--resume' in typed().split() else ' --resume'}")
-    return "\n".join(lines)
+    return lines

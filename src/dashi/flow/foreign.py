@@ -114,8 +114,9 @@ def require_known_codecs(store: Path) -> None:
     for file in _files(store):
         if file.name not in _METADATA:
             continue
+        data = read_plain(file, _LARGEST_META)
         try:
-            value: Any = json.loads(read_plain(file, _LARGEST_META))
+            value: Any = json.loads(data)
         except (ValueError, RecursionError, MemoryError) as error:
             raise FileError(f"{file} is no metadata of Zarr: it is damaged or cut short.", _AGAIN) from error
         document = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
