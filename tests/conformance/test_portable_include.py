@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import dashi
-from dashi.kernels import accuracy, build, compiler, portable, registry
-from dashi.kernels._portable_bits import F32, F64, Format
+from dashi.kernels import build, compiler, portable, registry
 from dashi.kernels.abi import Kernel
+from dashi.kernels.portable import accuracy
+from dashi.kernels.portable._bits import F32, F64, Format
 from dashi.runtime.device import Device
 
 FORMS = [pytest.param(F32, id="f32"), pytest.param(F64, id="f64")]

@@ -41,17 +41,20 @@ def test_following_the_page_on_the_sheet_draws_the_run_that_it_makes(tmp_path: P
     assert (tmp_path / "sheet.apng").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_following_the_page_on_evaluation_ends_in_a_table_of_unseen_seeds(tmp_path: Path) -> None:
     table = follow(ROOT / "docs" / "evaluation.md", tmp_path)[1]
     assert {"windows: test (4)", "windows: train (4)"} <= set(table.splitlines())
     assert (tmp_path / "runs" / "decaying" / "evaluation-test.npz").is_file()
 
 
+@pytest.mark.long
 def test_following_the_page_on_own_data_scores_what_was_not_seen(tmp_path: Path) -> None:
     pytest.importorskip("xarray")
     assert "test (4)" in follow(ROOT / "docs" / "own-data.md", tmp_path)[-1]
 
 
+@pytest.mark.long
 def test_following_the_tutorial_ends_in_reports(tmp_path: Path) -> None:
     said = follow(ROOT / "docs" / "tutorial.md", tmp_path)
     assert "galerkin holds longest, on seeds [4, 5]" in "".join(said)
@@ -59,6 +62,7 @@ def test_following_the_tutorial_ends_in_reports(tmp_path: Path) -> None:
         assert "Correlation against time" in (tmp_path / name).read_text()
 
 
+@pytest.mark.long
 def test_following_the_page_on_the_report_makes_three(tmp_path: Path) -> None:
     said = follow(ROOT / "docs" / "report.md", tmp_path)
     assert "runs/quick/report.html\n" in said

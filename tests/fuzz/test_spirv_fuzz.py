@@ -14,11 +14,11 @@ import dashi.kernels
 from dashi.errors import KernelError, SpirvError
 from dashi.kernels import build, glsl
 from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv import MAGIC, parse
-from dashi.kernels.spirv_ops import OPS
-from dashi.kernels.spirv_portable import forbid_contraction, lint_portable
-from dashi.kernels.spirv_reflect import reflect
-from dashi.kernels.spirv_structure import check_structure
+from dashi.kernels.spirv.module import MAGIC, parse
+from dashi.kernels.spirv.ops import OPS
+from dashi.kernels.spirv.portable_lint import forbid_contraction, lint_portable
+from dashi.kernels.spirv.reflect import reflect
+from dashi.kernels.spirv.structure import check_structure
 
 U32 = st.integers(0, (1 << 32) - 1)
 SMALL = st.one_of(st.integers(0, 60), U32)

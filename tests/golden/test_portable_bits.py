@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dashi.kernels import portable
-from dashi.kernels._portable_bits import F32, F64, Format
+from dashi.kernels.portable._bits import F32, F64, Format
 
 # SHA-256 of the results on `fixed_arguments`, first 16 digits: fp32, fp64.
 DIGESTS = {

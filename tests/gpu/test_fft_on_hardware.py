@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.kernels.fourier import real_table, table
+from dashi.kernels.fft.roots import real_table, table
 from dashi.runtime.vulkan_device import VulkanDevice
 
 pytestmark = pytest.mark.gpu

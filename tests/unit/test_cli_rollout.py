@@ -17,7 +17,7 @@ import dashi
 from dashi.cli.main import app
 from dashi.core.certificates.certificate import read_certificate
 from dashi.io.metrics import read_metrics
-from dashi.kernels.blake3 import hexdigest128
+from dashi.kernels.hash.blake3 import hexdigest128
 from dashi.kernels.portable import canon
 
 D = 12

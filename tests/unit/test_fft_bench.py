@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import dashi.fft
+from dashi.bench import fft as bench
+from dashi.bench.fft import BenchCase
+from dashi.bench.peers import fft as peers
 from dashi.errors import InputError
-from dashi.fft import bench, peers
-from dashi.fft.bench import BenchCase
-from dashi.kernels.fourier import radices
+from dashi.kernels.fft.roots import radices
 from dashi.runtime import Device
 from dashi.runtime.device import Timing
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.kernels import fourier_layouts, spectral_stages
 from dashi.kernels.abi import Call, Limits, Plan
-from dashi.kernels.fourier import is_length, radices, real_table, table
+from dashi.kernels.fft import layouts as fourier_layouts
+from dashi.kernels.fft.roots import is_length, radices, real_table, table
+from dashi.kernels.spectral import stages as spectral_stages
 from dashi.runtime.vulkan_device import VulkanDevice
 from dashi.types import DTYPES
 

@@ -9,10 +9,10 @@ from dashi import kernels, types
 from dashi.errors import ShapeError
 from dashi.flow.operator import ADVECTED, STRAINS
 from dashi.kernels.abi import Call, Limits
-from dashi.kernels.fourier import real_table, table
+from dashi.kernels.fft.roots import real_table, table
 from dashi.kernels.philox import philox, unit
-from dashi.kernels.spectral import FIELDS, Floats
-from dashi.kernels.spectral_stages import TUNINGS, dispatches, kept_columns
+from dashi.kernels.spectral.modes import FIELDS, Floats
+from dashi.kernels.spectral.stages import TUNINGS, dispatches, kept_columns
 from dashi.runtime import Device
 from dashi.runtime.device import Room
 from dashi.runtime.vulkan_device import VulkanDevice

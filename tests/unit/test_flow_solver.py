@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dashi.bench import flow as bench
+from dashi.bench.peers import flow as peers
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, NonFiniteError, ShapeError
-from dashi.flow import bench, grid, initial, peers
+from dashi.flow import grid, initial
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.operator import Vorticity
 from dashi.flow.simulate import Every, Simulation, simulate

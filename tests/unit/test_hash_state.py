@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dashi import kernels
 from dashi.kernels.abi import Call
-from dashi.kernels.blake3 import chunk_values, digest128, hexdigest128
+from dashi.kernels.hash.blake3 import chunk_values, digest128, hexdigest128
 from dashi.runtime import Device
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.vulkan_device import VulkanDevice

@@ -11,10 +11,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from dashi.bench.identify.learners import LEARNERS, Rows, fit, gaussians, joined, learn
+from dashi.bench.identify.study import Outcome, Setting, identify, observe, settings, spread
+from dashi.bench.identify.systems import SYSTEMS, System, graph_laplacian, reaction_diffusion, tree_bands
 from dashi.cli import bench_identify
-from dashi.core.learning.identify import Outcome, Setting, identify, observe, settings, spread
-from dashi.core.learning.identify_learners import LEARNERS, Rows, fit, gaussians, joined, learn
-from dashi.core.learning.identify_systems import SYSTEMS, System, graph_laplacian, reaction_diffusion, tree_bands
 from dashi.errors import DashiError, InputError
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
@@ -129,7 +129,7 @@ def test_rules_have_the_same_bits_on_every_device(vulkan: VulkanDevice) -> None:
 
 
 def test_a_rule_that_runs_away_is_counted_and_enters_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    import dashi.core.learning.identify as module
+    import dashi.bench.identify.study as module
 
     wild = module.Rule(lambda own, diffused: own, 0.5 * np.eye(3), "")
     monkeypatch.setattr(module, "learn", lambda *_: wild)
@@ -184,7 +184,7 @@ def test_the_command_prints_a_row_for_each_setting_and_learner(monkeypatch: pyte
             found.append(outcome)
             yield outcome
 
-    monkeypatch.setattr("dashi.core.learning.identify.identify", noted)
+    monkeypatch.setattr("dashi.bench.identify.study.identify", noted)
     done = run(*small, "--json")
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
@@ -195,7 +195,7 @@ def test_the_command_prints_a_row_for_each_setting_and_learner(monkeypatch: pyte
     assert set(first["operator"]) == {"mean", "deviation", "least", "most"}
     assert document["rows"][1]["coefficients"] is None
     # What was found is told a second time, for people; it need not be found again.
-    monkeypatch.setattr("dashi.core.learning.identify.identify", lambda *asked, device: iter(found))
+    monkeypatch.setattr("dashi.bench.identify.study.identify", lambda *asked, device: iter(found))
     done = run(*small)
     assert done.exit_code == 0
     assert "dictionary knows candidate terms" in done.stderr

@@ -13,8 +13,8 @@ from dashi.errors import KernelError, PortabilityError, SpirvError, StaleBinaryE
 from dashi.kernels import build, compiler, registry, scaffold
 from dashi.kernels.abi import Kernel
 from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv import parse
-from dashi.kernels.spirv_portable import ARITHMETIC, NO_CONTRACTION
+from dashi.kernels.spirv.module import parse
+from dashi.kernels.spirv.portable_lint import ARITHMETIC, NO_CONTRACTION
 
 
 @pytest.fixture

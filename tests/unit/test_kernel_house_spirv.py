@@ -12,11 +12,11 @@ from dashi.errors import SpirvError
 from dashi.kernels import build, glsl, registry, scaffold
 from dashi.kernels.abi import Binding, Kernel, Scalar, Shader, Spec
 from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv import MAX_BYTES, Instruction, Module, parse
-from dashi.kernels.spirv_check import check_against
-from dashi.kernels.spirv_ops import OPS
-from dashi.kernels.spirv_reflect import Buffer, reflect
-from dashi.kernels.spirv_structure import check_structure
+from dashi.kernels.spirv.check import check_against
+from dashi.kernels.spirv.module import MAX_BYTES, Instruction, Module, parse
+from dashi.kernels.spirv.ops import OPS
+from dashi.kernels.spirv.reflect import Buffer, reflect
+from dashi.kernels.spirv.structure import check_structure
 
 SHADER = Shader(
     buffers=(Binding("x"), Binding("index", "u32"), Binding("bits", "W", "readwrite"), Binding("result", "T", "write")),

@@ -13,11 +13,11 @@ import pytest
 from dashi import kernels
 from dashi.errors import KernelError, SpirvError
 from dashi.kernels import build
-from dashi.kernels.spirv import Instruction, Module, parse
-from dashi.kernels.spirv_ops import OPS
-from dashi.kernels.spirv_scope import check_scope
-from dashi.kernels.spirv_structure import check_structure
-from dashi.kernels.spirv_values import check_types
+from dashi.kernels.spirv.module import Instruction, Module, parse
+from dashi.kernels.spirv.ops import OPS
+from dashi.kernels.spirv.scope import check_scope
+from dashi.kernels.spirv.structure import check_structure
+from dashi.kernels.spirv.values import check_types
 
 Words = tuple[int, ...]
 

@@ -15,9 +15,9 @@ from dashi.kernels.abi import Binding, Dispatch, Kernel, Plan, Shader, features
 from dashi.kernels.build import compile_variant
 from dashi.kernels.calls import resolve_call
 from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv import parse
-from dashi.kernels.spirv_portable import contractable
-from dashi.kernels.spirv_reflect import reflect
+from dashi.kernels.spirv.module import parse
+from dashi.kernels.spirv.portable_lint import contractable
+from dashi.kernels.spirv.reflect import reflect
 from dashi.kernels.validate import check_plan
 from dashi.types import DTYPES, dtype
 

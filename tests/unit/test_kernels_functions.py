@@ -12,8 +12,9 @@ import pytest
 
 from dashi import kernels
 from dashi.errors import DTypeError
-from dashi.kernels import accuracy, portable
+from dashi.kernels import portable
 from dashi.kernels.glsl import INCLUDES
+from dashi.kernels.portable import accuracy
 from dashi.runtime.device import Device
 from dashi.types import DTYPES
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dashi import kernels
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Call, Kernel, Plan
-from dashi.kernels.planes import BLOCK, SUPER, encode, encode_repeated
+from dashi.kernels.pq._planes import BLOCK, SUPER, encode, encode_repeated
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
 from dashi.runtime.vulkan_device import VulkanDevice

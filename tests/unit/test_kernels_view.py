@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dashi import kernels
 from dashi.errors import InputError, ShapeError
-from dashi.kernels.images import fade, heat, pack, unpack, words
+from dashi.kernels.view.images import fade, heat, pack, unpack, words
 from dashi.runtime.device import Device
 from dashi.runtime.vulkan_device import VulkanDevice
 from dashi.types import Array
@@ -209,7 +209,7 @@ def test_nv12_says_what_does_not_fit(device: Device) -> None:
         device.run("nv12_to_rgba", y, uv, h=4, w=8)
     assert str(short.value) == (
         "kernel 'nv12_to_rgba': luma of 4 x 8 pixels is 32 bytes, 4 words given. "
-        "Fix: pass 8 words; dashi.kernels.images.words makes them from bytes."
+        "Fix: pass 8 words; dashi.kernels.view.images.words makes them from bytes."
     )
     with pytest.raises(InputError) as unknown:
         device.run("nv12_to_rgba", y, uv, h=4, w=4, standard=2020)

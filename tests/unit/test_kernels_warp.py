@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from dashi import kernels
 from dashi.errors import InputError, ShapeError
-from dashi.kernels.bilinear import CLAMP, WRAP, ZERO
 from dashi.kernels.calls import resolve_call
 from dashi.kernels.cases import specials
 from dashi.kernels.portable import canon
+from dashi.kernels.warp._bilinear import CLAMP, WRAP, ZERO
 from dashi.runtime.device import Device
 from dashi.runtime.vulkan_device import VulkanDevice
 from dashi.types import DTYPES, Array

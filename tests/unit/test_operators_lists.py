@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from dashi.core.operators.sparse import Csr
 from dashi.errors import LimitError, ShapeError
+from dashi.kernels.interleaved_lists import SLAB, interleave, lists_in_slabs
 from dashi.kernels.lists import lists_at, prepare_sums
 from dashi.kernels.portable import sum64
-from dashi.kernels.slabs import SLAB, interleave, lists_in_slabs
 from dashi.runtime.device import Device
 
 lengths = st.lists(st.integers(0, 70), max_size=80)

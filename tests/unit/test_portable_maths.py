@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.kernels import accuracy, portable
-from dashi.kernels._portable_bits import F32, F64, Format
-from dashi.kernels._portable_roots import newton_rsqrt, refine_reciprocal
-from dashi.kernels._portable_tables import table_of
+from dashi.kernels import portable
+from dashi.kernels.portable import accuracy
+from dashi.kernels.portable._bits import F32, F64, Format
+from dashi.kernels.portable._roots import newton_rsqrt, refine_reciprocal
+from dashi.kernels.portable._tables import table_of
 
 FORMS = [pytest.param(F32, id="f32"), pytest.param(F64, id="f64")]
 UNARY = ["reciprocal", "sqrt", "rsqrt", "exp", "log", "sin", "cos", "tanh", "softplus"]
@@ -234,8 +235,8 @@ def checked_modules(monkeypatch: pytest.MonkeyPatch, found: list[str]) -> dict[s
         return out
 
     made: dict[str, ModuleType] = {}
-    for part in ("_portable_roots", "_portable_exp", "_portable_trig"):
-        name = f"dashi.kernels.{part}"
+    for part in ("_roots", "_exp", "_trig"):
+        name = f"dashi.kernels.portable.{part}"
         spec = importlib.util.find_spec(name)
         assert spec is not None
         assert spec.origin is not None
@@ -255,9 +256,9 @@ def test_no_intermediate_is_subnormal(form, monkeypatch):
     modules = checked_modules(monkeypatch, found)
     hard = np.concatenate([adversarial(form), accuracy.hard_arguments(form)])
     for part, names in {
-        "_portable_roots": ["rsqrt"],
-        "_portable_exp": ["exp", "log", "tanh", "softplus"],
-        "_portable_trig": ["sin", "cos"],
+        "_roots": ["rsqrt"],
+        "_exp": ["exp", "log", "tanh", "softplus"],
+        "_trig": ["sin", "cos"],
     }.items():
         for name in names:
             out = getattr(modules[part], name)(hard)
@@ -267,6 +268,6 @@ def test_no_intermediate_is_subnormal(form, monkeypatch):
 
 def test_the_check_for_subnormal_intermediates_can_fail(monkeypatch):
     found: list[str] = []
-    roots = checked_modules(monkeypatch, found)["_portable_roots"]
+    roots = checked_modules(monkeypatch, found)["_roots"]
     roots.polynomial(np.array([2.0**-70], np.float32), (0.0, 0.0, 2.0**-70), F32)
     assert found

@@ -130,7 +130,7 @@ def test_contract_in_blocks_gives_the_same_bits(kind, monkeypatch):
     rng = np.random.default_rng(4)
     x, a = spread(rng, (9, 300), kind), spread(rng, (300, 11), kind)
     whole = contract(x, a)
-    monkeypatch.setattr("dashi.kernels._portable_sums._BLOCK", 16)
+    monkeypatch.setattr("dashi.kernels.portable._sums._BLOCK", 16)
     assert same_bits(contract(x, a), whole)
 
 

@@ -18,7 +18,7 @@ from dashi.core.operators.operator import Operator
 from dashi.core.rollouts.rollout import Rollout, rollout
 from dashi.core.rollouts.ways import choose_way
 from dashi.errors import FeatureError, InputError, Interrupted, NonFiniteError, ShapeError
-from dashi.kernels.blake3 import hexdigest128
+from dashi.kernels.hash.blake3 import hexdigest128
 from dashi.kernels.portable import canon, contract
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device, Step

@@ -35,12 +35,6 @@ def test_only_the_private_vulkan_files_touch_ctypes() -> None:
             assert "ctypes" not in imported(path), f"{path.name} imports ctypes"
 
 
-def test_no_other_part_imports_the_private_vulkan_files() -> None:
-    for path in Path(dashi.__file__).parent.rglob("*.py"):
-        if path.parent != RUNTIME:
-            assert not any("_vk" in name for name in imported(path)), path
-
-
 @pytest.mark.long
 @pytest.mark.usefixtures("bare_vulkan")
 def test_recording_and_resubmitting_cost_little_more_than_the_bare_calls() -> None:

@@ -16,7 +16,7 @@ from PIL import Image
 from dashi.core.observations.png import write_apng, write_png
 from dashi.core.observations.sheet import Look, draw, example_sheet, film, film_length, load_sheet, save_sheet
 from dashi.errors import DashiError, DTypeError, FileError, InputError, ShapeError
-from dashi.kernels.images import heat, unpack
+from dashi.kernels.view.images import heat, unpack
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
 from dashi.runtime.null_device import NullDevice

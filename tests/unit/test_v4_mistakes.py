@@ -36,8 +36,8 @@ from dashi.flow.v4.encode import majority, mask, threshold
 from dashi.io.metrics import Metrics, to_json
 from dashi.kernels import build, glsl
 from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv import parse
-from dashi.kernels.spirv_reflect import reflect
+from dashi.kernels.spirv.module import parse
+from dashi.kernels.spirv.reflect import reflect
 from dashi.runtime import Device
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.select import open_device

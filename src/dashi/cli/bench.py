@@ -21,10 +21,10 @@ from dashi.errors import DeviceNotFoundError, DTypeError
 from dashi.io.files import require_writable
 
 if TYPE_CHECKING:
+    from dashi.bench.peers.kernels import TorchPeer
+    from dashi.bench.workloads import Workload
     from dashi.kernels.abi import Kernel
     from dashi.runtime.device import Device
-    from dashi.runtime.peers import TorchPeer
-    from dashi.runtime.workloads import Workload
 
 app = App("bench", "What things cost, measured in one run.")
 bench_rollout.register(app)
@@ -118,7 +118,9 @@ def kernels(
     the copy bandwidth measured in the same run. Results are compared with NumPy first; wrong ones are not timed, and
     give exit code 1. On software devices benchmark cases are scaled down, and the table says so.
     """
-    from dashi.runtime import bandwidth, kernelbench, peers
+    from dashi.bench import kernels as kernelbench
+    from dashi.bench.peers import kernels as peers
+    from dashi.runtime import bandwidth
 
     found = chosen(names, folder)
     if save is not None:
@@ -161,7 +163,7 @@ def _work(
 ) -> Iterator[tuple[Workload, tuple[str | None, ...]]]:
     """What to measure, and with which tunings. Kernels that were not named are left out where they have no such
     variant or tuning; for those that were it is an error."""
-    from dashi.runtime.workloads import workloads
+    from dashi.bench.workloads import workloads
 
     for kernel in found:
         for variant in dtypes or kernel.dtypes[:1]:

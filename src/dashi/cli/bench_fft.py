@@ -13,8 +13,8 @@ from dashi.cli.options import Json, OneDevice, example
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dashi.fft.bench import BenchCase
-    from dashi.fft.peers import TorchFft
+    from dashi.bench.fft import BenchCase
+    from dashi.bench.peers.fft import TorchFft
     from dashi.runtime.device import Device
 
 
@@ -39,7 +39,8 @@ def fft(
     device's own clock. Software devices measure the cases of 128 x 128 unless told otherwise. What was measured is
     kept after each case.
     """
-    from dashi.fft import bench, peers
+    from dashi.bench import fft as bench
+    from dashi.bench.peers import fft as peers
 
     job = Bench("fft", _tables, _page, save)
     job.require_writable()
@@ -60,7 +61,7 @@ def row(
     device: Device, one: BenchCase, beside: Sequence[TorchFft], tunings: tuple[str | None, ...] = (None,)
 ) -> dict[str, Any]:
     """A case in both classes, and by the peers."""
-    from dashi.fft import bench
+    from dashi.bench import fft as bench
 
     times = bench.measure(device, one, tunings)
     fast = bench.measure_fast(device, one)

@@ -13,8 +13,8 @@ from dashi.cli.bench_beside import Bench, Peers, Save, bench_device
 from dashi.cli.options import Json, OneDevice, example
 
 if TYPE_CHECKING:
-    from dashi.fft.bench import BenchCase
-    from dashi.flow.peers import Peer
+    from dashi.bench.fft import BenchCase
+    from dashi.bench.peers.flow import Peer
     from dashi.runtime.device import Device
 
 
@@ -38,9 +38,10 @@ def flow(
     SciPy (NumPy where that is not installed). Unless sizes or float64 are asked for, complex transforms follow on a
     GPU, by torch too if it is a peer (all of them: dashi bench fft). What was measured is kept after each size.
     """
-    from dashi.fft import bench as fft_bench
-    from dashi.fft import peers as fft_peers
-    from dashi.flow import bench, peers
+    from dashi.bench import fft as fft_bench
+    from dashi.bench import flow as bench
+    from dashi.bench.peers import fft as fft_peers
+    from dashi.bench.peers import flow as peers
 
     job = Bench("flow", _tables, _page, save)
     job.require_writable()
@@ -62,7 +63,7 @@ def flow(
 
 
 def _row(device: Device, size: int, dtype: str, beside: list[Peer]) -> dict[str, Any]:
-    from dashi.flow import bench
+    from dashi.bench import flow as bench
 
     if device.info.type == "reference":
         return asdict(bench.beside_plain(size, dtype))

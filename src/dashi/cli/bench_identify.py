@@ -15,7 +15,7 @@ from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
 
 if TYPE_CHECKING:
-    from dashi.core.learning.identify import Outcome, Setting
+    from dashi.bench.identify.study import Outcome, Setting
 
 SEEDS: Final = 5
 OBSERVED: Final = (1.0, 0.3)
@@ -64,9 +64,9 @@ def identify(
     finished.
     """
     import dashi
-    from dashi.core.learning.identify import identify as outcomes_of
-    from dashi.core.learning.identify import settings
-    from dashi.core.learning.identify_learners import LEARNERS
+    from dashi.bench.identify.learners import LEARNERS
+    from dashi.bench.identify.study import identify as outcomes_of
+    from dashi.bench.identify.study import settings
 
     asked = settings([w.value for w in system or Which], observed or OBSERVED, noise or NOISE)
     done: list[Outcome] = []
@@ -97,7 +97,7 @@ def identify(
 
 def _rows(asked: Sequence[Setting], learners: Sequence[str], done: Sequence[Outcome]) -> list[dict[str, Any]]:
     """A row for each setting and learner: every measure over the seeds that were finished."""
-    from dashi.core.learning.identify import MEASURES, spread
+    from dashi.bench.identify.study import MEASURES, spread
 
     rows: list[dict[str, Any]] = []
     for setting in asked:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from dashi.io.files import write_text
 
 if TYPE_CHECKING:
+    from dashi.bench.kernels import Measurement
     from dashi.cli.tables import Table
     from dashi.runtime.bandwidth import Bandwidth
     from dashi.runtime.info import DeviceInfo
-    from dashi.runtime.kernelbench import Measurement
 
 HEADINGS = ("kernel", "type", "case", "tuning", "time", "GB/s", "GFLOP/s", "of copy", "over floor", "checked", "note")
 

@@ -13,7 +13,7 @@ from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import remark
 
 if TYPE_CHECKING:
-    from dashi.core.rollouts.bench import BenchCase
+    from dashi.bench.rollout import BenchCase
     from dashi.runtime.device import Device
 
 
@@ -31,7 +31,8 @@ def rollout(
     1. Times are medians on the device's own clock. Software devices measure the two smallest cases unless told
     otherwise, and compare `rollout` as a whole with a loop recorded by hand. What was measured is kept after each case.
     """
-    from dashi.core.rollouts import bench, peers
+    from dashi.bench import rollout as bench
+    from dashi.bench.peers import rollout as peers
 
     job = Bench("rollout", lambda document: [_cells(document)], _page, save)
     job.require_writable()
@@ -57,7 +58,7 @@ def rollout(
 
 def _whole(device: Device) -> dict[str, Any]:
     """`rollout` as a whole: on software beside a loop recorded by hand; on hardware with and without hashes."""
-    from dashi.core.rollouts import bench
+    from dashi.bench import rollout as bench
 
     if device.info.is_hardware:
         cost = bench.hashing(device)

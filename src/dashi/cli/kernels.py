@@ -20,10 +20,10 @@ from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import Advance, progress
 
 if TYPE_CHECKING:
+    from dashi.bench.kernels import Tuned
     from dashi.kernels.abi import Kernel
     from dashi.runtime.conformance import Result
     from dashi.runtime.device import Device
-    from dashi.runtime.kernelbench import Tuned
 
 app = App("kernels", "Kernels: list, show, build, check, tune, new.")
 kernels_list.register(app)
@@ -221,7 +221,7 @@ def tune_kernels(
     tuning or the environment does: DASHI_TUNINGS="gemm_tiled=NAME,prefix_scan=NAME". Results do not depend on it.
     """
     import dashi
-    from dashi.runtime.kernelbench import tune
+    from dashi.bench.kernels import tune
 
     found = [k for k in chosen(names, folder) if len(k.tunings) > 1]
     work = [(k, v) for k in found for v in k.dtypes if dtype in (None, v)]
@@ -291,7 +291,7 @@ def accuracy(
     from importlib.util import find_spec
 
     from dashi.errors import InputError
-    from dashi.kernels.accuracy import markdown, rows
+    from dashi.kernels.portable.accuracy import markdown, rows
 
     if find_spec("mpmath") is None:
         raise InputError("mpmath is not installed, and the exact values come from it.", "pip install mpmath.")

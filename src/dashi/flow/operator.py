@@ -18,9 +18,9 @@ from dashi.flow import grid
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.schemes import Sum, Tableau, tableau
 from dashi.kernels.abi import Limits
-from dashi.kernels.fourier import real_table, table
-from dashi.kernels.spectral import FIELDS
-from dashi.kernels.spectral_stages import TABLES
+from dashi.kernels.fft.roots import real_table, table
+from dashi.kernels.spectral.modes import FIELDS
+from dashi.kernels.spectral.stages import TABLES
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Room, Step
 from dashi.types import Array as HostArray

@@ -19,7 +19,7 @@ from dashi.flow.grid import Floats
 from dashi.flow.observers import UNITS, Look, shells
 from dashi.flow.simulate import Every, Simulation, courant
 from dashi.io.arrays import read_arrays, write_arrays
-from dashi.kernels.blake3 import hexdigest128
+from dashi.kernels.hash.blake3 import hexdigest128
 
 FIELDS: Final = "fields.zarr"
 VERSION: Final = 1

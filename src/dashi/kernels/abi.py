@@ -271,12 +271,6 @@ def plan_features(kernel: Kernel, plan: Plan, variant: str) -> frozenset[str]:
     return frozenset[str]().union(*(features(kernel, kernel.shaders[name], variant) for name in used))
 
 
-def groups_for(threads: int, local: int, limits: Limits) -> tuple[int, int]:
-    """Workgroups for a grid-stride loop over `threads` items, and the loop's trips per invocation."""
-    groups = max(1, min(-(-threads // local), limits.groups))
-    return groups, max(1, -(-threads // (groups * local)))
-
-
 def within_trips(name: str, dispatch: Dispatch, limits: Limits) -> Dispatch:
     """The dispatch itself, if its declared loops fit the device; an error that says so if they do not."""
     if dispatch.trips > limits.loop_trips:

@@ -23,13 +23,13 @@ from dashi.errors import KernelError, SpirvError, StaleBinaryError
 from dashi.kernels import abi, glsl
 from dashi.kernels.abi import Kernel
 from dashi.kernels.compiler import TOOLCHAIN, Compiler
-from dashi.kernels.spirv import parse
-from dashi.kernels.spirv_check import check_against
-from dashi.kernels.spirv_portable import forbid_contraction, lint_portable
-from dashi.kernels.spirv_reflect import reflect
-from dashi.kernels.spirv_scope import check_scope
-from dashi.kernels.spirv_structure import check_structure
-from dashi.kernels.spirv_values import check_types
+from dashi.kernels.spirv.check import check_against
+from dashi.kernels.spirv.module import parse
+from dashi.kernels.spirv.portable_lint import forbid_contraction, lint_portable
+from dashi.kernels.spirv.reflect import reflect
+from dashi.kernels.spirv.scope import check_scope
+from dashi.kernels.spirv.structure import check_structure
+from dashi.kernels.spirv.values import check_types
 
 FOLDER: Final = "spirv"
 INDEX: Final = "index.json"

@@ -11,6 +11,7 @@ import numpy as np
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar, part_of
 from dashi.kernels.arguments import is_number, usage
+from dashi.kernels.work import ceil_div
 from dashi.types import DTYPES, DType, Shape
 from dashi.types import dtype as dtype_of
 
@@ -124,7 +125,7 @@ def _length(dimension: str | int, dims: Mapping[str, int]) -> int:
     if isinstance(dimension, int):
         return dimension
     name, parts = part_of(dimension)
-    return -(-dims[name] // parts)
+    return ceil_div(dims[name], parts)
 
 
 def _scalars(kernel: Kernel, variant: DType, given: Mapping[str, Number]) -> dict[str, Number]:

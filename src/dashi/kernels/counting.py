@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader
+from dashi.kernels.work import ceil_div
 
 LOCAL: Final = 256
 GROUPS: Final = 2048
@@ -41,9 +42,9 @@ def counting(
 ) -> Plan:
     """The pass "main" over the items, which leaves `columns` sums for every workgroup, then the pass "total"."""
     most = FEW if call.limits.software else GROUPS
-    groups = max(1, min(-(-items // LOCAL), most, call.limits.groups))
-    rounds = -(-items // (groups * LOCAL))
-    share = -(-groups // LOCAL)
+    groups = max(1, min(ceil_div(items, LOCAL), most, call.limits.groups))
+    rounds = ceil_div(items, groups * LOCAL)
+    share = ceil_div(groups, LOCAL)
     return Plan(
         (
             Dispatch(

@@ -206,8 +206,8 @@ def _expand(folder: Path, name: str, seen: set[str]) -> Iterator[str]:
 
 
 def _read(folder: Path, name: str) -> str:
-    # The shared file wins, so that no folder can change what `canon` means.
-    for place in (INCLUDES, folder):
+    # The shared file wins, so that no folder can change what `canon` means; then what the family shares.
+    for place in (INCLUDES, folder.parent / INCLUDES.name, folder):
         path = place / name
         if path.is_file():
             try:

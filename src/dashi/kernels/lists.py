@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import LimitError, ShapeError
-from dashi.kernels._portable_bits import Floats, canon, mul
-from dashi.kernels._portable_sums import RUN
 from dashi.kernels.abi import Binding, Call, Dispatch, Limits, Number, Plan, Scalar, Shader, Spec
-from dashi.kernels.reductions import shares
+from dashi.kernels.portable._bits import Floats, canon, mul
+from dashi.kernels.portable._sums import RUN
+from dashi.kernels.work import group_sum_trips, next_power_of_two, split_work
 from dashi.types import Array
 
 Ints = npt.NDArray[Any]
@@ -171,11 +171,6 @@ def direct_trips(longest: int) -> int:
     return 1 + runs * (RUN_TRIPS + 1) + runs // RUN * 2
 
 
-def group_trips(longest: int, lanes: int) -> int:
-    """Loop iterations of `group_sum64`."""
-    return (longest // 1024 + 1) * (2 + 1024 // lanes + 8) + (longest // 4096 + 1) * (16 + 3)
-
-
 def step_dispatches(
     call: Call,
     items: int,
@@ -198,8 +193,8 @@ def step_dispatches(
     if direct:
         return direct_dispatches(call, items, longest, local, buffers, push, spec)
     made: list[Dispatch] = []
-    trips = 1 + sum(group_trips(n, lanes) for n in longest)
-    for s in shares(items, trips, call.limits):
+    trips = 1 + sum(group_sum_trips(n, lanes) for n in longest)
+    for s in split_work(items, trips, call.limits):
         place = {"first_item": s.first, "items": s.beyond, "stride": s.groups}
         sizes = {"LANES": lanes, **spec}
         made.append(Dispatch("grouped", buffers, {**push, **place}, (s.groups, 1, 1), s.trips, sizes))
@@ -218,7 +213,7 @@ def direct_dispatches(
     """One step with an invocation for each output."""
     made: list[Dispatch] = []
     trips = 1 + sum(direct_trips(n) for n in longest)
-    for s in shares(-(-items // local), trips, call.limits):
+    for s in split_work(-(-items // local), trips, call.limits):
         place = {"first_item": s.first * local, "items": min(items, s.beyond * local), "stride": s.groups * local}
         sizes = {"LOCAL": local, **spec}
         made.append(Dispatch("direct", buffers, {**push, **place}, (s.groups, 1, 1), s.trips, sizes))
@@ -262,9 +257,9 @@ def on_chip(width: int, entries: tuple[int, ...], lanes: int, limits: Limits) ->
     each_list = [-(-n // RUN) for n in entries]
     runs = max(1, sum(each_list))
     room = min(lanes, _floor_power(limits.invocations))
-    each = min(_power(runs), room)
+    each = min(next_power_of_two(runs), room)
     # No more lanes than there is work, but enough to share an output's runs.
-    local = min(room, max(each, _power(max(1, width)) * each))
+    local = min(room, max(each, next_power_of_two(max(1, width)) * each))
     return OnChip(local, each, runs, max(each_list), max(1, width))
 
 
@@ -315,11 +310,6 @@ def rollout_dispatches(
         source = target
     scratch = {"between": ("T", size)} if len(counts) > 1 else {}
     return Plan(tuple(made), scratch)
-
-
-def _power(n: int) -> int:
-    """The power of two that is n or the next above."""
-    return 1 << (n - 1).bit_length()
 
 
 def _floor_power(n: int) -> int:

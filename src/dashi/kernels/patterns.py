@@ -33,9 +33,9 @@ from dashi.kernels.abi import (
     Shader,
     Spec,
     StreamDefaults,
-    groups_for,
 )
-from dashi.kernels.halves import narrow_f16, widen_f16
+from dashi.kernels.float16 import narrow_f16, widen_f16
+from dashi.kernels.work import groups_for
 from dashi.types import Array, Cost, Shape
 
 LOCAL: Final = 256

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import InputError
-from dashi.kernels._portable_bits import Floats, canon, mul
-from dashi.kernels._portable_exp import softplus, tanh
 from dashi.kernels.abi import Number, Scalar, Spec
+from dashi.kernels.portable._bits import Floats, canon, mul
+from dashi.kernels.portable._exp import softplus, tanh
 
 NAMES: Final = ("none", "squash", "softplus", "clamp")
 """A nonlinearity's number is its place here."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Call, Dispatch, Limits, Number, Scalar, Spec
+from dashi.kernels.work import ceil_div
 
 LOCAL: Final = (32, 8, 1)
 PUSH: Final = tuple(Scalar(name, "u32") for name in ("w", "h", "across", "blocks", "stride"))
@@ -44,10 +45,10 @@ def blocks(call: Call, h: int, w: int) -> Blocks:
 
 def share(h: int, w: int, rows: int, limits: Limits) -> Blocks:
     """The blocks of a plane of h x w pixels."""
-    across = -(-w // LOCAL[0])
-    count = across * -(-h // (LOCAL[1] * rows))
+    across = ceil_div(w, LOCAL[0])
+    count = across * ceil_div(h, LOCAL[1] * rows)
     groups = min(count, limits.groups)
-    rounds = -(-count // groups)
+    rounds = ceil_div(count, groups)
     push: dict[str, Number] = {"w": w, "h": h, "across": across, "blocks": count, "stride": groups}
     return Blocks(push, (groups, 1, 1), rounds * (1 + rows), rows)
 

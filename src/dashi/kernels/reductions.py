@@ -8,16 +8,16 @@ any elements. What is brought, joined and stored is the kernel's own text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from dashi.errors import ShapeError
 from dashi.kernels import abi
 from dashi.kernels.patterns import LARGE, VECTOR
+from dashi.kernels.work import RUN, ceil_div, even_groups
 from dashi.types import Array, Cost, DType, Shape
 
-RUN: Final = 64
 TILE: Final = RUN * RUN
 
 PUSH: Final = (
@@ -94,7 +94,7 @@ class Pass:
         if not per_round:
             trips = self.rounds * (tile_trips(call.dtype, call.tuning["lanes"]) + RUN)
             return abi.Dispatch(shader, buffers, self.push, (self.groups, 1, 1), trips, spec_of(call.tuning))
-        groups, rounds = even_groups(-(-self.tiles // per_round), call.limits)
+        groups, rounds = even_groups(ceil_div(self.tiles, per_round), call.limits)
         trips = rounds * (1 + per_round * quad_trips(call.dtype) + 2 * RUN)
         push = {**self.push, "stride": groups}
         return abi.Dispatch(f"{shader}_quads", buffers, push, (groups, 1, 1), trips, {"TILES": per_round})
@@ -128,12 +128,12 @@ def stream_passes(n: int, call: abi.Call) -> tuple[Pass, ...]:
 
 def vectors(n: int, kind: DType) -> int:
     """Vectors of 16 bytes that hold n elements."""
-    return -(-n * kind.size // VECTOR)
+    return ceil_div(n * kind.size, VECTOR)
 
 
 def _passes(made: list[Pass], n: int, limits: abi.Limits) -> list[Pass]:
     while not made or not made[-1].last:
-        tiles = max(1, -(-n // TILE))
+        tiles = max(1, ceil_div(n, TILE))
         groups, rounds = even_groups(tiles, limits)
         made.append(Pass(len(made), n, tiles, groups, rounds, tiles == 1))
         n = tiles
@@ -151,31 +151,6 @@ def tile_trips(kind: DType, lanes: int) -> int:
     its vectors are brought and put, then each vector of a run and, at the list's end, each element has a turn."""
     each = vectors(RUN, kind)
     return 1 + 2 * (RUN * each // lanes) + kind.size + each + RUN
-
-
-def even_groups(blocks: int, limits: abi.Limits) -> tuple[int, int]:
-    """Workgroups for that many blocks, each with the same number of them (give or take one), and that number."""
-    rounds = -(-blocks // limits.groups)
-    return -(-blocks // rounds), rounds
-
-
-@dataclass(frozen=True)
-class Share:
-    """The blocks from `first` up to, but without, `beyond`, for one dispatch of so many workgroups."""
-
-    first: int
-    beyond: int
-    groups: int
-    trips: int
-
-
-def shares(blocks: int, trips: int, limits: abi.Limits) -> Iterator[Share]:
-    """Divides blocks of `trips` loop iterations each among dispatches that stay within the limits."""
-    most = limits.groups * max(1, limits.loop_trips // trips)
-    for first in range(0, blocks, most):
-        beyond = min(blocks, first + most)
-        groups, rounds = even_groups(beyond - first, limits)
-        yield Share(first, beyond, groups, rounds * trips)
 
 
 def quads_shader(shader: abi.Shader, *spec: abi.Spec) -> abi.Shader:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import InputError
-from dashi.kernels._portable_bits import Floats
-from dashi.kernels._portable_sums import RUN
+from dashi.kernels.portable._bits import Floats
+from dashi.kernels.portable._sums import RUN
 
 Ints = npt.NDArray[Any]
 

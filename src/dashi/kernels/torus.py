@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import InputError, ShapeError
-from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec, groups_for
-from dashi.kernels.trits import EACH, LOCAL, field_of, minus_of, support_of
+from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec
+from dashi.kernels.trits import field_of, minus_of, support_of
+from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, groups_for
 from dashi.types import Array, Shape
 
 GRID: Final = (Scalar("h", "u32"), Scalar("w", "u32"))
@@ -21,7 +22,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
 )  # fmt: skip
 """Rings and grids: smaller than a neighbourhood, around words and vectors, with rows that fill vectors and not."""
 
-ROWS_PUSH: Final = (*EACH, Scalar("h", "u32"), Scalar("vectors", "u32"))
+ROWS_PUSH: Final = (*LOOP_PUSH, Scalar("h", "u32"), Scalar("vectors", "u32"))
 TUNINGS: Final = {"four": {"rows": 4}, "eight": {"rows": 8}}
 """How many rows an invocation goes down: more read less twice, fewer leave more invocations to hide waiting."""
 
@@ -46,7 +47,7 @@ def rows_plan(call: Call, push: Mapping[str, Number]) -> Plan:
     """Its plan."""
     h, w = call.shapes["s"]
     rows = call.tuning.get("rows", 4)
-    items = -(-h // rows) * (w // 16)
+    items = ceil_div(h, rows) * (w // 16)
     groups, rounds = groups_for(items, LOCAL, call.limits)
     numbers = {"items": items, "stride": groups * LOCAL, "h": h, "vectors": w // 16, **push}
     made = Dispatch("rows", ("s", "s", "result"), numbers, (groups, 1, 1), rounds * (1 + rows), {"ROWS": rows})

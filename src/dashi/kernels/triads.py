@@ -1,5 +1,5 @@
 """Steps z' = z + dt (z L + Q(z, z) + f) with a sparse L and a list of triads Q: reference, operands and cases of triad,
-quadratic_step and quadratic_rollout, which has the same lists side by side (dashi.kernels.slabs).
+quadratic_step and quadratic_rollout, which has the same lists side by side (dashi.kernels.interleaved_lists).
 
 Output k has two lists. Column k of L holds the entries e from offsets[k] up to offsets[k + 1]: values[e] in row
 sources[e]. Its triads are those from ends[k] up to ends[k + 1]: triad e adds weights[e] z[i] z[j] with i, j = pairs[e];
@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import InputError
-from dashi.kernels._portable_bits import Floats
 from dashi.kernels.abi import Binding, Call, Case, Fill, Number, Operand, Scalar
+from dashi.kernels.interleaved_lists import interleave
 from dashi.kernels.lists import LinearForm, Lists, prepare_sums
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.slabs import interleave
+from dashi.kernels.portable._bits import Floats
 from dashi.types import Array, Shape
 
 

@@ -6,41 +6,22 @@ every byte means something, and -1, 0 and +1 mean themselves. Shaders read and w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dashi.kernels.abi import Call, Dispatch, Fill, Number, Plan, Scalar, groups_for
+from dashi.kernels.abi import Fill, Scalar
 from dashi.types import Array, Shape
 
 LOCAL: Final = 256
-EACH: Final = (Scalar("items", "u32"), Scalar("stride", "u32"))
-"""Push constants of shaders that `each` dispatches: a loop over `items`."""
 SITES: Final = Scalar("n", "u32", doc="number of sites")
 LENGTHS: Final = (0, 1, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 511, 512, 513, 4097, 16383, 16384, 16385, 70000)
 """Around words, vectors, blocks and superblocks."""
 
 Words = npt.NDArray[np.uint32]
 Flags = npt.NDArray[np.bool_]
-
-
-def each(
-    call: Call,
-    items: int,
-    buffers: tuple[str, ...],
-    push: Mapping[str, Number],
-    *,
-    shader: str = "main",
-    trips: int = 0,
-) -> Plan:
-    """One dispatch whose invocations share `items` in a loop; `trips` are those of the loops inside it."""
-    if items == 0:
-        return Plan(())
-    groups, rounds = groups_for(items, LOCAL, call.limits)
-    numbers = {"items": items, "stride": groups * LOCAL, **push}
-    return Plan((Dispatch(shader, buffers, numbers, (groups, 1, 1), rounds * (1 + trips)),))
 
 
 def sum64_trips(count: int) -> int:

@@ -13,21 +13,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dashi.kernels.abi import (
-    Binding,
-    Call,
-    Case,
-    Dispatch,
-    Kernel,
-    Number,
-    Operand,
-    Plan,
-    Scalar,
-    Shader,
-    Spec,
-    groups_for,
-)
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.patterns import LARGE, LOCAL, RESULT, VECTOR, WIDE_TUNINGS
+from dashi.kernels.work import ceil_div, groups_for
 from dashi.types import DTYPES, Array, Cost
 
 TYPES: Final = tuple(DTYPES)
@@ -57,7 +45,7 @@ def word_moves(
             return Plan(())
         small = call.dtype.size <= _SMALL
         each = call.tuning["wide"] or int(small) if small or nbytes % VECTOR == 0 else 0
-        shader, items = ("wide", -(-nbytes // VECTOR)) if each else ("main", call.size(RESULT))
+        shader, items = ("wide", ceil_div(nbytes, VECTOR)) if each else ("main", call.size(RESULT))
         each = each or call.tuning["each"]
         groups, rounds = groups_for(items, each * LOCAL, call.limits)
         numbers = {"n": items, "stride": groups * each * LOCAL, **(push(call) if push else {})}

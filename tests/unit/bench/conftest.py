@@ -24,8 +24,9 @@ void main() {
 }
 """
 KERNEL = """
-from dashi.kernels.abi import Binding, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec, groups_for
+from dashi.kernels.abi import Binding, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon
+from dashi.kernels.work import groups_for
 from dashi.types import Cost
 
 

@@ -13,13 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 import dashi
+from dashi.bench import fft as fft_bench
+from dashi.bench import flow as flow_bench
+from dashi.bench.fft import DEVICE_CLASS, BenchCase
 from dashi.cli import bench_flow
 from dashi.cli.bench_beside import Bench, bench_device, cases_of
 from dashi.cli.main import app
 from dashi.errors import InputError, NoResultError
-from dashi.fft import bench as fft_bench
-from dashi.fft.bench import DEVICE_CLASS, BenchCase
-from dashi.flow import bench as flow_bench
 from dashi.runtime import stopwatch
 from dashi.runtime.cpu_device import CpuDevice
 

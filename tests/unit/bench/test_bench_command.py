@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from dashi.bench.kernels import Measurement, measure
+from dashi.bench.workloads import Workload
 from dashi.cli import bench_report
 from dashi.cli.main import app
 from dashi.kernels.abi import Kernel
 from dashi.runtime import bandwidth
-from dashi.runtime.kernelbench import Measurement, measure
 from dashi.runtime.vulkan_device import VulkanDevice
-from dashi.runtime.workloads import Workload
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_the_table_tells_what_failed_and_exits_with_1(monkeypatch: pytest.Monkey
     def broken(device: Any, work: Workload, tunings: Any, peer: Any) -> Iterator[Measurement]:
         yield Measurement(work, failed="result[0] is 1, not 2")
 
-    monkeypatch.setattr("dashi.runtime.kernelbench.measure", broken)
+    monkeypatch.setattr("dashi.bench.kernels.measure", broken)
     done = bench("add")
     assert done.exit_code == 1
     assert "FAILED: result[0] is 1, not 2" in done.stdout
@@ -97,7 +97,7 @@ def test_an_interrupted_run_keeps_what_it_measured(tmp_path: Path, monkeypatch: 
         calls.append(work)
         return measure(device, work, tunings, peer)
 
-    monkeypatch.setattr("dashi.runtime.kernelbench.measure", stopping)
+    monkeypatch.setattr("dashi.bench.kernels.measure", stopping)
     done = bench("add", "sub", "--save", str(tmp_path / "kept"))
     assert done.exit_code == 130
     saved = next((tmp_path / "kept").glob("*.json"))

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.rollouts import peers as rollout_peers
-from dashi.fft import peers as fft_peers
-from dashi.fft.bench import REPEATS, BenchCase
-from dashi.fft.bench import ROUNDS as FFT_ROUNDS
+from dashi.bench.fft import REPEATS, BenchCase
+from dashi.bench.fft import ROUNDS as FFT_ROUNDS
+from dashi.bench.peers import fft as fft_peers
+from dashi.bench.peers import flow as flow_peers
+from dashi.bench.peers import rollout as rollout_peers
+from dashi.bench.peers.cuda_timing import Graph, Timed
 from dashi.flow import Flow
-from dashi.flow import peers as flow_peers
 from dashi.runtime import stopwatch
-from dashi.runtime.cuda_timing import Graph, Timed
 
 PREPARED = ["synchronize", "new graph", "capture"]
 ROUND = ["event", "event", "record start", "replay", "record end", "wait for end"]

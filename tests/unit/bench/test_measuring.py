@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from dashi import kernels
+from dashi.bench import kernels as kernelbench
+from dashi.bench.kernels import Measurement, measure
+from dashi.bench.workloads import Room, Workload
 from dashi.errors import LimitError
 from dashi.kernels.abi import Call, Case, Kernel, Plan
-from dashi.runtime import bandwidth, kernelbench, stopwatch
+from dashi.runtime import bandwidth, stopwatch
 from dashi.runtime.cpu_device import CpuDevice, CpuProgram
 from dashi.runtime.device import Device, Program, Step
 from dashi.runtime.info import Heap
-from dashi.runtime.kernelbench import Measurement, measure
 from dashi.runtime.vulkan_device import VulkanDevice
-from dashi.runtime.workloads import Room, Workload
 from dashi.types import Cost
 
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from dashi import kernels
+from dashi.bench.kernels import measure
+from dashi.bench.peers import kernels as peers
+from dashi.bench.workloads import Workload
 from dashi.cli import bench_report
 from dashi.errors import InputError
-from dashi.runtime import peers
 from dashi.runtime.cpu_device import CpuDevice
-from dashi.runtime.kernelbench import measure
-from dashi.runtime.workloads import Workload
 
 COMPARED = sorted(set(peers.PEERS) & set(kernels.names()))
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dashi import kernels
+from dashi.bench.kernels import tune
 from dashi.errors import AbiError, InputError
 from dashi.kernels.abi import Kernel, Limits
 from dashi.kernels.calls import resolve_call
@@ -16,7 +17,6 @@ from dashi.runtime import tuning
 from dashi.runtime.conformance import Trial, check, check_one, trials
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.kernelbench import tune
 from dashi.runtime.null_device import NullDevice
 from dashi.runtime.vulkan_device import VulkanDevice
 

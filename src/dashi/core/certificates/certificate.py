@@ -22,7 +22,7 @@ from dashi.core.operators.operator import Operator, Parameter, Way
 from dashi.errors import CertificateError
 from dashi.io.files import read_plain, write_text
 from dashi.io.metrics import Count, Digest, Fingerprint
-from dashi.kernels.blake3 import hexdigest128
+from dashi.kernels.hash.blake3 import hexdigest128
 from dashi.runtime.info import DeviceInfo
 from dashi.types import Array
 

@@ -20,7 +20,7 @@ from dashi.core.observations.observation import Hash, Observation
 from dashi.core.operators.operator import Operator
 from dashi.errors import FileError
 from dashi.io.arrays import read_arrays, write_arrays
-from dashi.kernels.blake3 import hexdigest128
+from dashi.kernels.hash.blake3 import hexdigest128
 from dashi.types import Array, Shape
 
 VERSION: Final = 1

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from dashi.core.observations.png import Pixels
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.io.arrays import read_array, write_array
-from dashi.kernels import images
 from dashi.kernels.portable import log
+from dashi.kernels.view import images
 from dashi.runtime.device import Device
 from dashi.types import Array as HostArray
 

@@ -10,8 +10,9 @@ import numpy as np
 from dashi.core.operators.nonlinearity import Nonlinearity
 from dashi.core.operators.operator import Constants, Operator, Parameter, Way, float_array, require_finite, square_array
 from dashi.errors import ShapeError
-from dashi.kernels import rolling, rolling_sets
 from dashi.kernels.abi import Limits
+from dashi.kernels.linear import dense_rollout as rolling
+from dashi.kernels.linear import ensemble_rollout as rolling_sets
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import Array as HostArray

@@ -13,8 +13,8 @@ from dashi.core.operators.nonlinearity import Nonlinearity
 from dashi.core.operators.operator import Constants, Operator, Parameter, Way, float_array
 from dashi.core.operators.sparse import list_microseconds, require_way
 from dashi.errors import InputError, ShapeError
-from dashi.kernels import bands as band_kernels
 from dashi.kernels.abi import Limits
+from dashi.kernels.core import bands as band_kernels
 from dashi.kernels.lists import ROLLOUT_TUNINGS, prefer_rollout
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step

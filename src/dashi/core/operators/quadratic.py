@@ -12,8 +12,8 @@ from dashi.core.operators.operator import Constants, Operator, Parameter, Way, f
 from dashi.core.operators.sparse import Csr, chip_hindrance, list_microseconds, require_way
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Limits
+from dashi.kernels.interleaved_lists import interleave
 from dashi.kernels.segments import segments
-from dashi.kernels.slabs import interleave
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import Array as HostArray

@@ -20,7 +20,7 @@ from dashi.core.operators.operator import Constants, Operator, Parameter, Way, f
 from dashi.errors import FeatureError, ShapeError
 from dashi.kernels import lists
 from dashi.kernels.abi import Limits
-from dashi.kernels.slabs import interleave
+from dashi.kernels.interleaved_lists import interleave
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import Array as HostArray

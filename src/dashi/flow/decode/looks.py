@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dashi.flow.decode import tables
 from dashi.flow.decode.pipeline import Pipeline
-from dashi.kernels.images import pack, unpack
+from dashi.kernels.view.images import pack, unpack
 from dashi.runtime.array import Array
 from dashi.runtime.device import Step
 from dashi.types import Array as HostArray

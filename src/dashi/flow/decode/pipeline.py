@@ -13,7 +13,7 @@ from dashi.flow.decode.statistics import Statistics
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.lowpass import Lowpass
 from dashi.flow.proxy.schema import Schema
-from dashi.kernels.fourier import real_table, table
+from dashi.kernels.fft.roots import real_table, table
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 

@@ -17,7 +17,7 @@ from dashi.flow.proxy.galerkin_operator import Galerkin, OnGrid
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.schemes import Sum
 from dashi.kernels.abi import Limits
-from dashi.kernels.spectral_stages import TABLES
+from dashi.kernels.spectral.stages import TABLES
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import Array as HostArray

@@ -25,7 +25,7 @@ from dashi.flow.proxy.galerkin_fast import FastGalerkin
 from dashi.flow.proxy.galerkin_operator import Galerkin
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
-from dashi.kernels.fourier import real_table, table
+from dashi.kernels.fft.roots import real_table, table
 from dashi.runtime.device import Device, Step
 
 MOST: Final = 2048

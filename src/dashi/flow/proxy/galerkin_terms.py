@@ -25,9 +25,9 @@ from dashi.flow.operator import steady_force
 from dashi.flow.proxy.lowpass import codes
 from dashi.flow.proxy.schema import Ints, places_of
 from dashi.flow.schemes import Tableau, coefficients, stages_of
-from dashi.kernels.fourier import is_length
-from dashi.kernels.mode_triads import pack_words
+from dashi.kernels.fft.roots import is_length
 from dashi.kernels.portable import canon
+from dashi.kernels.proxy.mode_triads import pack_words
 
 MOST_PAIRS: Final = 1 << 25
 """Pairs of modes that are tried for triads: k_cut up to about 43."""
@@ -78,7 +78,7 @@ def force_of(flow: Flow, modes: Ints) -> Floats:
 @dataclass(frozen=True, eq=False)
 class Triads:
     """A list of triads: entry e adds weights[e] w_p w_q to its mode, with p and q (maybe conjugate) as words[e] says
-    (`dashi.kernels.mode_triads`); those of mode k lie from ends[k] to ends[k + 1]."""
+    (`dashi.kernels.proxy.mode_triads`); those of mode k lie from ends[k] to ends[k + 1]."""
 
     weights: Floats
     words: Floats

@@ -13,10 +13,10 @@ from dashi.flow.proxy.galerkin_terms import Triads, force_of
 from dashi.flow.proxy.schema import Ints
 from dashi.flow.schemes import Tableau
 from dashi.kernels.abi import Limits
-from dashi.kernels.galerkin_stages import staged
+from dashi.kernels.interleaved_lists import interleave
 from dashi.kernels.lists import ROLLOUT_TUNINGS, prefer_rollout, too_large
-from dashi.kernels.mode_triads import TERMS
-from dashi.kernels.slabs import interleave
+from dashi.kernels.proxy.galerkin_stages import staged
+from dashi.kernels.proxy.mode_triads import TERMS
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import Array as HostArray

@@ -1,12 +1,14 @@
 """bands_rollout: `steps` steps of band energies on a graph with the bits of bands_step, each state in one workgroup, on
-chip (dashi.kernels.bands). What does not fit into shared memory is refused."""
+chip (dashi.kernels.core.bands). What does not fit into shared memory is refused."""
 
 from typing import Final
 
 from dashi.errors import LimitError
-from dashi.kernels import bands, lists
+from dashi.kernels import lists
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.core import bands
 from dashi.kernels.psi import FLOPS, NUMBERS, SPEC
+from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost
 
 OPERANDS: Final = ("energy", "weights", "neighbours", "offsets", "kappa", "coupling", "result")
@@ -31,7 +33,7 @@ def plan(call: Call) -> Plan:
     if size * states == 0:
         return Plan(())
     local = bands.lanes_of(size, numbers["lanes"], call.limits)
-    per_step, ends = bands.step_trips(size, call.dims["bands"], longest, local), 2 * -(-size // local)
+    per_step, ends = bands.step_trips(size, call.dims["bands"], longest, local), 2 * ceil_div(size, local)
     push = {**bands.numbers(call), **bands.phi_numbers(call), "strength": call.scalars["strength"]}
     spec = {"LOCAL": local, "SIZE": size, "PSI": int(call.scalars["psi"])}
     steps, most = int(call.scalars["steps"]), max(1, (call.limits.loop_trips - ends) // per_step)

@@ -1,11 +1,12 @@
-"""bands_step: one step of band energies on a graph, diffusion and cross-band coupling (dashi.kernels.bands)."""
+"""bands_step: one step of band energies on a graph, diffusion and cross-band coupling (dashi.kernels.core.bands)."""
 
 from typing import Final
 
-from dashi.kernels import bands, lists
+from dashi.kernels import lists
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.core import bands
 from dashi.kernels.psi import FLOPS, NUMBERS, SPEC
-from dashi.kernels.reductions import shares
+from dashi.kernels.work import ceil_div, split_work
 from dashi.types import Array, Cost
 
 LOCAL: Final = 128
@@ -53,7 +54,7 @@ def _dispatches(
             s.trips,
             spec,
         )
-        for s in shares(-(-items // local), trips, call.limits)
+        for s in split_work(ceil_div(items, local), trips, call.limits)
     ]
 
 

@@ -11,11 +11,13 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import InputError, LimitError
-from dashi.kernels import features, lists, measures
+from dashi.kernels import lists
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.core import _band_features as features
+from dashi.kernels.core import _state_metrics as measures
 from dashi.kernels.portable import canon, contract, mul
 from dashi.kernels.psi import FLOPS, NUMBERS, SCALARS, SPEC, apply_psi, require_psi
-from dashi.kernels.reductions import shares
+from dashi.kernels.work import ceil_div, group_sum_trips, split_work
 from dashi.types import Array, Cost, Shape
 
 RELAX: Final = 1
@@ -88,10 +90,10 @@ def _steps(call: Call) -> list[Dispatch]:
     width, states, lanes = call.dims["d"], call.dims["m"], call.tuning["lanes"]
     if width * states == 0:
         return []
-    held = min(lists.RUN, -(-width // lists.RUN))
+    held = min(lists.RUN, ceil_div(width, lists.RUN))
     each = lanes // call.tuning["wide"]
-    across, tiles = -(-width // call.tuning["wide"]), -(-width // lists.RUN**2)
-    trips = 2 + tiles * (2 + -(-held // each) * (lists.RUN_TRIPS + 1) + held)
+    across, tiles = ceil_div(width, call.tuning["wide"]), -(-width // lists.RUN**2)
+    trips = 2 + tiles * (2 + ceil_div(held, each) * (lists.RUN_TRIPS + 1) + held)
     push = {s.name: call.scalars[s.name] for s in (*NUMBERS, FLAGS)} | {"dt": call.scalars["dt"]}
     push |= {"width": width, "across": across, "tiles": tiles}
     spec = {"LOCAL": lanes, "EACH": each, "HELD": held, "PSI": int(call.scalars["psi"])}
@@ -104,12 +106,12 @@ def _steps(call: Call) -> list[Dispatch]:
             s.trips,
             spec,
         )
-        for s in shares(states * across, trips, call.limits)
+        for s in split_work(states * across, trips, call.limits)
     ]
 
 
 def _energies(call: Call, bands: int) -> list[Dispatch]:
-    trips = 1 + features.sum_trips(call.dims["d"], call.tuning["lanes"])
+    trips = 1 + group_sum_trips(call.dims["d"], call.tuning["lanes"])
     push = {"bands": bands, "width": call.dims["d"]}
     return features.dispatches(call, "energies", ("result", "edges", "energies"), push, call.dims["m"] * bands, trips)
 

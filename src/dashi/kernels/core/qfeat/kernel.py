@@ -10,8 +10,9 @@ from typing import Final
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Fill, Kernel, Limits, Operand, Plan, Scalar, StreamDefaults
-from dashi.kernels.features import band_energies, dispatches, entropy, require_edges, shader, sum_trips
+from dashi.kernels.core._band_features import band_energies, dispatches, entropy, require_edges, shader
 from dashi.kernels.portable import canon, mul, order_key, order_value, sqrt, sum64
+from dashi.kernels.work import ceil_div, group_sum_trips
 from dashi.types import Array, Cost, Shape
 
 TUNINGS: Final = {"lanes256": {"lanes": 256}, "lanes64": {"lanes": 64}}
@@ -36,10 +37,10 @@ def plan(call: Call) -> Plan:
     states, width, bands = call.dims["m"], call.dims["d"], int(call.scalars["bands"])
     require_edges("qfeat", bands, call.dims["ends"])
     lanes = call.tuning["lanes"]
-    whole = 2 * sum_trips(width, lanes) + 2 * -(-width // lanes) + lanes + 2
+    whole = 2 * group_sum_trips(width, lanes) + 2 * ceil_div(width, lanes) + lanes + 2
     buffers = ("z", "edges", "energies", "features")
     measured = dispatches(call, "main", buffers, {"bands": bands, "width": width}, states * (bands + 1), whole)
-    trips = 1 + 2 * sum_trips(bands, lanes)
+    trips = 1 + 2 * group_sum_trips(bands, lanes)
     told = dispatches(call, "entropy", ("energies", "features"), {"bands": bands}, states, trips)
     return Plan((*measured, *told))
 

@@ -1,15 +1,17 @@
 """quadratic_rollout: `steps` times z' = z + dt (z L + Q(z, z) + f) with the bits of quadratic_step, each state in one
 workgroup, on chip (dashi.kernels.triads).
 
-The lists lie side by side (dashi.kernels.slabs), each with at most 4096 entries. What does not fit into
+The lists lie side by side (dashi.kernels.interleaved_lists), each with at most 4096 entries. What does not fit into
 shared memory is refused.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from dashi.kernels import lists, slabs, triads
+from dashi.kernels import interleaved_lists as slabs
+from dashi.kernels import lists, triads
 from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar, Spec
+from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost
 
 LISTS: Final = ("heads", "heads_triads")
@@ -38,7 +40,7 @@ def plan(call: Call) -> Plan:
     numbers = call.tuning or lists.ROLLOUT_TUNINGS[lists.prefer_rollout(call.limits, call.dtype.name)]
     longest = (int(call.scalars["longest_linear"]), int(call.scalars["longest_triads"]))
     chip = lists.on_chip(call.dims["d"], longest, numbers["lanes"], call.limits)
-    spec = {"RUNS_LINEAR": -(-longest[0] // lists.RUN)}
+    spec = {"RUNS_LINEAR": ceil_div(longest[0], lists.RUN)}
     return lists.rollout_dispatches(call, "quadratic_rollout", chip, triads.operands(LISTS), triads.numbers(call), spec)
 
 

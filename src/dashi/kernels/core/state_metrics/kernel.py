@@ -11,8 +11,8 @@ Sums are tree64, so norms are those of reduce_l2, bit for bit. Up to 4096 values
 
 from typing import Final
 
-from dashi.kernels import measures
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, StreamDefaults
+from dashi.kernels.core import _state_metrics as measures
 from dashi.types import Cost
 
 

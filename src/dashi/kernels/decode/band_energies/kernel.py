@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from dashi.errors import LimitError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, mul, sum64
-from dashi.kernels.spectral import MODES, parts
+from dashi.kernels.spectral.modes import MODES, parts
+from dashi.kernels.work import RUN, ceil_div, groups_for
 from dashi.types import Array, Cost, Shape
 
-RUN = 64
 TILE = RUN * RUN
 
 
@@ -30,7 +30,7 @@ def reference(x: Array, weights: Array) -> Array:
 
 def _two_passes(addends: Array) -> Array:
     """tree64, with sums of tiles made canonical between the passes."""
-    tiles = -(-addends.shape[1] // TILE)
+    tiles = ceil_div(addends.shape[1], TILE)
     padded = np.pad(addends, ((0, 0), (0, tiles * TILE - addends.shape[1])))
     sums = canon(sum64(padded.reshape(len(addends), tiles, TILE)))
     return sums[:, 0] if tiles == 1 else canon(sum64(sums))
@@ -46,7 +46,7 @@ def plan(call: Call) -> Plan:
     require(plane)
     if sums == 0:
         return Plan(())
-    tiles = max(1, -(-plane // TILE))
+    tiles = max(1, ceil_div(plane, TILE))
     made = "result" if tiles == 1 else "partial"
     groups, rounds = groups_for(sums * tiles, 1, call.limits)
     push = {"total": sums * tiles, "stride": groups, "tiles": tiles, "plane": plane, "bands": call.dims["bands"]}

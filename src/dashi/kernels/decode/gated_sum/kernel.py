@@ -6,8 +6,9 @@ import numpy as np
 from dashi.errors import InputError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon
-from dashi.kernels.spectral import shader, spread
+from dashi.kernels.spectral.modes import shader, spread
 from dashi.kernels.trits import FIELDS, minus_of, support_of
+from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost, Shape
 
 GATE = Scalar("gate", "u32", 1, "0: everywhere, 1: on the support, 2: with the signs")
@@ -31,7 +32,7 @@ def plan(call: Call) -> Plan:
     require(int(call.scalars["gate"]))
     n = call.size("low")
     push = {"n": n, "gate": int(call.scalars["gate"])}
-    return spread(call, ("low", "rest", "mask", "result"), -(-n // 4), push, trips=4)
+    return spread(call, ("low", "rest", "mask", "result"), ceil_div(n, 4), push, trips=4)
 
 
 def cost(call: Call) -> Cost:

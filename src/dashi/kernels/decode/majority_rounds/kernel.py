@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import LimitError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.torus import moved, shifts, trits
-from dashi.kernels.trits import FIELDS, LOCAL, random_trits
+from dashi.kernels.trits import FIELDS, random_trits
+from dashi.kernels.work import LOCAL, ceil_div, groups_for
 from dashi.types import Array, Cost, Shape
 
 HALO, WIDE, TALL = 8, 16, 16
@@ -59,23 +60,23 @@ def plan(call: Call) -> Plan:
 
 def _tiles(call: Call, buffers: tuple[str, str], turns: int, eta: int) -> Dispatch:
     members, h, w = call.shapes["s"]
-    across, down = -(-w // (4 * WIDE)), -(-h // TALL)
+    across, down = ceil_div(w, 4 * WIDE), ceil_div(h, TALL)
     groups, rounds = groups_for(members * across * down, 1, call.limits)
     # What makes the top bit of a byte: a raised sum of at least MIDDLE + eta; of more than MIDDLE - eta.
     above, under = 128 - min(MIDDLE + eta, 128), 128 - max(MIDDLE - eta + 1, 0)
     words = w // 4
     push = {
         "items": members * across * down, "stride": groups, "h": h, "w": w, "turns": turns, "across": across,
-        "down": down, "lift_h": -(-HALO // h) * h, "lift_w": -(-HALO // (4 * words)) * words,
+        "down": down, "lift_h": ceil_div(HALO, h) * h, "lift_w": ceil_div(HALO, 4 * words) * words,
         "above_all": ONES * above, "under_all": ONES * under,
     }  # fmt: skip
-    trips = rounds * (1 + (turns + 2) * (1 + -(-LIFTED // LOCAL)))
+    trips = rounds * (1 + (turns + 2) * (1 + ceil_div(LIFTED, LOCAL)))
     return Dispatch("tiles", buffers, push, (groups, 1, 1), trips)
 
 
 def _sites(call: Call, buffers: tuple[str, str], turns: int, eta: int) -> Dispatch:
     members, h, w = call.shapes["s"]
-    items = -(-members * h * w // 4)
+    items = ceil_div(members * h * w, 4)
     groups, rounds = groups_for(items, LOCAL, call.limits)
     push = {
         "items": items, "stride": groups * LOCAL, "h": h, "w": w, "turns": turns, "sites": members * h * w, "eta": eta,

@@ -11,7 +11,7 @@ import numpy as np
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.philox import philox, unit
 from dashi.kernels.portable import canon, cos, log, mul, sin, sqrt
-from dashi.kernels.spectral import MODES, TABLE, Floats, numbers, pairs, shader, spread
+from dashi.kernels.spectral.modes import MODES, TABLE, Floats, numbers, pairs, shader, spread
 from dashi.types import Array, Cost, Shape
 
 STREAM = 3

@@ -8,8 +8,9 @@ holds a NaN has a peak of NaN and no support.
 import numpy as np
 
 from dashi.errors import InputError, ShapeError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, mul, order_key, order_value
+from dashi.kernels.work import ceil_div, groups_for
 from dashi.types import Array, Cost, Shape
 
 LANES = 256
@@ -46,18 +47,18 @@ def plan(call: Call) -> Plan:
     members, plane = call.dims["members"], call.dims["h"] * call.dims["w"]
     if members == 0:
         return Plan(())
-    parts = max(1, min(PARTS, -(-plane // LANES)))
-    tiles = max(1, min(1024, -(-plane // (4 * LANES))))
+    parts = max(1, min(PARTS, ceil_div(plane, LANES)))
+    tiles = max(1, min(1024, ceil_div(plane, 4 * LANES)))
     groups, rounds = groups_for(members * parts, 1, call.limits)
     push = {"total": members * parts, "stride": groups, "plane": plane, "parts": parts}
-    trips = rounds * (10 + -(-plane // (parts * LANES)))
+    trips = rounds * (10 + ceil_div(plane, parts * LANES))
     peaks = Dispatch("peaks", ("x", "found"), push, (groups, 1, 1), trips)
     groups, rounds = groups_for(members * tiles, 1, call.limits)
     push = {
         "total": members * tiles, "stride": groups, "plane": plane, "parts": parts, "tiles": tiles,
         "tau": call.scalars["tau"], "eps": call.scalars["eps"],
     }  # fmt: skip
-    trips = rounds * (10 + 5 * -(-plane // (4 * tiles * LANES)))
+    trips = rounds * (10 + 5 * ceil_div(plane, 4 * tiles * LANES))
     decide = Dispatch("main", ("x", "found", "result", "peaks"), push, (groups, 1, 1), trips)
     return Plan((peaks, decide), {"found": ("T", members * parts)})
 

@@ -3,8 +3,9 @@
 import numpy as np
 
 from dashi.errors import ShapeError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
-from dashi.kernels.trits import FIELDS, LOCAL, minus_of, support_of
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
+from dashi.kernels.trits import FIELDS, minus_of, support_of
+from dashi.kernels.work import LOCAL, ceil_div, groups_for
 from dashi.types import Array, Cost, Shape
 
 PARTS = 64
@@ -33,10 +34,10 @@ def plan(call: Call) -> Plan:
     groups, rounds = groups_for(2 * members, LOCAL, call.limits)
     push = {"total": 2 * members, "stride": groups * LOCAL}
     clear = Dispatch("clear", ("result",), push, (groups, 1, 1), rounds)
-    parts = max(1, min(PARTS, -(-plane // (4 * LOCAL))))
+    parts = max(1, min(PARTS, ceil_div(plane, 4 * LOCAL)))
     groups, rounds = groups_for(members * parts, 1, call.limits)
     push = {"total": members * parts, "stride": groups, "plane": plane, "parts": parts}
-    trips = rounds * (9 + -(-plane // (4 * parts * LOCAL)))
+    trips = rounds * (9 + ceil_div(plane, 4 * parts * LOCAL))
     return Plan((clear, Dispatch("main", ("s", "result"), push, (groups, 1, 1), trips)))
 
 

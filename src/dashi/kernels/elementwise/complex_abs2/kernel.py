@@ -3,9 +3,10 @@
 Takes a list of pairs, shape (n, 2), and makes a list; reshape fields before and after.
 """
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
-from dashi.kernels.complexes import parts
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
+from dashi.kernels.elementwise._complex import parts
 from dashi.kernels.portable import canon, mul
+from dashi.kernels.work import groups_for
 from dashi.types import Array, Cost
 
 LOCAL = 256

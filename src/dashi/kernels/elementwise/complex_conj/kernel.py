@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dashi.kernels.complexes import complex_elementwise, parts, require_pairs
+from dashi.kernels.elementwise._complex import complex_elementwise, parts, require_pairs
 from dashi.kernels.portable import canon
 from dashi.types import Array
 

@@ -5,7 +5,7 @@ Infinities follow the formula, as they do for NumPy: infinity times 0 anywhere i
 
 import numpy as np
 
-from dashi.kernels.complexes import complex_elementwise, parts, require_pairs
+from dashi.kernels.elementwise._complex import complex_elementwise, parts, require_pairs
 from dashi.kernels.portable import canon, mul
 from dashi.types import Array
 

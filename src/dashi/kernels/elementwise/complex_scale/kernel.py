@@ -4,7 +4,7 @@ for an array of that number."""
 import numpy as np
 
 from dashi.kernels.abi import Scalar
-from dashi.kernels.complexes import complex_elementwise, parts, require_pairs
+from dashi.kernels.elementwise._complex import complex_elementwise, parts, require_pairs
 from dashi.kernels.portable import canon, mul
 from dashi.types import Array
 

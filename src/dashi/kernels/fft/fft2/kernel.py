@@ -4,6 +4,6 @@ As `fft` along the last axis and then along the one before it, but values are no
 `turns_h` are `fourier.table` of w and of h, for "rows" and for "columns".
 """
 
-from dashi.kernels.fourier_fields import PORTABLE
+from dashi.kernels.fft._fields import PORTABLE
 
 KERNEL = PORTABLE

@@ -5,11 +5,12 @@ parts of the first column (and of the last, for even w) after the inverse transf
 `fourier.real_table(w, dtype)`, which tells w; `turns_h` is `fourier.table(h, dtype)`.
 """
 
-from dashi.kernels import fourier_layouts, fourier_plans
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
-from dashi.kernels.fourier import real_table, require_length, require_modes, table
-from dashi.kernels.fourier_plans import Pass
-from dashi.kernels.fourier_reference import inverse_real, transform
+from dashi.kernels.fft import layouts as fourier_layouts
+from dashi.kernels.fft import plans as fourier_plans
+from dashi.kernels.fft.plans import Pass
+from dashi.kernels.fft.reference import inverse_real, transform
+from dashi.kernels.fft.roots import real_table, require_length, require_modes, table
 from dashi.types import Array, Cost, Shape
 
 

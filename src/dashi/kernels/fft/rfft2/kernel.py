@@ -4,11 +4,12 @@ As `rfft` along the last axis and then `fft` along the one before it. `turns` is
 `turns_h` `fourier.table(h, dtype)`.
 """
 
-from dashi.kernels import fourier_layouts, fourier_plans
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, Scalar
-from dashi.kernels.fourier import real_table, require_length, require_modes, table
-from dashi.kernels.fourier_plans import Pass
-from dashi.kernels.fourier_reference import forward_real, transform
+from dashi.kernels.fft import layouts as fourier_layouts
+from dashi.kernels.fft import plans as fourier_plans
+from dashi.kernels.fft.plans import Pass
+from dashi.kernels.fft.reference import forward_real, transform
+from dashi.kernels.fft.roots import real_table, require_length, require_modes, table
 from dashi.types import Array, Cost, Shape
 
 

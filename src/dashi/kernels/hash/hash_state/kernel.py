@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
-from dashi.kernels.blake3 import BLOCK, CHUNK, digest128
+from dashi.kernels.hash.blake3 import BLOCK, CHUNK, digest128
+from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost
 
 LOCAL: Final = 64
@@ -40,7 +41,7 @@ def levels(nodes: int) -> list[int]:
     counts: list[int] = []
     while nodes > 1:
         counts.append(nodes)
-        nodes = -(-nodes // FAN)
+        nodes = ceil_div(nodes, FAN)
     return counts
 
 
@@ -54,16 +55,18 @@ def spread(limits: Limits, whole: Dispatch) -> Iterator[Dispatch]:
 
 def plan(call: Call) -> Plan:
     size = call.bytes("x")
-    chunks = max(1, -(-size // CHUNK))
+    chunks = max(1, ceil_div(size, CHUNK))
     tail = size - (chunks - 1) * CHUNK
-    blocks = CHUNK // BLOCK if chunks > 1 else max(1, -(-tail // BLOCK))
+    blocks = CHUNK // BLOCK if chunks > 1 else max(1, ceil_div(tail, BLOCK))
     counts = levels(chunks)
     names = [*(f"level{i}" for i in range(len(counts))), "result"]
     push = {"words": size // 4, "chunks": chunks, "tail": tail, "blocks": blocks}
-    dispatches = [*spread(call.limits, Dispatch("chunks", ("x", names[0]), push, (-(-chunks // LOCAL), 1, 1), blocks))]
+    dispatches = [
+        *spread(call.limits, Dispatch("chunks", ("x", names[0]), push, (ceil_div(chunks, LOCAL), 1, 1), blocks))
+    ]
     for count, below, above in zip(counts, names, names[1:], strict=False):
         # Sixteen trips to load the nodes, then at most eight levels.
-        whole = Dispatch("parents", (below, above), {"nodes": count}, (-(-count // FAN), 1, 1), 16 + 8)
+        whole = Dispatch("parents", (below, above), {"nodes": count}, (ceil_div(count, FAN), 1, 1), 16 + 8)
         dispatches += spread(call.limits, whole)
     scratch = {name: ("u32", 8 * count) for name, count in zip(names, counts, strict=False)}
     return Plan(tuple(dispatches), scratch)
@@ -71,9 +74,9 @@ def plan(call: Call) -> Plan:
 
 def cost(call: Call) -> Cost:
     size = call.bytes("x")
-    chunks = max(1, -(-size // CHUNK))
+    chunks = max(1, ceil_div(size, CHUNK))
     counts = levels(chunks)
-    compressions = max(1, -(-size // BLOCK)) + chunks - 1
+    compressions = max(1, ceil_div(size, BLOCK)) + chunks - 1
     return Cost(OPERATIONS * compressions, size + sum(2 * 32 * n for n in counts) + 16, len(plan(call).dispatches))
 
 

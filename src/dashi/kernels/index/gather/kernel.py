@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
+from dashi.kernels.work import groups_for
 from dashi.types import Array, Cost, Shape
 
 LOCAL = 256

@@ -7,7 +7,7 @@ then every place is written once. Indices past the end of base are ignored.
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Kernel, Plan, Shader
-from dashi.kernels.scattering import CASES, INPUTS, ITEMS, LOCAL, OUTPUTS, PLACES, case, sweep
+from dashi.kernels.index._scattering import CASES, INPUTS, ITEMS, LOCAL, OUTPUTS, PLACES, case, sweep
 from dashi.types import Array, Cost
 
 

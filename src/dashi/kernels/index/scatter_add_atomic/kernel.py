@@ -8,7 +8,7 @@ adding in any order: about 2^-24 times the square root of the addends per place,
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Kernel, Plan, Shader
-from dashi.kernels.scattering import CASES, INPUTS, ITEMS, LOCAL, OUTPUTS, PLACES, case, sweep
+from dashi.kernels.index._scattering import CASES, INPUTS, ITEMS, LOCAL, OUTPUTS, PLACES, case, sweep
 from dashi.types import Array, Cost
 
 

@@ -8,13 +8,13 @@ a part is never taken for the whole.
 import numpy as np
 
 from dashi.errors import LimitError, ShapeError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon
 from dashi.kernels.segments import segment_sums, segments
+from dashi.kernels.work import RUN, ceil_div, groups_for
 from dashi.types import Array, Cost, Shape
 
 LOCAL = 256
-RUN = 64
 CHUNK = RUN * RUN
 LONGEST = RUN * CHUNK
 OPERANDS = ("base", "values", "order", "offsets", "result")
@@ -57,11 +57,11 @@ def plan(call: Call) -> Plan:
     if longest <= max(RUN, min(CHUNK, count // RUN)):
         groups, rounds = groups_for(count, LOCAL, call.limits)
         numbers["stride"] = groups * LOCAL
-        trips = rounds * (1 + longest + -(-longest // RUN))
+        trips = rounds * (1 + longest + ceil_div(longest, RUN))
         return Plan((Dispatch("many", OPERANDS, numbers, (groups, 1, 1), trips),))
-    rows = -(-count // call.limits.groups)
-    columns = numbers["columns"] = -(-count // rows)
-    trips = -(-longest // CHUNK) * (1 + 2 * RUN)
+    rows = ceil_div(count, call.limits.groups)
+    columns = numbers["columns"] = ceil_div(count, rows)
+    trips = ceil_div(longest, CHUNK) * (1 + 2 * RUN)
     return Plan((Dispatch("main", OPERANDS, numbers, (columns, rows, 1), trips),))
 
 

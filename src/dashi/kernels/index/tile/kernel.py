@@ -7,7 +7,8 @@ an array of one row: x.reshape(1, -1) with rows=1.
 import numpy as np
 
 from dashi.errors import ShapeError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.work import ceil_div, groups_for
 from dashi.types import Array, Cost
 
 LOCAL = 256
@@ -46,13 +47,13 @@ def plan(call: Call) -> Plan:
     # A workgroup is as wide as the rows, and as deep as that leaves room.
     wide = min(LOCAL, 1 << (columns - 1).bit_length())
     deep = LOCAL // wide
-    across, _ = groups_for(-(-columns // EACH), wide, call.limits)
-    down = min(-(-rows // deep), ROWS)
+    across, _ = groups_for(ceil_div(columns, EACH), wide, call.limits)
+    down = min(ceil_div(rows, deep), ROWS)
     numbers = {
         "rows": rows, "columns": columns, "h": h, "w": w, "stride": across * wide, "step": across * wide % w,
         "stride_rows": down * deep,
     }  # fmt: skip
-    trips = -(-rows // (down * deep)) * (1 + -(-columns // (across * wide)))
+    trips = ceil_div(rows, down * deep) * (1 + ceil_div(columns, across * wide))
     spec = {"WIDE": wide, "DEEP": deep}
     shader = "vectors" if vectors else "main"
     return Plan((Dispatch(shader, ("x", "result"), numbers, (across, down, 1), trips, spec),))

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar
+from dashi.kernels.learn._triangles import RUN, require_fit, shader
 from dashi.kernels.portable import canon, contract, divide, mul, sqrt
-from dashi.kernels.triangles import RUN, require_fit, shader
+from dashi.kernels.work import ceil_div, groups_for
 from dashi.types import Array, Cost, Shape
 
 
@@ -54,7 +55,7 @@ def plan(call: Call) -> Plan:
         if n > RUN:
             dispatches.append(Dispatch("panel", ("a", "sums", "factor"), strided, (groups, 1, 1), trips))
         if left > 0:
-            dispatches.append(Dispatch("trail", ("factor", "sums"), push, (-(-left // RUN), left, 1), RUN))
+            dispatches.append(Dispatch("trail", ("factor", "sums"), push, (ceil_div(left, RUN), left, 1), RUN))
     return Plan(tuple(dispatches), {"sums": ("T", n * n)} if n else {})
 
 

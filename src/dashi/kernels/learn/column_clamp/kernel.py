@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import InputError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, groups_for
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, divide, mul, sqrt, sum64
+from dashi.kernels.work import RUN, ceil_div, groups_for
 from dashi.types import Array, Cost
 
 LOCAL: Final = 64
-RUN: Final = 64
 
 
 def reference(x: Array, rows: int, limit: float) -> Array:
@@ -36,7 +36,7 @@ def plan(call: Call) -> Plan:
         return Plan(())
     groups, rounds = groups_for(n, LOCAL, call.limits)
     push = {"n": n, "rows": rows, "stride": groups * LOCAL, "limit": limit}
-    trips = rounds * (3 + rows + -(-rows // RUN) + -(-rows // RUN**2))
+    trips = rounds * (3 + rows + ceil_div(rows, RUN) + -(-rows // RUN**2))
     norms = Dispatch("norms", ("x", "factors"), push, (groups, 1, 1), trips)
     groups, rounds = groups_for(size, LOCAL, call.limits)
     push = {"n": n, "rows": rows, "size": size, "stride": groups * LOCAL}

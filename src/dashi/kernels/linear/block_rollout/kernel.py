@@ -3,8 +3,9 @@
 A block column has at most 4096 rows of blocks in all. What does not fit into shared memory is refused.
 """
 
-from dashi.kernels import blocks, lists
+from dashi.kernels import lists
 from dashi.kernels.abi import Call, Kernel, Number, Operand, Plan, Scalar
+from dashi.kernels.linear import _blocks as blocks
 from dashi.kernels.psi import FLOPS, SCALARS
 from dashi.types import Array, Cost
 

@@ -14,12 +14,11 @@ import numpy as np
 
 from dashi.errors import LimitError, ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.blocks import fills
+from dashi.kernels.linear._blocks import fills
 from dashi.kernels.portable import canon, contract
-from dashi.kernels.reductions import shares
+from dashi.kernels.work import RUN, ceil_div, split_work
 from dashi.types import Array, Cost
 
-RUN: Final = 64
 TILE: Final = RUN * RUN
 MOST: Final = RUN * TILE
 ROOM: Final = 256
@@ -63,10 +62,10 @@ def plan(call: Call) -> Plan:
         return Plan(())
     lanes = min(LANES, 1 << (side - 1).bit_length())
     depth = min(RUN, min(ROOM, call.limits.invocations) // lanes)
-    across = -(-side // lanes)
+    across = ceil_div(side, lanes)
     per_run = RUN // BATCH * (1 + 2 * BATCH)
-    tiles = -(-longest * side // TILE)
-    trips = 2 + tiles * (1 + -(-RUN // depth) * (1 + per_run) + RUN)
+    tiles = ceil_div(longest * side, TILE)
+    trips = 2 + tiles * (1 + ceil_div(RUN, depth) * (1 + per_run) + RUN)
     numbers = {"rows": call.dims["rows"], "side": side, "count": call.dims["count"], "longest": longest}
     dispatches = [
         Dispatch(
@@ -83,7 +82,7 @@ def plan(call: Call) -> Plan:
             share.trips,
             {"LANES": lanes, "DEPTH": depth},
         )
-        for share in shares(columns * across, trips, call.limits)
+        for share in split_work(columns * across, trips, call.limits)
     ]
     return Plan(tuple(dispatches))
 

@@ -1,11 +1,12 @@
-"""block_step: z' = psi(z A + b) for m states, A of stored square blocks (dashi.kernels.blocks says how)."""
+"""block_step: z' = psi(z A + b) for m states, A of stored square blocks (dashi.kernels.linear._blocks says how)."""
 
 from typing import Final
 
-from dashi.kernels import blocks, lists
+from dashi.kernels import lists
 from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.linear import _blocks as blocks
 from dashi.kernels.psi import FLOPS, SCALARS
-from dashi.kernels.reductions import shares
+from dashi.kernels.work import ceil_div, split_work
 from dashi.types import Array, Cost
 
 
@@ -39,10 +40,10 @@ def plan(call: Call) -> Plan:
             blocks.numbers(call),
             blocks.constants(call),
         )
-    held = max(1, min(lists.RUN, -(-longest // lists.RUN)))
+    held = max(1, min(lists.RUN, ceil_div(longest, lists.RUN)))
     each = numbers["lanes"] // numbers["wide"]
-    across, tiles = -(-width // numbers["wide"]), -(-longest // lists.RUN**2)
-    trips = 2 + tiles * (2 + -(-held // each) * (lists.RUN_TRIPS + 1) + held)
+    across, tiles = ceil_div(width, numbers["wide"]), -(-longest // lists.RUN**2)
+    trips = 2 + tiles * (2 + ceil_div(held, each) * (lists.RUN_TRIPS + 1) + held)
     spec = {"LOCAL": numbers["lanes"], "EACH": each, "HELD": held, **blocks.constants(call)}
     push = {**blocks.numbers(call), "across": across, "tiles": tiles}
     return Plan(
@@ -55,7 +56,7 @@ def plan(call: Call) -> Plan:
                 s.trips,
                 spec,
             )
-            for s in shares(call.dims["m"] * across, trips, call.limits)
+            for s in split_work(call.dims["m"] * across, trips, call.limits)
         )
     )
 

@@ -1,13 +1,15 @@
 """csr_rollout: `steps` times z' = psi(z A + b) with the bits of csr_step, each state in one workgroup, on chip.
 
-The columns of A lie side by side (dashi.kernels.slabs), each with at most 4096 entries. What does not
+The columns of A lie side by side (dashi.kernels.interleaved_lists), each with at most 4096 entries. What does not
 fit into shared memory is refused.
 """
 
 from collections.abc import Mapping
 
-from dashi.kernels import csr, lists, slabs
+from dashi.kernels import interleaved_lists as slabs
+from dashi.kernels import lists
 from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar
+from dashi.kernels.linear import _csr as csr
 from dashi.kernels.psi import FLOPS, SCALARS, SPEC, require_psi
 from dashi.types import Array, Cost
 

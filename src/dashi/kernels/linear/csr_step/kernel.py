@@ -1,9 +1,10 @@
-"""csr_step: z' = psi(z A + b) for m states, A sparse and stored by columns (dashi.kernels.csr says how)."""
+"""csr_step: z' = psi(z A + b) for m states, A sparse and stored by columns (dashi.kernels.linear._csr says how)."""
 
 from collections.abc import Mapping
 
-from dashi.kernels import csr, lists
+from dashi.kernels import lists
 from dashi.kernels.abi import Call, Kernel, Number, Operand, Plan
+from dashi.kernels.linear import _csr as csr
 from dashi.kernels.psi import FLOPS, SCALARS, SPEC, require_psi
 from dashi.types import Array, Cost
 

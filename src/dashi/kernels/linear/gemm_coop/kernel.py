@@ -14,7 +14,7 @@ import numpy as np
 
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.reductions import shares
+from dashi.kernels.work import ceil_div, split_work
 from dashi.types import Array, Cost
 
 SIDE: Final = 16
@@ -76,7 +76,7 @@ def plan(call: Call) -> Plan:
     if m * n == 0:
         return Plan(())
     name, sizes = _choose(call)
-    across, down = -(-n // sizes["columns"]), -(-m // sizes["rows"])
+    across, down = ceil_div(n, sizes["columns"]), ceil_div(m, sizes["rows"])
     numbers = {"m": m, "n": n, "k": k, "across": across, "down": down}
     dispatches = [
         Dispatch(
@@ -86,7 +86,7 @@ def plan(call: Call) -> Plan:
             (share.groups, 1, 1),
             share.trips,
         )
-        for share in shares(across * down, _trips(k, sizes), call.limits)
+        for share in split_work(across * down, _trips(k, sizes), call.limits)
     ]
     return Plan(tuple(dispatches))
 
@@ -104,7 +104,7 @@ def _choose(call: Call) -> tuple[str, Mapping[str, int]]:
 def _trips(k: int, sizes: Mapping[str, int]) -> int:
     """Loop iterations of an invocation for a tile, short loops that are unrolled included."""
     rows, columns = sizes["rows"], sizes["columns"]
-    steps = -(-k // DEPTH)
+    steps = ceil_div(k, DEPTH)
     patches = sizes["down"] * sizes["across"]
     high, wide = rows // sizes["down"] // SIDE, columns // sizes["across"] // SIDE
     brought = (rows + columns) * DEPTH // HALVES // (LANES * patches)

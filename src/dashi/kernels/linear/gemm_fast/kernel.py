@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from dashi.kernels import tiles
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader
-from dashi.kernels.reductions import shares
+from dashi.kernels.linear import _tiles as tiles
+from dashi.kernels.work import split_work
 from dashi.types import Array, Cost
 
 LONGEST: Final = 8192
@@ -63,7 +63,7 @@ def _multiply(call: Call, reach: tuple[int, int], flags: Mapping[str, Number]) -
         yield from tiles.multiply_tiles(call, reach, "result", flags, ordered=False)
         return
     numbers = {"m": m, "n": n, "k": k, "begin": reach[0], "end": reach[1], "across": n // columns}
-    for share in shares(count, _trips(reach[1] - reach[0], step, columns), call.limits):
+    for share in split_work(count, _trips(reach[1] - reach[0], step, columns), call.limits):
         place = {"first_tile": share.first, "tiles": share.beyond, "stride": share.groups}
         push = {**numbers, **place, "fresh": flags["fresh"]}
         yield Dispatch(name, ("a", "b", "result"), push, (share.groups, 1, 1), share.trips)

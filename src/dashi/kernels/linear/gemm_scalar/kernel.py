@@ -7,10 +7,10 @@ small matrices.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from dashi.kernels import tiles
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader
+from dashi.kernels.linear import _tiles as tiles
 from dashi.kernels.portable import canon, contract
-from dashi.kernels.reductions import shares
+from dashi.kernels.work import ceil_div, split_work
 from dashi.types import Array, Cost
 
 LOCAL: Final = 128
@@ -19,9 +19,9 @@ NUMBERS: Final = ("n", "k", "begin", "end", "first_result", "results", "stride")
 
 def multiply(call: Call, reach: tuple[int, int], target: str, flags: Mapping[str, Number]) -> Iterator[Dispatch]:
     depth, results = reach[1] - reach[0], call.size("result")
-    trips = 1 + depth + -(-depth // tiles.RUN)
+    trips = 1 + depth + ceil_div(depth, tiles.RUN)
     numbers = {"n": call.dims["n"], "k": call.dims["k"], "begin": reach[0], "end": reach[1], **flags}
-    for share in shares(-(-results // LOCAL), trips, call.limits):
+    for share in split_work(ceil_div(results, LOCAL), trips, call.limits):
         place = {
             "first_result": share.first * LOCAL,
             "results": min(results, share.beyond * LOCAL),

@@ -5,8 +5,8 @@ A workgroup makes a tile of results, an invocation a block of them in registers;
 
 from typing import Final
 
-from dashi.kernels import tiles
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
+from dashi.kernels.linear import _tiles as tiles
 from dashi.kernels.portable import canon, contract
 from dashi.types import Array, Cost
 

@@ -5,8 +5,8 @@
 
 from typing import Final
 
-from dashi.kernels import columns
 from dashi.kernels.abi import Case, Kernel, Operand
+from dashi.kernels.linear import _columns as columns
 from dashi.kernels.portable import canon, contract
 from dashi.types import Array
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from dashi.kernels import columns
 from dashi.kernels.abi import Case, Kernel, Limits, Operand
+from dashi.kernels.linear import _columns as columns
 from dashi.kernels.portable import canon, contract
 from dashi.types import Array
 

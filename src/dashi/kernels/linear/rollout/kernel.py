@@ -7,10 +7,11 @@ gemv, or gemm, and activate, step by step.
 from typing import Final
 
 from dashi.errors import LimitError
-from dashi.kernels import rolling
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Limits, Plan, Scalar, Shader, Spec
+from dashi.kernels.linear import dense_rollout as rolling
 from dashi.kernels.psi import NUMBERS as PSI_NUMBERS
 from dashi.kernels.psi import SPEC, require_psi
+from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost
 
 HELD_BYTES: Final = 512
@@ -40,16 +41,16 @@ def plan(call: Call) -> Plan:
     if m * d == 0:
         return Plan(())
     numbers = call.tuning or TUNINGS[prefer(call.limits, call.dtype.name)]
-    runs = -(-d // rolling.RUN)
+    runs = ceil_div(d, rolling.RUN)
     held = numbers["held"] and runs * rolling.RUN * call.dtype.size <= HELD_BYTES
     if held:
         shader, per_step, before = "held", 1, 1
         spec = {"LANES": runs * rolling.RUN, "RUNS": runs, "PSI": int(call.scalars["psi"])}
     else:
-        lanes = min(-(-d // 32) * 32, numbers["lanes"], call.limits.invocations)
-        turns = -(-d // lanes)
+        lanes = min(ceil_div(d, 32) * 32, numbers["lanes"], call.limits.invocations)
+        turns = ceil_div(d, lanes)
         batch = numbers["batch"]
-        column = 1 + -(-d // (rolling.RUN**2)) + runs * (1 + rolling.RUN // batch) + rolling.RUN
+        column = 1 + ceil_div(d, rolling.RUN**2) + runs * (1 + rolling.RUN // batch) + rolling.RUN
         shader, per_step, before = "streamed", 1 + turns * column, turns * (3 + d)
         spec = {"LANES": lanes, "LENGTH": d, "BATCH": batch, "PSI": int(call.scalars["psi"])}
     most = max(1, (call.limits.loop_trips - before) // per_step)

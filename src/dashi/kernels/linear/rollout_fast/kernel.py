@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import LimitError
-from dashi.kernels import rolling, rolling_sets
 from dashi.kernels.abi import Call, Kernel, Operand, Plan
+from dashi.kernels.linear import dense_rollout as rolling
+from dashi.kernels.linear import ensemble_rollout as rolling_sets
 from dashi.kernels.psi import require_psi
 from dashi.types import Array, Cost
 

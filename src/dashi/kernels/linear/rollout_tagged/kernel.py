@@ -11,10 +11,12 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import LimitError
-from dashi.kernels import rolling, rolling_sets
-from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec, groups_for
+from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
+from dashi.kernels.linear import dense_rollout as rolling
+from dashi.kernels.linear import ensemble_rollout as rolling_sets
 from dashi.kernels.psi import NUMBERS as PSI_NUMBERS
 from dashi.kernels.psi import SPEC, require_psi
+from dashi.kernels.work import groups_for
 from dashi.types import Array, Cost
 
 US_AT_LEAST: Final = 0.6

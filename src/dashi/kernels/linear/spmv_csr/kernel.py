@@ -12,11 +12,10 @@ import numpy as np
 from dashi.errors import LimitError, ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.reductions import shares
 from dashi.kernels.segments import segment_sums
+from dashi.kernels.work import RUN, ceil_div, split_work
 from dashi.types import Array, Cost, Shape
 
-RUN: Final = 64
 TILE: Final = RUN * RUN
 LONGEST: Final = RUN * TILE
 LONG_LOCAL: Final = 256
@@ -68,7 +67,7 @@ def plan(call: Call) -> Plan:
     # One invocation adds `longest` numbers in a row, a workgroup 64: worth it only where rows are too few to fill a
     # device. Both ways give the same bits.
     if longest > max(RUN, min(TILE, rows // RUN)):
-        trips = 1 + -(-longest // TILE) * (1 + 2 * (TILE // 2 // LONG_LOCAL + RUN) + RUN)
+        trips = 1 + ceil_div(longest, TILE) * (1 + 2 * (TILE // 2 // LONG_LOCAL + RUN) + RUN)
         return Plan(tuple(_dispatches("long", rows, trips, numbers, {}, call.limits)))
     sizes = call.tuning or TUNINGS[prefer(call.limits, call.dtype.name)]
     local, held = min(sizes["local"], call.limits.invocations), sizes["held"]
@@ -77,12 +76,12 @@ def plan(call: Call) -> Plan:
     numbers["rows"] = rows
     if sizes["direct"]:
         return Plan(
-            tuple(_dispatches("direct", -(-rows // local), 1 + longest, numbers, {"LOCAL": local}, call.limits))
+            tuple(_dispatches("direct", ceil_div(rows, local), 1 + longest, numbers, {"LOCAL": local}, call.limits))
         )
-    slices = -(-local * longest // held) + 1
+    slices = ceil_div(local * longest, held) + 1
     trips = 1 + longest + slices * (1 + held // local * 3 + held // local)
     spec = {"LOCAL": local, "HELD": held}
-    return Plan(tuple(_dispatches("main", -(-rows // local), trips, numbers, spec, call.limits)))
+    return Plan(tuple(_dispatches("main", ceil_div(rows, local), trips, numbers, spec, call.limits)))
 
 
 def _dispatches(
@@ -97,7 +96,7 @@ def _dispatches(
             share.trips,
             spec,
         )
-        for share in shares(blocks, trips, limits)
+        for share in split_work(blocks, trips, limits)
     ]
 
 

@@ -4,8 +4,8 @@ from typing import Final
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader, groups_for
-from dashi.kernels.reductions import even_groups
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
+from dashi.kernels.work import ceil_div, even_groups, groups_for
 from dashi.types import Array, Cost
 
 SIDE: Final = 16
@@ -30,8 +30,8 @@ def plan(call: Call) -> Plan:
         groups, trips = groups_for(m * n, LOCAL, call.limits)
         push = {"m": m, "n": n, "stride": groups * LOCAL}
         return Plan((Dispatch("direct", ("x", "result"), push, (groups, 1, 1), trips),))
-    across = -(-n // SIDE)
-    tiles = across * -(-m // SIDE)
+    across = ceil_div(n, SIDE)
+    tiles = across * ceil_div(m, SIDE)
     groups, rounds = even_groups(tiles, call.limits)
     push = {"m": m, "n": n, "across": across, "tiles": tiles, "stride": groups}
     return Plan((Dispatch("tiles", ("x", "result"), push, (groups, 1, 1), rounds),))

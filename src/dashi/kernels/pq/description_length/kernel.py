@@ -8,6 +8,7 @@ import numpy as np
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, Scalar, StreamDefaults
 from dashi.kernels.counting import counting, shaders
 from dashi.kernels.trits import LENGTHS, SITES, random_words, words_to_bits
+from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost
 
 CODE = Scalar("bits_per_code", "u32", 0, "bits of the code that each supported site has")
@@ -30,7 +31,7 @@ def cost(call: Call) -> Cost:
 
 def case(n: int, bits_per_code: int = 4, residual_bytes: int = 1000) -> Case:
     scalars = {"n": n, "bits_per_code": bits_per_code, "residual_bytes": residual_bytes}
-    return Case({"support": (-(-n // 32),)}, scalars, {"support": random_words})
+    return Case({"support": (ceil_div(n, 32),)}, scalars, {"support": random_words})
 
 
 KERNEL = Kernel(

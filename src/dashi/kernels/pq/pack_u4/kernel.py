@@ -3,7 +3,8 @@
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
-from dashi.kernels.trits import EACH, LENGTHS, LOCAL, codes_to_words, each
+from dashi.kernels.trits import LENGTHS, codes_to_words
+from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.types import Array, Cost, Shape
 
 
@@ -13,12 +14,12 @@ def reference(codes: Array) -> Array:
 
 def plan(call: Call) -> Plan:
     n = call.size("codes")
-    return each(call, -(-n // 16), ("codes", "result"), {"n": n})
+    return loop_plan(call, ceil_div(n, 16), ("codes", "result"), {"n": n})
 
 
 def cost(call: Call) -> Cost:
     n = call.size("codes")
-    return Cost(bytes=n + 4 * -(-n // 8), dispatches=int(n > 0))
+    return Cost(bytes=n + 4 * ceil_div(n, 8), dispatches=int(n > 0))
 
 
 def random_codes(rng: np.random.Generator, shape: Shape) -> Array:
@@ -32,7 +33,7 @@ KERNEL = Kernel(
     shaders={
         "main": Shader(
             (Binding("codes", "u32x4"), Binding("result", "u32", "write")),
-            (*EACH, Scalar("n", "u32")),
+            (*LOOP_PUSH, Scalar("n", "u32")),
             local=(LOCAL, 1, 1),
         )
     },

@@ -10,7 +10,8 @@ from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Fill, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.kernels.counting import FEW
 from dashi.kernels.portable import canon, order_key, sum64
-from dashi.kernels.trits import EACH, LOCAL, sum64_trips
+from dashi.kernels.trits import sum64_trips
+from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div
 from dashi.types import Array, Cost, Shape
 
 GROUPS = 4096
@@ -37,11 +38,11 @@ def require_items(count: int) -> None:
 def plan(call: Call) -> Plan:
     n, m, k = (call.dims[name] for name in "nmk")
     require_items(n)
-    groups = min(-(-n // LOCAL), FEW if call.limits.software else GROUPS, call.limits.groups)
-    rounds = -(-n // (groups * LOCAL))
+    groups = min(ceil_div(n, LOCAL), FEW if call.limits.software else GROUPS, call.limits.groups)
+    rounds = ceil_div(n, groups * LOCAL)
     push = {"items": n, "stride": groups * LOCAL, "m": m, "k": k}
     trips = rounds * (1 + sum64_trips(m)) + 8
-    share = -(-groups // LOCAL)
+    share = ceil_div(groups, LOCAL)
     return Plan(
         (
             Dispatch("main", ("table", "codes", "distances", "candidates"), push, (groups, 1, 1), trips),
@@ -84,7 +85,7 @@ KERNEL = Kernel(
                 Binding("distances", access="write"),
                 Binding("candidates", "u32", "write"),
             ),
-            (*EACH, Scalar("m", "u32"), Scalar("k", "u32")),
+            (*LOOP_PUSH, Scalar("m", "u32"), Scalar("k", "u32")),
             local=(LOCAL, 1, 1),
             includes=("portable.glsl",),
         ),

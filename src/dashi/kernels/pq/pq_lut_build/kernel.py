@@ -7,7 +7,8 @@ vector is a sum of m entries: pq_distance_argmin.
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.kernels.portable import canon, mul, sum64
-from dashi.kernels.trits import EACH, LOCAL, each, sum64_trips
+from dashi.kernels.trits import sum64_trips
+from dashi.kernels.work import LOCAL, LOOP_PUSH, loop_plan
 from dashi.types import Array, Cost
 
 
@@ -18,7 +19,7 @@ def reference(query: Array, codebooks: Array) -> Array:
 
 def plan(call: Call) -> Plan:
     m, k, d = (call.dims[name] for name in "mkd")
-    return each(call, m * k, ("query", "codebooks", "result"), {"k": k, "d": d}, trips=sum64_trips(d))
+    return loop_plan(call, m * k, ("query", "codebooks", "result"), {"k": k, "d": d}, trips=sum64_trips(d))
 
 
 def cost(call: Call) -> Cost:
@@ -38,7 +39,7 @@ KERNEL = Kernel(
     shaders={
         "main": Shader(
             (Binding("query"), Binding("codebooks"), Binding("result", access="write")),
-            (*EACH, Scalar("k", "u32"), Scalar("d", "u32")),
+            (*LOOP_PUSH, Scalar("k", "u32"), Scalar("d", "u32")),
             local=(LOCAL, 1, 1),
             includes=("portable.glsl",),
         )

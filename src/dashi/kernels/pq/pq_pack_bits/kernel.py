@@ -1,4 +1,4 @@
-"""pq_pack_bits: a ternary field to its support plane, sign plane and rank tables (dashi.kernels.planes), lossless.
+"""pq_pack_bits: a ternary field to its support plane, sign plane and rank tables (dashi.kernels.pq._planes), lossless.
 
 First every superblock by itself: planes, counts of its blocks, its signs close together in scratch memory. Then the
 ranks that superblocks start from, and the sign plane: the signs of each superblock go to their ranks. The field is read
@@ -20,7 +20,7 @@ from dashi.kernels.abi import (
     Shader,
     StreamDefaults,
 )
-from dashi.kernels.planes import BLOCK, SUPER, WORD, encode, pieces
+from dashi.kernels.pq._planes import BLOCK, SUPER, WORD, encode, pieces
 from dashi.kernels.trits import LENGTHS, in_turn, random_trits, support_of
 from dashi.types import Array, Cost
 

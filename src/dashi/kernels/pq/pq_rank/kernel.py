@@ -3,8 +3,9 @@
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Fill, Kernel, Operand, Plan, Shader, StreamDefaults
-from dashi.kernels.planes import PLANES, plane_case, ranks
-from dashi.kernels.trits import EACH, LOCAL, SITES, all_set, each, one_site, random_trits, words_to_bits
+from dashi.kernels.pq._planes import PLANES, plane_case, ranks
+from dashi.kernels.trits import SITES, all_set, one_site, random_trits, words_to_bits
+from dashi.kernels.work import LOCAL, LOOP_PUSH, loop_plan
 from dashi.types import Array, Cost, Shape
 
 TABLES = (PLANES[0], *PLANES[2:])
@@ -19,7 +20,7 @@ def reference(support: Array, blocks: Array, supers: Array, positions: Array, *,
 
 def plan(call: Call) -> Plan:
     buffers = (*(o.name for o in TABLES), "positions", "result")
-    return each(call, call.dims["m"], buffers, {"n": call.scalars["n"]}, trips=16)
+    return loop_plan(call, call.dims["m"], buffers, {"n": call.scalars["n"]}, trips=16)
 
 
 def cost(call: Call) -> Cost:
@@ -48,7 +49,7 @@ KERNEL = Kernel(
     shaders={
         "main": Shader(
             (*(Binding(o.name, "u32") for o in TABLES), Binding("positions", "u32"), Binding("result", "u32", "write")),
-            (*EACH, SITES),
+            (*LOOP_PUSH, SITES),
             local=(LOCAL, 1, 1),
         )
     },

@@ -3,7 +3,8 @@
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
-from dashi.kernels.trits import EACH, LENGTHS, LOCAL, each, random_words, words_to_codes
+from dashi.kernels.trits import LENGTHS, random_words, words_to_codes
+from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.types import Array, Cost
 
 CODES = Scalar("n", "u32", doc="number of codes")
@@ -15,16 +16,16 @@ def reference(packed: Array, *, n: int) -> Array:
 
 def plan(call: Call) -> Plan:
     n = int(call.scalars["n"])
-    return each(call, -(-n // 16), ("packed", "result"), {"n": n})
+    return loop_plan(call, ceil_div(n, 16), ("packed", "result"), {"n": n})
 
 
 def cost(call: Call) -> Cost:
     n = int(call.scalars["n"])
-    return Cost(bytes=n + 4 * -(-n // 8), dispatches=int(n > 0))
+    return Cost(bytes=n + 4 * ceil_div(n, 8), dispatches=int(n > 0))
 
 
 def case(n: int) -> Case:
-    return Case({"packed": (-(-n // 8),)}, {"n": n}, {"packed": random_words})
+    return Case({"packed": (ceil_div(n, 8),)}, {"n": n}, {"packed": random_words})
 
 
 KERNEL = Kernel(
@@ -34,7 +35,7 @@ KERNEL = Kernel(
     scalars=(CODES,),
     shaders={
         "main": Shader(
-            (Binding("packed", "u32"), Binding("result", "u32x4", "write")), (*EACH, CODES), local=(LOCAL, 1, 1)
+            (Binding("packed", "u32"), Binding("result", "u32x4", "write")), (*LOOP_PUSH, CODES), local=(LOCAL, 1, 1)
         )
     },
     plan=plan,

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
+from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost, Shape
 
 LOCAL: Final = 64
@@ -38,7 +39,7 @@ def plan(call: Call) -> Plan:
     n = call.size("x")
     if n == 0:
         return Plan(())
-    groups = min(-(-n // LOCAL), call.limits.groups)
+    groups = min(ceil_div(n, LOCAL), call.limits.groups)
     push = {"n": n, "stride": groups * LOCAL, "steps": call.scalars["steps"]}
     # The trips are understated on purpose: this kernel measures the very limit that honest ones are held to.
     return Plan((Dispatch("main", ("x", "result"), push, (groups, 1, 1), trips=1),))

@@ -10,7 +10,6 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Ope
 from dashi.kernels.patterns import LARGE, VECTOR
 from dashi.kernels.portable import canon, prefix64
 from dashi.kernels.reductions import (
-    RUN,
     SHAPES,
     SPEC,
     TUNINGS,
@@ -24,6 +23,7 @@ from dashi.kernels.reductions import (
     tile_trips,
     vectors,
 )
+from dashi.kernels.work import RUN
 from dashi.types import Array, Cost
 
 NUMBERS = (Scalar("n", "u32"), Scalar("tiles", "u32"), Scalar("stride", "u32"), Scalar("first", "u32"))

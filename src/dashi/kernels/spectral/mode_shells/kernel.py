@@ -10,14 +10,13 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import LimitError, ShapeError
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec, groups_for
-from dashi.kernels.lists import group_trips
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.segments import segment_sums
-from dashi.kernels.spectral import MODES, parts
+from dashi.kernels.spectral.modes import MODES, parts
+from dashi.kernels.work import RUN, group_sum_trips, groups_for
 from dashi.types import Array, Cost, Shape
 
-RUN: Final = 64
 LANES: Final = 256
 """Invocations that sum a long shell; a processor, where they take turns, has one for each of a run."""
 LONGEST: Final = RUN**3
@@ -66,7 +65,7 @@ def plan(call: Call) -> Plan:
         "plane": call.dims["n"] * call.dims["modes"],
     }  # fmt: skip
     lanes = min(LANES, call.limits.invocations) if longest > RUN and not call.limits.software else RUN
-    trips = rounds * (1 + group_trips(longest, lanes))
+    trips = rounds * (1 + group_sum_trips(longest, lanes))
     names = ("x", "y", "weights", "places", "offsets", "result")
     return Plan((Dispatch("main", names, push, (groups, 1, 1), trips, {"LANES": lanes}),))
 

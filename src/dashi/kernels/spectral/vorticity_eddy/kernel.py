@@ -4,6 +4,6 @@ What `spectral_fields`, `irfft2`, `advection`, `rfft2` and `flux_divergence` mak
 it matters: as for `vorticity_tendency`.
 """
 
-from dashi.kernels.spectral_eddy import EDDY
+from dashi.kernels.spectral._eddy import EDDY
 
 KERNEL = EDDY

@@ -5,10 +5,10 @@ only modes with 3 |k| < n along both axes are looked at, and columns past those 
 are: the tables of a time scheme are 0 there). `turns` is `fourier.real_table(n)` and `turns_h` `fourier.table(n)`.
 """
 
-from dashi.kernels import fourier_layouts
 from dashi.kernels.abi import Call, Kernel, Operand, Plan
-from dashi.kernels.spectral import MODES
-from dashi.kernels.spectral_stages import (
+from dashi.kernels.fft import layouts as fourier_layouts
+from dashi.kernels.spectral.modes import MODES
+from dashi.kernels.spectral.stages import (
     INPUTS,
     PASSES,
     TUNINGS,

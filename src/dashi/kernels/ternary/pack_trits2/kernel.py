@@ -6,7 +6,7 @@ the last site are 0.
 
 import numpy as np
 
-from dashi.kernels.packings import packing
+from dashi.kernels.ternary._packing import packing
 from dashi.kernels.trits import codes_to_words, minus_of, support_of
 from dashi.types import Array
 

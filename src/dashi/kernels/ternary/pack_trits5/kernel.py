@@ -6,7 +6,7 @@ The first ceil(n / 5) bytes of the result hold the field; digits past the last s
 
 import numpy as np
 
-from dashi.kernels.packings import FIVES, packing
+from dashi.kernels.ternary._packing import FIVES, packing
 from dashi.kernels.trits import minus_of, padded, support_of
 from dashi.types import Array
 

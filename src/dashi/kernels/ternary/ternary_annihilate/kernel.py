@@ -8,7 +8,8 @@ import numpy as np
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon
 from dashi.kernels.torus import trits
-from dashi.kernels.trits import EACH, FIELDS, LOCAL, each, random_trits
+from dashi.kernels.trits import FIELDS, random_trits
+from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.types import Array, Cost, Shape
 
 EPS = Scalar("eps", default=0.0, doc="what coherence must exceed")
@@ -23,7 +24,7 @@ def reference(s: Array, coherence: Array, *, eps: float) -> Array:
 
 def plan(call: Call) -> Plan:
     n = call.size("s")
-    return each(call, -(-n // 4), ("s", "coherence", "result"), {"n": n, "eps": call.scalars["eps"]})
+    return loop_plan(call, ceil_div(n, 4), ("s", "coherence", "result"), {"n": n, "eps": call.scalars["eps"]})
 
 
 def cost(call: Call) -> Cost:
@@ -44,7 +45,7 @@ KERNEL = Kernel(
     shaders={
         "main": Shader(
             (Binding("s", "u32"), Binding("coherence", "u32x4"), Binding("result", "u32", "write")),
-            (*EACH, Scalar("n", "u32"), EPS),
+            (*LOOP_PUSH, Scalar("n", "u32"), EPS),
             local=(LOCAL, 1, 1),
             includes=("portable.glsl",),
         )

@@ -20,7 +20,8 @@ from dashi.kernels.torus import (
     rows_shader,
     trits,
 )
-from dashi.kernels.trits import EACH, FIELDS, LOCAL, each, random_trits
+from dashi.kernels.trits import FIELDS, random_trits
+from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.types import Array, Cost, Shape
 
 NAME = "ternary_annihilate_pairs"
@@ -42,7 +43,7 @@ def plan(call: Call) -> Plan:
     if fits_rows(shape, radius):
         return rows_plan(call, {})
     push = {"h": h, "w": w, "radius": radius, "rise": 0 if len(shape) == 1 else radius}
-    return each(call, -(-h * w // 4), ("s", "result"), push, trips=box_trips(shape, radius))
+    return loop_plan(call, ceil_div(h * w, 4), ("s", "result"), push, trips=box_trips(shape, radius))
 
 
 def cost(call: Call) -> Cost:
@@ -62,7 +63,7 @@ KERNEL = Kernel(
     shaders={
         "main": Shader(
             (Binding("s", "u32"), Binding("result", "u32", "write")),
-            (*EACH, *GRID, RADIUS, Scalar("rise", "u32")),
+            (*LOOP_PUSH, *GRID, RADIUS, Scalar("rise", "u32")),
             local=(LOCAL, 1, 1),
         ),
         "rows": rows_shader(),

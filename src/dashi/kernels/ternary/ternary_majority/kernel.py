@@ -22,7 +22,8 @@ from dashi.kernels.torus import (
     rows_shader,
     trits,
 )
-from dashi.kernels.trits import EACH, FIELDS, LOCAL, each, random_trits
+from dashi.kernels.trits import FIELDS, random_trits
+from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.types import Array, Cost, Shape
 
 NAME = "ternary_majority"
@@ -54,7 +55,7 @@ def plan(call: Call) -> Plan:
         return rows_plan(call, {"above": ones * above, "under": ones * under, "extra": extra, "grow": grow})
     rise = 0 if len(shape) == 1 else radius
     push = {"h": h, "w": w, "radius": radius, "rise": rise, "eta": eta, "centre": centre, "grow": grow}
-    return each(call, -(-h * w // 4), ("s", "result"), push, trips=box_trips(shape, radius))
+    return loop_plan(call, ceil_div(h * w, 4), ("s", "result"), push, trips=box_trips(shape, radius))
 
 
 def cost(call: Call) -> Cost:
@@ -78,7 +79,7 @@ KERNEL = Kernel(
     shaders={
         "main": Shader(
             (Binding("s", "u32"), Binding("result", "u32", "write")),
-            (*EACH, *GRID, RADIUS, Scalar("rise", "u32"), ETA, CENTRE, GROW),
+            (*LOOP_PUSH, *GRID, RADIUS, Scalar("rise", "u32"), ETA, CENTRE, GROW),
             local=(LOCAL, 1, 1),
         ),
         "rows": rows_shader(Scalar("above", "u32"), Scalar("under", "u32"), Scalar("extra", "u32"), GROW),

@@ -11,7 +11,8 @@ import numpy as np
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.torus import GRID, SHAPES, grid, moved, trits
-from dashi.kernels.trits import EACH, FIELDS, LOCAL, each, random_trits
+from dashi.kernels.trits import FIELDS, random_trits
+from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.types import Array, Cost, Shape
 
 NAME = "ternary_majority_weighted"
@@ -53,10 +54,10 @@ def plan(call: Call) -> Plan:
     push: dict[str, Number] = {"h": h, "eta": max(int(call.scalars["eta"]), 1), "grow": call.scalars["grow"]}
     if h * w and w % FOUR == 0 and q <= 2 * FOUR + 1:
         push |= {"across": w // FOUR, "rise": p // 2 % h}
-        made = each(call, h * w // FOUR, buffers, push, shader="words", trips=p * (1 + 3 * FOUR + q))
+        made = loop_plan(call, h * w // FOUR, buffers, push, shader="words", trips=p * (1 + 3 * FOUR + q))
         return replace(made, dispatches=tuple(replace(d, spec={"TALL": p, "WIDE": q}) for d in made.dispatches))
     push |= {"w": w, "tall": p, "wide": q}
-    return each(call, -(-h * w // FOUR), buffers, push, trips=FOUR * (1 + p * (1 + q)))
+    return loop_plan(call, ceil_div(h * w, FOUR), buffers, push, trips=FOUR * (1 + p * (1 + q)))
 
 
 def cost(call: Call) -> Cost:
@@ -91,12 +92,12 @@ KERNEL = Kernel(
     shaders={
         "main": Shader(
             (Binding("s", "u32"), Binding("weights", "i32"), Binding("result", "u32", "write")),
-            (*EACH, *GRID, Scalar("tall", "u32"), Scalar("wide", "u32"), ETA, GROW),
+            (*LOOP_PUSH, *GRID, Scalar("tall", "u32"), Scalar("wide", "u32"), ETA, GROW),
             local=(LOCAL, 1, 1),
         ),
         "words": Shader(
             (Binding("s", "u32"), Binding("weights", "i32"), Binding("result", "u32", "write")),
-            (*EACH, Scalar("h", "u32"), Scalar("across", "u32"), Scalar("rise", "u32"), ETA, GROW),
+            (*LOOP_PUSH, Scalar("h", "u32"), Scalar("across", "u32"), Scalar("rise", "u32"), ETA, GROW),
             (Spec("TALL", 3), Spec("WIDE", 3)),
             local=(LOCAL, 1, 1),
             file="words.comp",

@@ -5,6 +5,7 @@ import numpy as np
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
 from dashi.kernels.counting import counting, shaders
 from dashi.kernels.trits import LENGTHS, SITES, random_words, words_to_trits
+from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost
 
 
@@ -23,7 +24,7 @@ def cost(call: Call) -> Cost:
 
 
 def case(n: int) -> Case:
-    return Case({"packed": (-(-n // 16),)}, {"n": n}, {"packed": random_words})
+    return Case({"packed": (ceil_div(n, 16),)}, {"n": n}, {"packed": random_words})
 
 
 KERNEL = Kernel(

@@ -8,7 +8,8 @@ import numpy as np
 from dashi.errors import InputError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon
-from dashi.kernels.trits import EACH, LENGTHS, LOCAL
+from dashi.kernels.trits import LENGTHS
+from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div
 from dashi.types import Array, Cost
 
 TAU = Scalar("tau", doc="the least magnitude that is admitted; not negative")
@@ -33,11 +34,11 @@ def plan(call: Call) -> Plan:
     if n == 0:
         return Plan(())
     each = call.tuning.get("each", 2)
-    items = -(-n // 4)
+    items = ceil_div(n, 4)
     tile = LOCAL * each
-    groups = min(-(-items // tile), call.limits.groups)
+    groups = min(ceil_div(items, tile), call.limits.groups)
     push = {"items": items, "stride": groups * tile, "n": n, "tau": tau}
-    trips = -(-items // (groups * tile)) * (1 + 2 * each)
+    trips = ceil_div(items, groups * tile) * (1 + 2 * each)
     return Plan((Dispatch("main", ("x", "result"), push, (groups, 1, 1), trips, {"EACH": each}),))
 
 
@@ -56,7 +57,7 @@ KERNEL = Kernel(
     shaders={
         "main": Shader(
             (Binding("x", "u32x4"), Binding("result", "u32", "write")),
-            (*EACH, Scalar("n", "u32"), TAU),
+            (*LOOP_PUSH, Scalar("n", "u32"), TAU),
             (Spec("EACH", 2),),
             local=(LOCAL, 1, 1),
             includes=("portable.glsl",),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dashi.kernels.packings import FIVES, unpacking
+from dashi.kernels.ternary._packing import FIVES, unpacking
 from dashi.kernels.trits import SITES
 from dashi.types import Array
 

@@ -1,13 +1,13 @@
 """colour_map: a field through a table of 256 colours; lo has the first, hi the last, NaN is magenta.
 
-`dashi.kernels.images` makes tables. The level is (v - lo) 255 / (hi - lo) rounded to the nearest, halves up, limited to
-0..255.
+`dashi.kernels.view.images` makes tables. The level is (v - lo) 255 / (hi - lo) rounded to the nearest, halves up,
+limited to 0..255.
 """
 
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, StreamDefaults
-from dashi.kernels.pixels import LEVELS, NAN_PIXEL, RANGE, TUNINGS, level_push, levels, per_pixel, shaders
+from dashi.kernels.view._pixels import LEVELS, NAN_PIXEL, RANGE, TUNINGS, level_push, levels, per_pixel, shaders
 from dashi.types import Array, Cost, Shape
 
 

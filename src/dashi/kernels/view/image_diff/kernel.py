@@ -3,7 +3,7 @@
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, StreamDefaults
-from dashi.kernels.pixels import OPAQUE, TUNINGS, per_pixel, shaders
+from dashi.kernels.view._pixels import OPAQUE, TUNINGS, per_pixel, shaders
 from dashi.types import Array, Cost
 
 

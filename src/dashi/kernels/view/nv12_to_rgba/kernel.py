@@ -15,7 +15,8 @@ import numpy as np
 
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, StreamDefaults
-from dashi.kernels.pixels import OPAQUE, per_pixel, shaders
+from dashi.kernels.view._pixels import OPAQUE, per_pixel, shaders
+from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost
 
 FACTORS = ("y_all", "v_red", "u_green", "v_green", "u_blue")
@@ -53,10 +54,10 @@ def plan(call: Call) -> Plan:
     if h % 2 or w % 2:
         raise ShapeError(f"kernel 'nv12_to_rgba': {h} x {w} pixels cannot share colours by fours.", "make both even.")
     for name, need in (("luma", h * w), ("chroma", h * w // 2)):
-        if call.size(name) != -(-need // 4):
+        if call.size(name) != ceil_div(need, 4):
             raise ShapeError(
                 f"kernel 'nv12_to_rgba': {name} of {h} x {w} pixels is {need} bytes, {call.size(name)} words given.",
-                f"pass {-(-need // 4)} words; dashi.kernels.images.words makes them from bytes.",
+                f"pass {ceil_div(need, 4)} words; dashi.kernels.view.images.words makes them from bytes.",
             )
     numbers: dict[str, Number] = {"w": w, **factors(call.scalars["standard"])}
     return per_pixel(call, ("luma", "chroma", "result"), numbers, quads=w % 4 == 0)
@@ -68,7 +69,7 @@ def cost(call: Call) -> Cost:
 
 
 def case(h: int, w: int, standard: int) -> Case:
-    return Case({"luma": (h * w // 4,), "chroma": (-(-h * w // 8),)}, {"h": h, "w": w, "standard": standard})
+    return Case({"luma": (h * w // 4,), "chroma": (ceil_div(h * w, 8),)}, {"h": h, "w": w, "standard": standard})
 
 
 KERNEL = Kernel(

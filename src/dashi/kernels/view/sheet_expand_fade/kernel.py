@@ -2,7 +2,7 @@
 
 Time step t fills the top `rows` rows of pixels, step t - 1 the next, and so on; band j of the sheet's bands fills the
 columns x with x bands // w = j. A step of age k has its colours (as `colour_map` gives them) times weights[k] / 256,
-rounded; steps that the sheet or the weights do not have are black. `dashi.kernels.images.fade` makes the weights.
+rounded; steps that the sheet or the weights do not have are black. `dashi.kernels.view.images.fade` makes the weights.
 """
 
 from dataclasses import replace
@@ -11,9 +11,9 @@ import numpy as np
 
 from dashi.errors import InputError, LimitError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, Shader, StreamDefaults
-from dashi.kernels.images import fade
-from dashi.kernels.pixels import LEVELS, NAN_PIXEL, OPAQUE, RANGE, level_push, levels
 from dashi.kernels.raster import LOCAL, PUSH, SPEC, TUNINGS, blocks
+from dashi.kernels.view._pixels import LEVELS, NAN_PIXEL, OPAQUE, RANGE, level_push, levels
+from dashi.kernels.view.images import fade
 from dashi.types import Array, Cost, Shape
 
 NAME = "sheet_expand_fade"

@@ -6,7 +6,7 @@ The level is (v - lo) 255 / (hi - lo) rounded to the nearest, halves up, limited
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, StreamDefaults
-from dashi.kernels.pixels import NAN_PIXEL, OPAQUE, RANGE, TUNINGS, level_push, levels, per_pixel, shaders
+from dashi.kernels.view._pixels import NAN_PIXEL, OPAQUE, RANGE, TUNINGS, level_push, levels, per_pixel, shaders
 from dashi.types import Array, Cost
 
 

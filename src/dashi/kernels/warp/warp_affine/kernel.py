@@ -1,7 +1,7 @@
 """warp_affine: result[y, x] = the field's bilinear sample at column a x + b y + tx and row c x + d y + ty.
 
-Pixel (x, y) has its centre at (x, y) exactly; `dashi.kernels.bilinear` says how samples and borders are defined. The
-coordinates are rounded after each product, after the sum of the products, and after the shift is added.
+Pixel (x, y) has its centre at (x, y) exactly; `dashi.kernels.warp._bilinear` says how samples and borders are defined.
+The coordinates are rounded after each product, after the sum of the products, and after the shift is added.
 """
 
 import math
@@ -9,9 +9,9 @@ import math
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.bilinear import CLAMP, WRAP, ZERO, bilinear, require_border
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.raster import LOCAL, PUSH, SPEC, TUNINGS, blocks, require_sides
+from dashi.kernels.warp._bilinear import CLAMP, WRAP, ZERO, bilinear, require_border
 from dashi.types import Array, Cost
 
 MATRIX = ("a", "b", "tx", "c", "d", "ty")

@@ -8,9 +8,10 @@ import numpy as np
 
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.bilinear import CLAMP, WRAP, ZERO, bilinear, require_border
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.raster import LOCAL, PUSH, SPEC, TUNINGS, blocks, require_sides
+from dashi.kernels.warp._bilinear import CLAMP, WRAP, ZERO, bilinear, require_border
+from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost, Shape
 
 
@@ -18,7 +19,7 @@ def require_tiles(tile: int, plane: Shape, tiles: Shape) -> None:
     """Refuses a table that does not cover the plane."""
     if tile < 1:
         raise InputError(f"kernel 'warp_affine_tiles': tiles of {tile} pixels hold nothing.", "pass tile >= 1.")
-    needed = tuple(-(-side // tile) for side in plane)
+    needed = tuple(ceil_div(side, tile) for side in plane)
     if any(have < need for have, need in zip(tiles, needed, strict=True)):
         raise ShapeError(
             f"kernel 'warp_affine_tiles': {tiles[0]} x {tiles[1]} tiles of {tile} "
@@ -66,7 +67,7 @@ def near_identity(rng: np.random.Generator, shape: Shape) -> Array:
 
 def case(h: int, w: int, tile: int, border: int, wild: bool = False, spare: int = 0) -> Case:
     """A table near the identity, or, if `wild`, one that the harness fills like the field."""
-    tiles = (-(-h // tile) + spare, -(-w // tile) + spare, 6)
+    tiles = (ceil_div(h, tile) + spare, ceil_div(w, tile) + spare, 6)
     shapes = {"field": (h, w), "table": tiles}
     return Case(shapes, {"tile": tile, "border": border}, {} if wild else {"table": near_identity})
 

@@ -1,0 +1,1 @@
+"""The identifiability benchmark: which operators learners can recover from which observations."""

@@ -1,0 +1,1 @@
+"""Kernels of compact states: observers, band operators, steps and rollouts of lists."""

@@ -1,0 +1,1 @@
+"""Kernels from compact states back to fields: draws, smoothing, majorities, counts."""

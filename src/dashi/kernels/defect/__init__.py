@@ -1,0 +1,1 @@
+"""Kernels that measure how far two states differ."""

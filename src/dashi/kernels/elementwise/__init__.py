@@ -1,0 +1,1 @@
+"""Kernels that compute every value from the values at its index."""

@@ -1,0 +1,90 @@
+"""Complex Fourier transforms of fields: `fft2`, and `fft2_fast` of the device class."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
+from dashi.kernels.fft import layouts as fourier_layouts
+from dashi.kernels.fft import plans as fourier_plans
+from dashi.kernels.fft.plans import Pass
+from dashi.kernels.fft.reference import transform
+from dashi.kernels.fft.roots import radices, require_length, table
+from dashi.types import Array, Cost, Shape
+
+
+def _reference(x: Array, turns: Array, turns_h: Array, inverse: int, scale: float) -> Array:
+    batch, h, w, _ = x.shape
+    require_length(w)
+    require_length(h)
+    rows = transform(x.reshape(batch * h, w, 1, 2), turns, bool(inverse), 1.0, raw=2, use="rows")
+    return transform(rows.reshape(x.shape), turns_h, bool(inverse), scale, raw=1, use="columns")
+
+
+def _plan(call: Call) -> Plan:
+    batch, h, w = (call.dims[name] for name in ("batch", "h", "w"))
+    require_length(w)
+    require_length(h)
+    if batch == 0:
+        return Plan(())
+    call = fourier_plans.sized(call, h, w)
+    inverse, scale = bool(call.scalars["inverse"]), call.scalars["scale"]
+    rows = Pass("main", ("x", "turns", "between"), batch * h, w, inverse=inverse, raw=2, use="rows", height=h)
+    over = ("between", "turns_h", "result")
+    columns = Pass("main", over, batch, h, w, inverse, scale, raw=1, use="columns")
+    ahead = radices(h, "columns")[0] if h > 1 else 1
+    if rows.can_do(ahead, call):
+        rest = replace(columns, n=h // ahead, columns=ahead * w, begun=ahead)
+        if w % rest.layout(call).inner == 0:  # a workgroup has one leg
+            rows, columns = replace(rows, ahead=ahead), rest
+    columns = columns.tiled(call)
+    rows = replace(rows, tiles=columns.tiles)
+    return Plan((rows.dispatch(call), columns.dispatch(call)), columns.between())
+
+
+def _cost(call: Call) -> Cost:
+    batch, h, w = (call.dims[name] for name in ("batch", "h", "w"))
+    flops = batch * (h * fourier_plans.flops(w, "rows") + w * fourier_plans.flops(h, "columns"))
+    return Cost(flops, 2 * call.bytes("x", "result") + call.bytes("turns", "turns_h"), 2 * int(batch > 0))
+
+
+def _case(shape: Shape, inverse: int = 0, scale: float = 1.0) -> Case:
+    _, h, w = shape
+    fill = {"turns": fourier_plans.filled(table, w, "rows"), "turns_h": fourier_plans.filled(table, h, "columns")}
+    shapes = {"x": (*shape, 2), "turns": (w, 2), "turns_h": (h, 2)}
+    return Case(shapes, {"inverse": inverse, "scale": scale}, fill)
+
+
+PORTABLE: Final = Kernel(
+    summary="complex Fourier transforms along both axes",
+    inputs=(
+        Operand("x", shape=("batch", "h", "w", 2)),
+        Operand("turns", shape=("w", 2)),
+        Operand("turns_h", shape=("h", 2)),
+    ),
+    outputs=(Operand("result", shape=("batch", "h", "w", 2)),),
+    shaders=fourier_plans.FIELDS,
+    plan=_plan,
+    reference=_reference,
+    cost=_cost,
+    cases=(
+        _case((2, 8, 8)),
+        _case((1, 12, 64), 1, 1 / 768),
+        _case((1, 32, 1024), 1, 1 / 32768),
+        _case((1, 1, 5)),
+        _case((0, 4, 4)),
+    ),
+    bench=tuple(_case((1, n, n)) for n in (1024, 2048, 4096)),
+    scalars=fourier_plans.COMPLEX_SCALARS,
+    tunings=fourier_layouts.FIELDS,
+    prefer=fourier_layouts.prefer,
+)
+FAST: Final = replace(
+    PORTABLE,
+    summary="complex Fourier transforms along both axes, nothing flushed (the bits are the device's)",
+    shaders={name: fourier_plans.fast(shader) for name, shader in PORTABLE.shaders.items()},
+    portable=False,
+    bound=2e-6,
+    dtypes=("f32",),
+)

@@ -1,0 +1,1 @@
+"""Kernels of the learner: normal equations, triangular factors, clamps."""

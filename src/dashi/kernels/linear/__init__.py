@@ -1,0 +1,1 @@
+"""Dense and sparse products, and rollouts of linear operators."""

@@ -1,0 +1,1 @@
+"""The PQ codec: support and sign planes, ranks, product quantisation."""

@@ -1,0 +1,1 @@
+"""Kernels that find out what a device does: loops, maths, residence."""

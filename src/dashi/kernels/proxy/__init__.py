@@ -1,0 +1,1 @@
+"""Stages and rollouts of Galerkin models, and the way between modes and compact states."""

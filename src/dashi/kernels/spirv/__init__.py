@@ -1,0 +1,1 @@
+"""SPIR-V binaries: parsing, structure, reflection, the check against the ABI, and the portability lint."""

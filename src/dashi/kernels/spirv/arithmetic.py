@@ -1,0 +1,214 @@
+"""Arithmetic, conversions, composites and constants of SPIR-V: whether their operands are of the types they ask for.
+
+Integers may differ in sign, everything else must agree. Rules are those of the SPIR-V specification, section 3.52.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dashi.kernels.spirv.module import Instruction, text
+from dashi.kernels.spirv.types import OPERANDS, Shape, Types, wrong
+from dashi.kernels.work import ceil_div
+
+_WORDS: Final = 32
+CONVERSIONS: Final = {
+    "ConvertFToU": "fi", "ConvertFToS": "fi", "ConvertSToF": "if", "ConvertUToF": "if", "UConvert": "ii",
+    "SConvert": "ii", "FConvert": "ff",
+}  # fmt: skip
+
+
+def _numbers(words: str) -> frozenset[int]:
+    return frozenset(map(int, words.split()))
+
+
+_GLSL_ARITY: Final = {
+    **dict.fromkeys(_numbers("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 27 28 29 30 31 32"), 1),
+    **dict.fromkeys(_numbers("69 73 74 75"), 1),
+    **dict.fromkeys(_numbers("25 26 37 38 39 40 41 42 48 68 79 80"), 2),
+    **dict.fromkeys(_numbers("43 44 45 46 49 50 81"), 3),
+}
+"""Functions of GLSL.std.450 whose arguments have the type of the result."""
+_GLSL_INTS: Final = _numbers("5 7 38 39 41 42 44 45 73 74 75")
+_GLSL_OTHER: Final[dict[int, tuple[Shape, Shape]]] = {
+    58: (("f", 32, 2), ("i", 32, 1)), 62: (("i", 32, 1), ("f", 32, 2)),
+    59: (("i", 32, 2), ("f", 64, 1)), 65: (("f", 64, 1), ("i", 32, 2)),
+}  # fmt: skip
+"""Argument and result of those that pack and unpack."""
+_GLSL_COUNTED: Final = {
+    **dict.fromkeys(_numbers("33 34 36 52 54 55 56 57 60 61 63 64 66"), 1),
+    **dict.fromkeys(_numbers("35 51 53 67 71"), 2),
+    **dict.fromkeys(_numbers("70 72"), 3),
+}
+"""Those of matrices, lengths and parts of numbers: their arguments are only counted."""
+
+
+class Arithmetic(Types):
+    """The rules of what computes."""
+
+    def ints(self, i: Instruction) -> None:
+        self.alike(i, i.words[2:], "i")
+
+    def floats(self, i: Instruction) -> None:
+        self.alike(i, i.words[2:], "f")
+
+    def logic(self, i: Instruction) -> None:
+        self.alike(i, i.words[2:], "b")
+
+    def alike(self, i: Instruction, numbers: Sequence[int], letter: str) -> None:
+        wanted = self.shapes.get(i.words[0])
+        if wanted is None or wanted[0] != letter or any(self.shape(number) != wanted for number in numbers):
+            raise wrong(i, OPERANDS)
+
+    def int_test(self, i: Instruction) -> None:
+        self._test(i, "i")
+
+    def float_test(self, i: Instruction) -> None:
+        self._test(i, "f")
+
+    def _test(self, i: Instruction, letter: str) -> None:
+        made, first = self.shapes.get(i.words[0]), self.shape(i.words[2])
+        if (
+            made is None
+            or first is None
+            or (made[0], first[0], made[2]) != ("b", letter, first[2])
+            or self.shape(i.words[-1]) != first
+        ):
+            raise wrong(i, OPERANDS)
+
+    def all_lanes(self, i: Instruction) -> None:
+        if self.shapes.get(i.words[0]) != ("b", 1, 1) or (self.shape(i.words[2]) or " ")[0] != "b":
+            raise wrong(i, OPERANDS)
+
+    def shift(self, i: Instruction) -> None:
+        self.alike(i, i.words[2:3], "i")
+        made, by = self.shapes[i.words[0]], self.shape(i.words[3])
+        if by is None or (by[0], by[2]) != ("i", made[2]):
+            raise wrong(i, OPERANDS)
+
+    def bit_count(self, i: Instruction) -> None:
+        made, given = self.shapes.get(i.words[0]), self.shape(i.words[2])
+        if made is None or given is None or (made[0], given[0], made[2]) != ("i", "i", given[2]):
+            raise wrong(i, OPERANDS)
+
+    def bit_field(self, i: Instruction) -> None:
+        whole = 2 if i.info.name == "BitFieldInsert" else 1
+        self.alike(i, i.words[2 : 2 + whole], "i")
+        if any((self.shape(number) or ("", 0, 0))[::2] != ("i", 1) for number in i.words[2 + whole :]):
+            raise wrong(i, OPERANDS)
+
+    def conversion(self, i: Instruction) -> None:
+        made, given = self.shapes.get(i.words[0]), self.shape(i.words[2])
+        letters = CONVERSIONS[i.info.name]
+        if made is None or given is None or (given[0] + made[0], given[2]) != (letters, made[2]):
+            raise wrong(i, OPERANDS)
+        if letters[0] == letters[1] and made[1] == given[1]:
+            raise wrong(i, "converts to the width that it has")
+
+    def bitcast(self, i: Instruction) -> None:
+        made, given = self.shapes.get(i.words[0]), self.shape(i.words[2])
+        if made is None or given is None or "b" in made[0] + given[0] or made[1] * made[2] != given[1] * given[2]:
+            raise wrong(i, OPERANDS)
+
+    def select(self, i: Instruction) -> None:
+        condition, a, b = i.words[2:]
+        shape, made = self.shape(condition), self.shapes.get(i.words[0])
+        lanes = made[2] if made is not None else 1
+        same = self.values.get(a) == self.values.get(b) == i.words[0]
+        if not same or shape is None or shape[0] != "b" or shape[2] not in (1, lanes):
+            raise wrong(i, OPERANDS)
+
+    def copy_object(self, i: Instruction) -> None:
+        if self.values.get(i.words[2]) != i.words[0]:
+            raise wrong(i, OPERANDS)
+
+    def carry(self, i: Instruction) -> None:
+        parts = self.defined[i.words[0]]
+        kinds = {*parts.operands, *(self.values.get(number) for number in i.words[2:])}
+        shape = self.shape(i.words[2])
+        if parts.info.name != "TypeStruct" or len(parts.operands) != 2 or len(kinds) != 1 or (shape or " ")[0] != "i":
+            raise wrong(i, OPERANDS)
+
+    def extract(self, i: Instruction) -> None:
+        start = self.values.get(i.words[2])
+        if start is None or len(i.words) < 4 or self.walk(i, start, i.words[3:], literal=True) != i.words[0]:
+            raise wrong(i, OPERANDS)
+
+    def insert(self, i: Instruction) -> None:
+        part, whole, *indices = i.words[2:]
+        good = self.values.get(whole) == i.words[0] and bool(indices)
+        if not good or self.walk(i, i.words[0], indices, literal=True) != self.values.get(part):
+            raise wrong(i, OPERANDS)
+
+    def composite(self, i: Instruction) -> None:
+        made, parts = self.defined[i.words[0]], i.words[2:]
+        name = made.info.name
+        wanted: Sequence[int] | None = None
+        if name == "TypeStruct":
+            wanted = made.operands
+        elif name == "TypeArray":
+            length = self.known(made.operands[1])
+            wanted = [made.operands[0]] * (len(parts) if length is None else min(length, len(parts) + 1))
+        elif name == "TypeMatrix":
+            wanted = [made.operands[0]] * made.operands[1]
+        elif name == "TypeVector":
+            shapes = [self.shape(part) for part in parts]
+            letter, bits, lanes = self.shapes[i.words[0]]
+            if any(s is None or s[:2] != (letter, bits) for s in shapes) or sum(s[2] for s in shapes if s) != lanes:
+                raise wrong(i, OPERANDS)
+            return
+        elif name == "TypeCooperativeMatrixKHR":
+            self.require_values(i, parts)
+            return
+        if wanted is None or [self.values.get(part) for part in parts] != list(wanted):
+            raise wrong(i, OPERANDS)
+
+    def shuffle(self, i: Instruction) -> None:
+        a, b = (self.shape(number) or ("", 0, 1) for number in i.words[2:4])
+        made = self.shapes.get(i.words[0])
+        lanes = i.words[4:]
+        good = made is not None and a[:2] == b[:2] == made[:2] and made[2] == len(lanes) and min(a[2], b[2]) > 1
+        if not good or any(lane >= a[2] + b[2] for lane in lanes):
+            raise wrong(i, OPERANDS)
+
+    def dynamic(self, i: Instruction) -> None:
+        vector, *rest = i.words[2:]
+        given, index = self.shape(vector), self.shape(rest[-1])
+        part = self.shapes.get(i.words[0]) if i.info.name == "VectorExtractDynamic" else self.shape(rest[0])
+        good = given is not None and given[2] > 1 and index is not None and index[::2] == ("i", 1)
+        if not good or given is None or part != (given[0], given[1], 1):
+            raise wrong(i, OPERANDS)
+        if i.info.name == "VectorInsertDynamic" and self.values.get(vector) != i.words[0]:
+            raise wrong(i, OPERANDS)
+
+    def constant_value(self, i: Instruction) -> None:
+        shape = self.shapes.get(i.words[0])
+        if shape is None or shape[0] == "b" or shape[2] != 1 or len(i.words) - 2 != ceil_div(shape[1], _WORDS):
+            raise wrong(i, "is no number of its type")
+
+    def constant_truth(self, i: Instruction) -> None:
+        if self.shapes.get(i.words[0]) != ("b", 1, 1):
+            raise wrong(i, "is no truth value of its type")
+
+    def constant_composite(self, i: Instruction) -> None:
+        if not all(self.defined[part].info.is_declared for part in i.words[2:]):
+            raise wrong(i, "has parts that are no constants")
+        self.composite(i)
+
+    def extended(self, i: Instruction) -> None:
+        number, arguments = i.words[3], i.words[4:]
+        imported = self.defined[i.words[2]]
+        if imported.info.name != "ExtInstImport" or text(imported.words[1:]) != b"GLSL.std.450":
+            raise wrong(i, "calls another set of functions than GLSL.std.450")
+        if number in _GLSL_OTHER:
+            given, made = _GLSL_OTHER[number]
+            if [self.shape(a) for a in arguments] != [given] or self.shapes.get(i.words[0]) != made:
+                raise wrong(i, OPERANDS)
+            return
+        if len(arguments) != _GLSL_ARITY.get(number, _GLSL_COUNTED.get(number)):
+            raise wrong(i, f"calls function {number} of GLSL.std.450 with {len(arguments)} arguments")
+        if number in _GLSL_COUNTED:
+            self.require_values(i, arguments)
+        else:
+            self.alike(i, arguments, "i" if number in _GLSL_INTS else "f")

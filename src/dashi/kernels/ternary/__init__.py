@@ -1,0 +1,1 @@
+"""Ternary fields: thresholds, majorities, annihilation, packing."""

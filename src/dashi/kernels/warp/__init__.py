@@ -1,0 +1,1 @@
+"""Warps of images and fields."""
