@@ -68,11 +68,11 @@ class Arithmetic(Types):
         self._test(i, "f")
 
     def _test(self, i: Instruction, letter: str) -> None:
-        made, first = self.shapes.get(i.words[0]), self.shape(i.words[2])
+        result, first = self.shapes.get(i.words[0]), self.shape(i.words[2])
         if (
-            made is None
+            result is None
             or first is None
-            or (made[0], first[0], made[2]) != ("b", letter, first[2])
+            or (result[0], first[0], result[2]) != ("b", letter, first[2])
             or self.shape(i.words[-1]) != first
         ):
             raise wrong(i, OPERANDS)
@@ -83,13 +83,13 @@ class Arithmetic(Types):
 
     def shift(self, i: Instruction) -> None:
         self.alike(i, i.words[2:3], "i")
-        made, by = self.shapes[i.words[0]], self.shape(i.words[3])
-        if by is None or (by[0], by[2]) != ("i", made[2]):
+        result, by = self.shapes[i.words[0]], self.shape(i.words[3])
+        if by is None or (by[0], by[2]) != ("i", result[2]):
             raise wrong(i, OPERANDS)
 
     def bit_count(self, i: Instruction) -> None:
-        made, given = self.shapes.get(i.words[0]), self.shape(i.words[2])
-        if made is None or given is None or (made[0], given[0], made[2]) != ("i", "i", given[2]):
+        result, operand = self.shapes.get(i.words[0]), self.shape(i.words[2])
+        if result is None or operand is None or (result[0], operand[0], result[2]) != ("i", "i", operand[2]):
             raise wrong(i, OPERANDS)
 
     def bit_field(self, i: Instruction) -> None:
@@ -99,22 +99,27 @@ class Arithmetic(Types):
             raise wrong(i, OPERANDS)
 
     def conversion(self, i: Instruction) -> None:
-        made, given = self.shapes.get(i.words[0]), self.shape(i.words[2])
+        result, operand = self.shapes.get(i.words[0]), self.shape(i.words[2])
         letters = CONVERSIONS[i.info.name]
-        if made is None or given is None or (given[0] + made[0], given[2]) != (letters, made[2]):
+        if result is None or operand is None or (operand[0] + result[0], operand[2]) != (letters, result[2]):
             raise wrong(i, OPERANDS)
-        if letters[0] == letters[1] and made[1] == given[1]:
+        if letters[0] == letters[1] and result[1] == operand[1]:
             raise wrong(i, "converts to the width that it has")
 
     def bitcast(self, i: Instruction) -> None:
-        made, given = self.shapes.get(i.words[0]), self.shape(i.words[2])
-        if made is None or given is None or "b" in made[0] + given[0] or made[1] * made[2] != given[1] * given[2]:
+        result, operand = self.shapes.get(i.words[0]), self.shape(i.words[2])
+        if (
+            result is None
+            or operand is None
+            or "b" in result[0] + operand[0]
+            or result[1] * result[2] != operand[1] * operand[2]
+        ):
             raise wrong(i, OPERANDS)
 
     def select(self, i: Instruction) -> None:
         condition, a, b = i.words[2:]
-        shape, made = self.shape(condition), self.shapes.get(i.words[0])
-        lanes = made[2] if made is not None else 1
+        shape, result = self.shape(condition), self.shapes.get(i.words[0])
+        lanes = result[2] if result is not None else 1
         same = self.values.get(a) == self.values.get(b) == i.words[0]
         if not same or shape is None or shape[0] != "b" or shape[2] not in (1, lanes):
             raise wrong(i, OPERANDS)
@@ -142,16 +147,16 @@ class Arithmetic(Types):
             raise wrong(i, OPERANDS)
 
     def composite(self, i: Instruction) -> None:
-        made, parts = self.defined[i.words[0]], i.words[2:]
-        name = made.info.name
+        type_of_result, parts = self.defined[i.words[0]], i.words[2:]
+        name = type_of_result.info.name
         wanted: Sequence[int] | None = None
         if name == "TypeStruct":
-            wanted = made.operands
+            wanted = type_of_result.operands
         elif name == "TypeArray":
-            length = self.known(made.operands[1])
-            wanted = [made.operands[0]] * (len(parts) if length is None else min(length, len(parts) + 1))
+            length = self.known(type_of_result.operands[1])
+            wanted = [type_of_result.operands[0]] * (len(parts) if length is None else min(length, len(parts) + 1))
         elif name == "TypeMatrix":
-            wanted = [made.operands[0]] * made.operands[1]
+            wanted = [type_of_result.operands[0]] * type_of_result.operands[1]
         elif name == "TypeVector":
             shapes = [self.shape(part) for part in parts]
             letter, bits, lanes = self.shapes[i.words[0]]
@@ -166,18 +171,18 @@ class Arithmetic(Types):
 
     def shuffle(self, i: Instruction) -> None:
         a, b = (self.shape(number) or ("", 0, 1) for number in i.words[2:4])
-        made = self.shapes.get(i.words[0])
+        result = self.shapes.get(i.words[0])
         lanes = i.words[4:]
-        good = made is not None and a[:2] == b[:2] == made[:2] and made[2] == len(lanes) and min(a[2], b[2]) > 1
+        good = result is not None and a[:2] == b[:2] == result[:2] and result[2] == len(lanes) and min(a[2], b[2]) > 1
         if not good or any(lane >= a[2] + b[2] for lane in lanes):
             raise wrong(i, OPERANDS)
 
     def dynamic(self, i: Instruction) -> None:
         vector, *rest = i.words[2:]
-        given, index = self.shape(vector), self.shape(rest[-1])
+        operand, index = self.shape(vector), self.shape(rest[-1])
         part = self.shapes.get(i.words[0]) if i.info.name == "VectorExtractDynamic" else self.shape(rest[0])
-        good = given is not None and given[2] > 1 and index is not None and index[::2] == ("i", 1)
-        if not good or given is None or part != (given[0], given[1], 1):
+        good = operand is not None and operand[2] > 1 and index is not None and index[::2] == ("i", 1)
+        if not good or operand is None or part != (operand[0], operand[1], 1):
             raise wrong(i, OPERANDS)
         if i.info.name == "VectorInsertDynamic" and self.values.get(vector) != i.words[0]:
             raise wrong(i, OPERANDS)
@@ -202,8 +207,8 @@ class Arithmetic(Types):
         if imported.info.name != "ExtInstImport" or text(imported.words[1:]) != b"GLSL.std.450":
             raise wrong(i, "calls another set of functions than GLSL.std.450")
         if number in _GLSL_OTHER:
-            given, made = _GLSL_OTHER[number]
-            if [self.shape(a) for a in arguments] != [given] or self.shapes.get(i.words[0]) != made:
+            operand, result = _GLSL_OTHER[number]
+            if [self.shape(a) for a in arguments] != [operand] or self.shapes.get(i.words[0]) != result:
                 raise wrong(i, OPERANDS)
             return
         if len(arguments) != _GLSL_ARITY.get(number, _GLSL_COUNTED.get(number)):

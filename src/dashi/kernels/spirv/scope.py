@@ -196,27 +196,27 @@ def _dominators(blocks: list[_Block]) -> list[int]:
             order.append(place)
             stack.pop()
     rank = {place: number for number, place in enumerate(order)}
-    found = [-1] * len(blocks)
-    found[0] = 0
+    dominators = [-1] * len(blocks)
+    dominators[0] = 0
     changed = True
     while changed:
         changed = False
         for place in reversed(order[:-1]):
             nearest = -1
             for before in blocks[place].before:
-                if found[before] >= 0:
-                    nearest = before if nearest < 0 else _common(found, rank, before, nearest)
-            changed = changed or found[place] != nearest
-            found[place] = nearest
-    return found
+                if dominators[before] >= 0:
+                    nearest = before if nearest < 0 else _common(dominators, rank, before, nearest)
+            changed = changed or dominators[place] != nearest
+            dominators[place] = nearest
+    return dominators
 
 
-def _common(found: list[int], rank: Mapping[int, int], a: int, b: int) -> int:
+def _common(dominators: list[int], rank: Mapping[int, int], a: int, b: int) -> int:
     while a != b:
         while rank[a] < rank[b]:
-            a = found[a]
+            a = dominators[a]
         while rank[b] < rank[a]:
-            b = found[b]
+            b = dominators[b]
     return a
 
 

@@ -86,40 +86,40 @@ class Types:
         return self.shapes.get(self.values.get(value))
 
     def pointee(self, i: Instruction, value: int) -> int:
-        found = self.pointers.get(self.values.get(value))
-        if found is None:
+        pointer = self.pointers.get(self.values.get(value))
+        if pointer is None:
             raise wrong(i, f"takes id {value} for a pointer")
-        return found[1]
+        return pointer[1]
 
     def constant(self, i: Instruction, value: int) -> None:
-        made = self.defined[value]
-        if not made.info.is_declared or made.info.is_type or self.shape(value) != ("i", 32, 1):
+        definition = self.defined[value]
+        if not definition.info.is_declared or definition.info.is_type or self.shape(value) != ("i", 32, 1):
             raise wrong(i, f"takes id {value} for a constant")
 
     def walk(self, i: Instruction, start: int, indices: Sequence[int], *, literal: bool) -> int:
         """The type that indices lead to, from one that has parts."""
         here = start
         for index in indices:
-            made = self.defined[here]
-            name = made.info.name
+            definition = self.defined[here]
+            name = definition.info.name
             known = index if literal else self.known(index)
             if not literal and (self.shape(index) or ("", 0, 0))[::2] != ("i", 1):
                 raise wrong(i, f"takes id {index} for an index")
             if name == "TypeStruct":
-                if known is None or known >= len(made.operands):
+                if known is None or known >= len(definition.operands):
                     raise wrong(i, "asks for a member that its structure does not have")
-                here = made.operands[known]
+                here = definition.operands[known]
                 continue
             if name not in _INDEXED:
                 raise wrong(i, f"asks for a part of the type {here}, which has none")
-            length = made.operands[1] if name in ("TypeVector", "TypeMatrix") else None
+            length = definition.operands[1] if name in ("TypeVector", "TypeMatrix") else None
             if name == "TypeArray":
-                length = self.known(made.operands[1])
+                length = self.known(definition.operands[1])
             if known is not None and length is not None and known >= length:
                 raise wrong(i, f"asks for part {known} of {length}")
-            here = made.operands[0]
+            here = definition.operands[0]
         return here
 
     def known(self, number: int) -> int | None:
-        made = self.defined[number]
-        return made.words[2] if made.info.name == "Constant" else None
+        definition = self.defined[number]
+        return definition.words[2] if definition.info.name == "Constant" else None

@@ -110,10 +110,10 @@ class _Values(Arithmetic):
             raise wrong(i, "has memory operands without their words")
 
     def access(self, i: Instruction) -> None:
-        made, base = self.pointers.get(i.words[0]), self.pointers.get(self.values.get(i.words[2]))
-        if made is None or base is None or made[0] != base[0]:
+        result, base = self.pointers.get(i.words[0]), self.pointers.get(self.values.get(i.words[2]))
+        if result is None or base is None or result[0] != base[0]:
             raise wrong(i, "goes from no pointer, or to one of another kind of memory")
-        if self.walk(i, base[1], i.words[3:], literal=False) != made[1]:
+        if self.walk(i, base[1], i.words[3:], literal=False) != result[1]:
             raise wrong(i, "leads to another type than its own")
 
     def array_length(self, i: Instruction) -> None:
@@ -133,8 +133,8 @@ class _Values(Arithmetic):
         if count < info.least or (info.exact and count > info.least):
             raise wrong(i, f"has {count} operands instead of {info.least}")
         for number in computed.used():
-            made = self.defined.get(number)
-            if made is None or made.at >= i.at or not made.info.is_declared:
+            definition = self.defined.get(number)
+            if definition is None or definition.at >= i.at or not definition.info.is_declared:
                 raise wrong(i, f"takes id {number} for a constant")
         _RULES[info.name](self, computed)
 
@@ -227,9 +227,9 @@ class _Values(Arithmetic):
         mark, rest = i.words[1], i.words[2:]
         if _DECORATIONS.get(mark) != len(rest):
             raise wrong(i, f"is decoration {mark} with {len(rest)} words")
-        made = self.defined[i.words[0]]
-        if mark == 11 and made.info.name == "Variable":
-            shape = self.shapes.get((self.pointers.get(made.words[0]) or (0, None))[1])
+        definition = self.defined[i.words[0]]
+        if mark == 11 and definition.info.name == "Variable":
+            shape = self.shapes.get((self.pointers.get(definition.words[0]) or (0, None))[1])
             if shape != ("i", 32, 3 if rest[0] in _VECTOR_BUILTINS else 1):
                 raise wrong(i, f"is built-in {rest[0]} of another type")
 
@@ -238,20 +238,20 @@ class _Values(Arithmetic):
             raise wrong(i, f"has the control {i.words[1]}")
 
     def member_name(self, i: Instruction) -> None:
-        made = self.defined[i.words[0]]
-        if made.info.name != "TypeStruct" or i.words[1] >= len(made.operands):
+        definition = self.defined[i.words[0]]
+        if definition.info.name != "TypeStruct" or i.words[1] >= len(definition.operands):
             raise wrong(i, "is of a member that its structure does not have")
 
     def decorate_member(self, i: Instruction) -> None:
-        made = self.defined[i.words[0]]
-        if made.info.name != "TypeStruct" or i.words[1] >= len(made.operands):
+        definition = self.defined[i.words[0]]
+        if definition.info.name != "TypeStruct" or i.words[1] >= len(definition.operands):
             raise wrong(i, "is of a member that its structure does not have")
         if _DECORATIONS.get(i.words[2]) != len(i.words) - 3:
             raise wrong(i, f"is decoration {i.words[2]} with {len(i.words) - 3} words")
 
     def entry(self, i: Instruction) -> None:
-        made = self.defined[i.words[1]]
-        signature = self.defined[made.words[3]].words if made.info.name == "Function" else ()
+        definition = self.defined[i.words[1]]
+        signature = self.defined[definition.words[3]].words if definition.info.name == "Function" else ()
         if len(signature) != 2 or self.defined[signature[1]].info.name != "TypeVoid":
             raise wrong(i, "begins with a function that takes or returns something")
         if any(self.defined[number].info.name != "Variable" for number in list(i.used())[1:]):
