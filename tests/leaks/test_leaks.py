@@ -48,6 +48,7 @@ def test_buffers_and_steps_and_programs_leave_nothing_behind(bare_vulkan: Vulkan
     assert len(bare_vulkan.graveyard._living) <= 1  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.long
 def test_pipelines_leave_nothing_behind(bare_vulkan: VulkanDevice) -> None:
     x = bare_vulkan.array(np.ones(64, np.float32))
 

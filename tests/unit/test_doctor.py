@@ -214,6 +214,7 @@ def test_doctor_names_broken_driver_files(
     assert document["devices"] == []
 
 
+@pytest.mark.long
 def test_doctor_outlives_a_driver_that_crashes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     good = sound_drivers()
     bad = driver(tmp_path, "crashing", CRASH)

@@ -153,6 +153,7 @@ def test_modes_that_differ_by_signs_share_their_numbers() -> None:
         assert by_mode[abs(int(y)), abs(int(x))] == value
 
 
+@pytest.mark.long
 def test_it_beats_the_eddy_viscosity_on_seeds_that_it_has_not_seen(data: dict[str, Windows]) -> None:
     schema = Schema(32, 4)
     with CpuDevice() as cpu:

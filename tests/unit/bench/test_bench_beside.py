@@ -61,6 +61,7 @@ def test_what_was_measured_before_ctrl_c_is_kept(tmp_path: Path) -> None:
     assert data.name.startswith("made-numpy")
 
 
+@pytest.mark.long
 def test_the_transforms_beneath_the_steps_are_timed_where_no_size_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
