@@ -1,9 +1,10 @@
 """A program: runs a command again and again in children that are killed, each before another file-system operation.
 
-    python killed_at.py CASE VARIANT STEP
+    python killed_at.py CASE VARIANT STEP [FIRST]
 
-Tries every STEP-th operation. Whatever the child left, whoever reads it sees one whole run, and the same command, run
-again, is not refused, gives the same results and leaves nothing but them. Prints what did not hold, as JSON.
+Tries every STEP-th operation, from number FIRST on (1), so that several processes can share a sweep. Whatever the child
+left, whoever reads it sees one whole run, and the same command, run again, is not refused, gives the same results and
+leaves nothing but them. Prints what did not hold, as JSON.
 
 It is a program of its own because it forks: nothing here opens a device that does not outlive that, or starts threads.
 """
@@ -248,7 +249,7 @@ def prepared(case: Case, variant: str, room: Path) -> tuple[Path, list[str]]:
     return start, [*words, *(["--overwrite"] if overwrites else [])]
 
 
-def sweep(name: str, variant: str, step: int, room: Path) -> dict[str, Any]:
+def sweep(name: str, variant: str, step: int, first: int, room: Path) -> dict[str, Any]:
     """Tries the operations of a command; how many there are, and what did not hold."""
     case = CASES[name]
     start, words = prepared(case, variant, room)
@@ -258,7 +259,7 @@ def sweep(name: str, variant: str, step: int, room: Path) -> dict[str, Any]:
     names, new = listed(end, case.may_stay), case.digest(end / case.out)
     old = case.digest(start / case.out)
     wrong: list[str] = []
-    number, tried = 1, 0
+    number, tried = first, 0
     while True:
         work = room / f"at-{number}"
         shutil.copytree(start, work, symlinks=True)
@@ -295,6 +296,7 @@ if __name__ == "__main__":
     sys.modules["matplotlib.figure"] = None  # type: ignore[assignment] - pictures are not what this is about
     os.environ["DASHI_CACHE_DIR"] = tempfile.mkdtemp(prefix="dashi-killed-")
     with tempfile.TemporaryDirectory() as place:
-        found = sweep(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(place))
+        step, first = int(sys.argv[3]), int((sys.argv[4:] or [1])[0])
+        found = sweep(sys.argv[1], sys.argv[2], step, first, Path(place))
     shutil.rmtree(os.environ["DASHI_CACHE_DIR"])
     json.dump(found, sys.stdout)
