@@ -1,16 +1,25 @@
-"""Settings of the whole suite. Fixtures live in the folder that uses them."""
+"""Settings of the whole suite, folders that commands are tried in, and windows of flows that models are fitted to."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 
 from dashi.errors import DeviceError
+from dashi.flow import Every, Flow, Kolmogorov, ensemble, simulate
+from dashi.flow.windows import Windows
+from dashi.io import files
 from dashi.runtime import Device, open_device
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.vulkan_device import VulkanDevice
@@ -87,3 +96,87 @@ def device(request: pytest.FixtureRequest) -> Iterator[Device]:
             yield cpu
     else:
         yield request.getfixturevalue("vulkan")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def write_inputs(here: Path) -> Callable[[int], None]:
+    """Writes inputs of a rollout of that many components into it: a rotation, a bias, a state, an ensemble."""
+
+    def write(d: int) -> None:
+        rng = np.random.default_rng(5)
+        turn, _ = np.linalg.qr(rng.standard_normal((d, d)))
+        np.savez(here / "A.npz", A=turn.astype(np.float32))
+        np.savez(here / "b.npz", b=rng.standard_normal(d).astype(np.float32))
+        np.savez(here / "z0.npz", z0=rng.standard_normal(d).astype(np.float32))
+        np.savez(here / "many.npz", z0=rng.standard_normal((3, d)).astype(np.float32))
+
+    return write
+
+
+@pytest.fixture
+def full_disk() -> Callable[[int], AbstractContextManager[list[Path]]]:
+    """While it lasts, the disk is full after so many files; those that were written are listed."""
+
+    @contextlib.contextmanager
+    def full_after(count: int) -> Generator[list[Path]]:
+        real = files._write_beside  # pyright: ignore[reportPrivateUsage]
+        done: list[Path] = []
+
+        def write(path: Path, fill: Any) -> None:
+            if len(done) >= count:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            real(path, fill)
+            done.append(path)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(files, "_write_beside", write)
+            yield done
+
+    return full_after
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default model of two small seeds (1 and 2, chosen on 3), with baselines, as `dashi flow fit` leaves it."""
+    from typer.testing import CliRunner
+
+    from dashi.cli.main import app
+
+    out = tmp_path_factory.mktemp("fit") / "model.npz"
+    words = "flow fit --train-steps 40 --train-seed 1 --frame-every 5 --spin-up 20 --n 32 --nu 0.005 --dt 0.02"
+    found = CliRunner().invoke(
+        app, [*words.split(), *"--set peak=3 --k-cut 5 --device cpu --fast --out".split(), str(out)]
+    )
+    assert found.exit_code == 0, found.output
+    return out
+
+
+@pytest.fixture(scope="session")
+def windows_of() -> Callable[..., Windows]:
+    """Makes windows of a flow: of these seeds, so many frames so many steps apart, after so many steps."""
+
+    def made(flow: Flow, seeds: list[int], frames: int, interval: int, spin: int, **more: Any) -> Windows:
+        taken: list[Any] = []
+        with CpuDevice() as cpu:
+            start = simulate(flow, ensemble(flow, "random", seeds, **more), spin, device=cpu, fast=True).states
+            simulate(
+                flow, start, (frames - 1) * interval, device=cpu, fast=True, every=Every(frame=interval),
+                frame=lambda run, fields: taken.append(fields["vorticity"].copy()),
+            )  # fmt: skip
+        return Windows(flow, interval, np.stack(taken, axis=1), tuple(seeds), (spin,) * len(seeds))
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def tiny(windows_of: Callable[..., Windows]) -> Windows:
+    """Three seeds of a forced flow of 32 x 32 points, six frames each."""
+    flow = Flow(32, nu=5e-3, dt=0.02, scheme="etdrk4", forcing=Kolmogorov(2), drag=0.1)
+    return windows_of(flow, [1, 2, 3], 6, 2, 20, peak=3)

@@ -23,7 +23,7 @@ from dashi import kernels
 ROOT = Path(__file__).parents[2]
 DRIVERS = ROOT / ".drivers"
 FETCHED = ("lavapipe", "swiftshader")
-DEVICE_TESTS = ("tests/unit/test_runtime_vulkan.py", "tests/unit/test_runtime_errors.py", "tests/leaks/test_leaks.py")
+DEVICE_TESTS = ("tests/runtime/test_vulkan.py", "tests/runtime/test_errors.py", "tests/leaks/test_leaks.py")
 
 pytestmark = [pytest.mark.long, pytest.mark.validation]
 

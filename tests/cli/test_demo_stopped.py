@@ -38,7 +38,7 @@ import sys
 from dashi.cli import demo_setting
 from dashi.cli.main import main
 from dashi.flow.proxy.persistence import Persistence
-from test_cli_demo_stopped import TINY
+from test_demo_stopped import TINY
 
 
 def waits(*words, rollout=Persistence.rollout, **options):
