@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dashi.flow.equations import Flow
-from dashi.flow.simulate import Every, Simulation, simulate
+from dashi.flow.simulation import Every, Simulation, simulate
 from dashi.runtime import open_device
 
 Floats = Any

@@ -8,7 +8,7 @@ import pytest
 
 from dashi.flow import initial
 from dashi.flow.equations import Flow
-from dashi.flow.simulate import Every, simulate
+from dashi.flow.simulation import Every, simulate
 from dashi.runtime import open_device
 
 

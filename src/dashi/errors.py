@@ -100,7 +100,7 @@ class NonFiniteError(DashiError, ArithmeticError):
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C (or, on the command line, SIGTERM or SIGHUP) ended work that was under way. `partial` is what was finished
-    until then: the Rollout, Simulation or Evaluation, as it would have been returned; None where there is nothing. All
+    until then: the Run, Simulation or Evaluation, as it would have been returned; None where there is nothing. All
     of it may be there, where Ctrl-C came too late to leave anything out: whoever has more to do must end all the
     same."""
 

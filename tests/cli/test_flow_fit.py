@@ -254,7 +254,7 @@ def test_ctrl_c_while_a_baseline_is_fitted_keeps_the_model(here: Path, monkeypat
 
 def test_ctrl_c_while_data_are_simulated_writes_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dashi.flow import simulated
-    from dashi.flow.simulate import simulate
+    from dashi.flow.simulation import simulate
 
     def stopped(*words: Any, **more: Any) -> Any:
         raise Interrupted(simulate(*words, **more))

@@ -18,7 +18,8 @@ import pytest
 from dashi.cli.signals import ended_in_order
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.interrupt import deferred_interrupt
-from dashi.core.rollouts.rollout import Rollout, rollout
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted
 from dashi.flow import Flow, Simulation, ensemble, simulate
 from dashi.io.arrays import read_arrays
@@ -28,7 +29,7 @@ FLOW = Flow(16, nu=2e-2, dt=0.01)
 STEPS = 100_000
 
 
-def roll(seed: int, device: CpuDevice, progress: Callable[[int], None], resume: Any = None) -> Rollout:
+def roll(seed: int, device: CpuDevice, progress: Callable[[int], None], resume: Any = None) -> Run:
     z0 = np.full(4, seed, np.float32)
     steps = STEPS if resume is None else resume.steps + 3
     return rollout(Linear(np.eye(4, dtype=np.float32)), z0, steps, device=device, progress=progress, resume=resume)

@@ -15,7 +15,8 @@ import pytest
 from dashi import kernels
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
-from dashi.core.rollouts.rollout import Rollout, rollout
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.rollouts.run import Run
 from dashi.core.rollouts.ways import choose_way
 from dashi.errors import FeatureError, InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.kernels.hash.blake3 import hexdigest128
@@ -35,7 +36,7 @@ def start(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.random.default_rng(shape[-1]).standard_normal(shape).astype(dtype)
 
 
-def summary(r: Rollout) -> tuple[object, ...]:
+def summary(r: Run) -> tuple[object, ...]:
     return (r.steps, r.state.tobytes(), r.hashes, r.observations, r.sheet.tobytes(), r.sheet_steps)
 
 
@@ -109,7 +110,7 @@ def test_the_sheet_holds_band_energies(device: Device) -> None:
 def test_a_rollout_resumes_with_the_hashes_of_one_that_went_through(device: Device) -> None:
     operator, z0 = OPERATORS["linear"], start(130)
     strides: dict[str, Any] = {"hash_every": 10, "observe_every": 4, "sheet_every": 3}
-    kept: list[Rollout] = []
+    kept: list[Run] = []
     whole = rollout(operator, z0, 50, device=device, keep_every=20, keep=kept.append, **strides)
     assert [k.steps for k in kept] == [20, 40]
     assert all(len(k.hashes) == k.steps // 10 for k in kept)

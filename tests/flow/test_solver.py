@@ -15,7 +15,7 @@ from dashi.errors import InputError, NonFiniteError, ShapeError
 from dashi.flow import grid, initial
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.operator import Vorticity
-from dashi.flow.simulate import Every, Simulation, simulate
+from dashi.flow.simulation import Every, Simulation, simulate
 from dashi.flow.stepper import stepper
 from dashi.runtime import Device, open_device
 from dashi.runtime.cpu_device import CpuDevice

@@ -31,7 +31,7 @@ from dashi.flow.initial import ensemble
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.lowpass import decode as decode_lowpass
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulate import Every, simulate
+from dashi.flow.simulation import Every, simulate
 from dashi.flow.v4.encode import majority, mask, threshold
 from dashi.io.metrics import Metrics, to_json
 from dashi.kernels import build, glsl

@@ -15,7 +15,7 @@ from dashi.flow.decode.settings import Settings
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulate import Every, simulate
+from dashi.flow.simulation import Every, simulate
 from dashi.flow.trajectory import FIELDS, Trajectory
 from dashi.report.example import example_evaluation
 from dashi.report.films import Fields

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashi.core.operators.operator import Operator
-from dashi.core.rollouts.rollout import Rollout
+from dashi.core.rollouts.run import Run
 from dashi.flow.evaluation import Evaluation
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.model import Model
@@ -21,7 +21,7 @@ class Results:
     models: dict[str, Model] = field(default_factory=dict[str, Model])
     z: Floats | None = None
     """Of the model left alone on the shown window, (frames, D)."""
-    run: Rollout | None = None
+    run: Run | None = None
     operator: Operator | None = None
     z0: Floats | None = None
     """What the certified rollout started from."""

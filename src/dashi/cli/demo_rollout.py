@@ -11,7 +11,8 @@ import numpy as np
 
 from dashi.cli.stopping import until_stopped
 from dashi.core.operators.affine import Linear
-from dashi.core.rollouts.rollout import Rollout, rollout
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.rollouts.run import Run
 from dashi.runtime.device import Device
 from dashi.types import Array as HostArray
 
@@ -26,7 +27,7 @@ TRACE: Final = 384
 class Track:
     """What a rollout leaves behind; `states` and `norms` only where they were asked for."""
 
-    run: Rollout
+    run: Run
     operator: Linear
     states: HostArray
     norms: tuple[float, ...]

@@ -29,11 +29,11 @@ from dashi.core.accounts.placement import Placement, place
 from dashi.core.certificates.certificate import Execution, certify, write_certificate
 from dashi.core.certificates.inputs import save_inputs
 from dashi.core.rollouts.fingerprint import fingerprints
-from dashi.core.rollouts.rollout import Rollout
+from dashi.core.rollouts.run import Run
 from dashi.errors import FileError, InputError
 from dashi.flow.grid import Floats
 from dashi.flow.operator import Vorticity
-from dashi.flow.simulate import Simulation, courant, simulate
+from dashi.flow.simulation import Simulation, courant, simulate
 from dashi.flow.trajectory import FIELDS, Trajectory, identity, kept_strides, read_checkpoint, write_checkpoint
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
@@ -167,7 +167,7 @@ class Job:
         reason = (
             "SciPy's or NumPy's own transforms, without kernels" if self.request.fast else "a step is a few dispatches"
         )
-        rolled = Rollout(
+        rolled = Run(
             run.steps, run.states, run.hashes, way="stepwise", reason=reason,
             seconds=run.seconds, dispatches=run.dispatches, stopped=run.stopped, used=run.used,
         )  # fmt: skip

@@ -24,12 +24,19 @@ from dashi.core.certificates.certificate import Execution, certify, write_certif
 from dashi.core.certificates.inputs import save_inputs
 from dashi.core.observations.verdict import verdict
 from dashi.core.rollouts.fingerprint import fingerprints
-from dashi.core.rollouts.rollout import Rollout
+from dashi.core.rollouts.run import Run
 from dashi.errors import DeviceNotFoundError, NonFiniteError, NoResultError
 from dashi.flow.decode import Decoder
 from dashi.flow.decode.album import Album
 from dashi.flow.decode.decoder import NOTHING
-from dashi.flow.decode.harness import HOST_REASON, Run, follow_and_decode, on_host, residual_cost, roll_and_decode
+from dashi.flow.decode.harness import (
+    HOST_REASON,
+    DecodedRun,
+    follow_and_decode,
+    on_host,
+    residual_cost,
+    roll_and_decode,
+)
 from dashi.flow.proxy.files import save_z
 from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.schema import Schema
@@ -109,7 +116,7 @@ class Job:
         if self.request.require_gpu and model.where(placed.device, len(setup.z0)) == ON_HOST:
             raise _no_gpu(HOST_REASON)
 
-    def _run(self, setup: Setup, placed: Placement, decoder: Decoder, album: Album | None) -> Run:
+    def _run(self, setup: Setup, placed: Placement, decoder: Decoder, album: Album | None) -> DecodedRun:
         request, info = self.request, placed.device.info
         if request.stage_times and info.type != "null":
             with phase("measuring the stages of a decode"):
@@ -152,7 +159,7 @@ class Job:
                     error.fix = _GROWS
                 return error.rollout
 
-    def _certify(self, setup: Setup, placed: Placement, folder: Path | None, run: Rollout) -> str | None:
+    def _certify(self, setup: Setup, placed: Placement, folder: Path | None, run: Run) -> str | None:
         every = self.request.hash_every or max(1, self.request.steps // 10)
         hashes = [h for h in run.hashes if not run.stopped or h.step % every == 0]
         if folder is None or not hashes or isinstance(setup.advances, Model):
@@ -164,7 +171,7 @@ class Job:
         return write_certificate(file, certify(file, setup.advances, sources, done))
 
     def _metrics(
-        self, setup: Setup, placed: Placement, decoder: Decoder, run: Run, digest: str | None
+        self, setup: Setup, placed: Placement, decoder: Decoder, run: DecodedRun, digest: str | None
     ) -> Metrics:  # fmt: skip
         rolled = run.rollout
         judged = verdict(rolled.observations) if rolled.observations else None
@@ -190,7 +197,13 @@ class Job:
         return made.model_copy(update=told)
 
     def _leave(
-        self, folder: Path | None, setup: Setup, run: Run, metrics: Metrics, digest: str | None, album: Album | None
+        self,
+        folder: Path | None,
+        setup: Setup,
+        run: DecodedRun,
+        metrics: Metrics,
+        digest: str | None,
+        album: Album | None,
     ) -> Path | None:
         """Writes what is left to write; where the run lies."""
         if folder is None or album is None:
@@ -237,7 +250,7 @@ def _advanced_by_the_host() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _seconds(told: StageSeconds, stage_ns: dict[str, float], run: Run) -> StageSeconds:
+def _seconds(told: StageSeconds, stage_ns: dict[str, float], run: DecodedRun) -> StageSeconds:
     """Wall time of steps and decodes apart, and of the parts of decodes on the device."""
     parts = {
         "scatter": ("scatter",), "ifft_lp": ("ifft_lp",), "mask": ("smooth", "threshold", "majority"),

@@ -10,8 +10,8 @@ from typing import Any, Final
 from dashi.cli.flow_rollout import Request
 from dashi.cli.flow_rollout_setup import Setup, Z
 from dashi.cli.output import add_row, new_table, print_json, print_table
-from dashi.core.rollouts.rollout import Rollout
-from dashi.flow.decode.harness import Run
+from dashi.core.rollouts.run import Run
+from dashi.flow.decode.harness import DecodedRun
 from dashi.flow.proxy.model import Model
 from dashi.io import run_folder
 from dashi.io.metrics import Metrics
@@ -29,7 +29,7 @@ class Told:
 
     request: Request
     setup: Setup
-    run: Run
+    run: DecodedRun
     metrics: Metrics
     folder: Path | None
     """Where it lies."""
@@ -37,7 +37,7 @@ class Told:
     """The command that goes on from its last z, if it was stopped."""
 
 
-def go_on(request: Request, setup: Setup, run: Rollout, folder: Path | None) -> str:
+def go_on(request: Request, setup: Setup, run: Run, folder: Path | None) -> str:
     """The command that does the steps which a stopped run did not; none where that takes more than files in it."""
     if not run.stopped or folder is None or not run.steps or run.steps >= request.steps:
         return ""
@@ -61,7 +61,7 @@ def go_on(request: Request, setup: Setup, run: Rollout, folder: Path | None) -> 
     return shlex.join([*words, "--out", f"{request.out}-2"])
 
 
-def stopped_lines(request: Request, run: Rollout, folder: Path | None, further: str, *, remembers: bool) -> list[str]:
+def stopped_lines(request: Request, run: Run, folder: Path | None, further: str, *, remembers: bool) -> list[str]:
     """Lines for whoever pressed Ctrl-C."""
     done = f"stopped after {run.steps} of {request.steps} steps"
     if folder is None:
@@ -114,7 +114,7 @@ def _microseconds(ns: float) -> str:
     return f"{ns / 1000:.3g} us" if 0 < ns < 1e6 else f"{ns / 1000:.0f} us"
 
 
-def _read(request: Request, run: Run, metrics: Metrics) -> str:
+def _read(request: Request, run: DecodedRun, metrics: Metrics) -> str:
     total = metrics.decode_bytes_read or 0
     besides = total - run.bytes_read
     more = f", and {besides} to measure what the residual costs" if besides else ""

@@ -16,7 +16,7 @@ from dashi.flow.equations import FORCINGS, UNFORCED, Flow, Stochastic, forcing_n
 from dashi.flow.fields import read_frame
 from dashi.flow.grid import Floats
 from dashi.flow.observers import DERIVED
-from dashi.flow.simulate import Every
+from dashi.flow.simulation import Every
 from dashi.io.arrays import LIMIT, read_array
 from dashi.runtime.info import DeviceInfo
 

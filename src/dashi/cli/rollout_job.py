@@ -23,7 +23,8 @@ from dashi.core.certificates.checkpoint import Checkpoint, read_checkpoint, writ
 from dashi.core.certificates.inputs import save_inputs
 from dashi.core.observations.verdict import Verdict, verdict
 from dashi.core.rollouts.fingerprint import fingerprints
-from dashi.core.rollouts.rollout import Rollout, rollout
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.rollouts.run import Run
 from dashi.core.rollouts.ways import choose_way
 from dashi.errors import DeviceNotFoundError, FeatureError, FileError, NonFiniteError
 from dashi.io import run_folder
@@ -59,7 +60,7 @@ class Job:
                 overwrite=request.overwrite,
             ) as folder,
         ):
-            resumed: Rollout | None = None
+            resumed: Run | None = None
             if folder and request.resume:
                 setup, resumed = read_resume(folder, setup, request)
             run = self._run(setup, placed, folder, resumed)
@@ -84,7 +85,7 @@ class Job:
             remark(*stopped_lines(request.out, left))
             raise KeyboardInterrupt
 
-    def _run(self, setup: Setup, placed: Placement, folder: Path | None, resumed: Rollout | None) -> Rollout:
+    def _run(self, setup: Setup, placed: Placement, folder: Path | None, resumed: Run | None) -> Run:
         request, strides = self.request, setup.strides
         way = self._way(setup, placed)
         start = resumed.steps if resumed else 0
@@ -133,7 +134,7 @@ class Job:
             return used
         return asked
 
-    def _certify(self, setup: Setup, placed: Placement, run: Rollout, folder: Path | None) -> dict[Path, str]:
+    def _certify(self, setup: Setup, placed: Placement, run: Run, folder: Path | None) -> dict[Path, str]:
         """Writes the certificates asked for; their digests by file."""
         wanted: list[tuple[Path, dict[str, Source]]] = []
         if run.stopped and not run.hashes:
@@ -159,7 +160,7 @@ class Job:
                 warn_if_outside(file, made)
         return digests
 
-    def _leave(self, setup: Setup, run: Rollout, metrics: Metrics, folder: Path | None) -> Path | None:
+    def _leave(self, setup: Setup, run: Run, metrics: Metrics, folder: Path | None) -> Path | None:
         """Writes state, sheet and metrics; the folder is then whole, and what was asked for elsewhere follows. Gives
         where the run lies."""
         left = self._close(setup, run, metrics, folder) if folder else None
@@ -170,7 +171,7 @@ class Job:
                 self.unwritten = error
         return left
 
-    def _close(self, setup: Setup, run: Rollout, metrics: Metrics, folder: Path) -> Path:
+    def _close(self, setup: Setup, run: Run, metrics: Metrics, folder: Path) -> Path:
         written = {run_folder.METRICS, run_folder.STATE}
         single = setup.z0.shape[0] == 1
         write_arrays(folder / run_folder.STATE, {"z": run.state[0] if single else run.state, "step": run.steps})
@@ -183,13 +184,13 @@ class Job:
         return run_folder.close_run(folder, written, finished=not run.stopped)
 
 
-def until_failure(error: NonFiniteError) -> Rollout:
+def until_failure(error: NonFiniteError) -> Run:
     """The run up to the step after which a value was no longer finite, with that observation."""
-    run: Rollout = error.rollout
+    run: Run = error.rollout
     return replace(run, observations=(*run.observations, error.observation))
 
 
-def keep_checkpoint(folder: Path, setup: Setup, run: Rollout) -> None:
+def keep_checkpoint(folder: Path, setup: Setup, run: Run) -> None:
     """Writes where the run stands. A hash of a step at which Ctrl-C came is none of the uninterrupted run's."""
     every = setup.strides
     now = Checkpoint(
@@ -204,15 +205,15 @@ def keep_checkpoint(folder: Path, setup: Setup, run: Rollout) -> None:
     write_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, now)
 
 
-def read_resume(folder: Path, setup: Setup, request: Request) -> tuple[Setup, Rollout]:
+def read_resume(folder: Path, setup: Setup, request: Request) -> tuple[Setup, Run]:
     """The part of the run that the folder's checkpoint holds, and the setup that it goes on with."""
     kept = read_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, setup.z0.shape, setup.operator.dtype)
     remark(f"going on after {kept.step} steps")
-    done = Rollout(kept.step, kept.state, kept.hashes, kept.observations, kept.sheet, kept.sheet_steps)
+    done = Run(kept.step, kept.state, kept.hashes, kept.observations, kept.sheet, kept.sheet_steps)
     return setup.resumed(request, kept.strides), done
 
 
-def judge(setup: Setup, run: Rollout) -> Verdict | None:
+def judge(setup: Setup, run: Run) -> Verdict | None:
     """What became of the states, where anything was observed."""
     if not run.observations:
         return None
@@ -220,9 +221,7 @@ def judge(setup: Setup, run: Rollout) -> Verdict | None:
     return verdict(run.observations, run.sheet if len(run.sheet) else None, members=members)
 
 
-def certificate_of(
-    file: Path, setup: Setup, sources: dict[str, Source], placed: Placement, run: Rollout
-) -> Certificate:
+def certificate_of(file: Path, setup: Setup, sources: dict[str, Source], placed: Placement, run: Run) -> Certificate:
     """The certificate of a run; of one that was stopped, up to its last hash."""
     every = setup.strides.hash
     hashes = [h for h in run.hashes if not run.stopped or h.step % every == 0]

@@ -7,13 +7,13 @@ from typing import Any
 
 from dashi.cli.output import add_row, error_document, new_table, print_json, print_table
 from dashi.cli.rollout import Request
-from dashi.core.rollouts.rollout import Rollout
+from dashi.core.rollouts.run import Run
 from dashi.errors import FileError
 from dashi.io.metrics import Metrics
 
 
 def print_report(
-    request: Request, run: Rollout, metrics: Metrics, certificates: dict[Path, str], folder: Path | None,
+    request: Request, run: Run, metrics: Metrics, certificates: dict[Path, str], folder: Path | None,
     unwritten: FileError | None = None,
 ) -> None:  # fmt: skip
     """A table for people; with --json the metrics document, the names of the files, and why one is missing."""
@@ -43,7 +43,7 @@ def print_report(
     print_table(table)
 
 
-def _steps(run: Rollout, metrics: Metrics) -> str:
+def _steps(run: Run, metrics: Metrics) -> str:
     shape = " x ".join(str(n) for n in metrics.state_shape or ())
     many = f"{metrics.states} states of " if metrics.states != 1 else ""
     stopped = ", stopped" if run.stopped else ""

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from dashi.core.operators.quadratic import Quadratic as Quadratic
     from dashi.core.operators.sparse import BlockSparse as BlockSparse
     from dashi.core.operators.sparse import Csr as Csr
-    from dashi.core.rollouts.rollout import Rollout as Rollout
     from dashi.core.rollouts.rollout import rollout as rollout
+    from dashi.core.rollouts.run import Run as Run
     from dashi.core.traces.file import read_trace as read_trace
     from dashi.core.traces.queue import watch as watch
     from dashi.core.traces.trace import Trace as Trace
@@ -66,7 +66,8 @@ _MODULES = {
     "operators.operator": "Operator",
     "operators.quadratic": "Quadratic",
     "operators.sparse": "BlockSparse Csr",
-    "rollouts.rollout": "Rollout rollout",
+    "rollouts.rollout": "rollout",
+    "rollouts.run": "Run",
     "traces.file": "read_trace",
     "traces.queue": "watch",
     "traces.trace": "Trace write_trace",

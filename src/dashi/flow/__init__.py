@@ -5,8 +5,8 @@ from dashi.flow.grid import to_field, to_modes
 from dashi.flow.initial import ensemble, from_field
 from dashi.flow.own_data import windows_from_dataset
 from dashi.flow.recorded import windows_from_run
-from dashi.flow.simulate import Every, Simulation, simulate
 from dashi.flow.simulated import windows_of
+from dashi.flow.simulation import Every, Simulation, simulate
 from dashi.flow.stepper import stepper
 from dashi.flow.windows import Windows
 

@@ -22,7 +22,7 @@ from dashi.flow.grid import Floats, to_field
 from dashi.flow.initial import ensemble
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulate import Every, Simulation, simulate
+from dashi.flow.simulation import Every, Simulation, simulate
 from dashi.runtime.device import Device
 
 Twin = Literal["flip", "move"]

@@ -17,7 +17,7 @@ from dashi.flow.equations import Flow
 from dashi.flow.fields import FieldStore, Variable, series_variable
 from dashi.flow.grid import Floats
 from dashi.flow.observers import UNITS, Look, shells
-from dashi.flow.simulate import Every, Simulation, courant
+from dashi.flow.simulation import Every, Simulation, courant
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.kernels.hash.blake3 import hexdigest128
 

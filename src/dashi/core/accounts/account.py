@@ -14,7 +14,7 @@ from dashi.core.accounts.placement import Placement
 from dashi.core.observations.verdict import Verdict
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts.fingerprint import fingerprints
-from dashi.core.rollouts.rollout import Rollout
+from dashi.core.rollouts.run import Run
 from dashi.core.traces.trace import Trace
 from dashi.io.metrics import VERSION, HashRecord, Metrics, PerfFlag, StageSeconds, VerdictRecord
 from dashi.runtime.device import Device
@@ -64,7 +64,7 @@ class Described(Protocol):
 def account(
     command: str,
     operator: Described | Operator,
-    run: Rollout,
+    run: Run,
     place: Placement,
     stages: Stages,
     *,

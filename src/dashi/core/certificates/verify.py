@@ -10,7 +10,8 @@ import numpy as np
 
 from dashi.core.certificates.certificate import Certificate, Claim
 from dashi.core.operators.operator import Operator
-from dashi.core.rollouts.rollout import Rollout, rollout
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted, NoResultError
 from dashi.runtime.device import Device
 from dashi.types import Array
@@ -118,7 +119,7 @@ class _Comparison:
         self._agreed = 0
         self._finite = True
 
-    def look(self, run: Rollout) -> None:
+    def look(self, run: Run) -> None:
         """Compares what has come since the last look."""
         self._finite = self._finite and bool(np.isfinite(run.state).all())
         for claim, found in zip(self._claims[self._agreed :], run.hashes[self._agreed :], strict=False):

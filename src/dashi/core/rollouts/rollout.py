@@ -6,16 +6,16 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.observations.observation import Hash, Observation
+from dashi.core.observations.observation import Observation
 from dashi.core.operators.operator import Operator, Way, float_array, require_finite
 from dashi.core.rollouts.engine import SIDES, Engine, Harvest, Running
-from dashi.core.rollouts.fingerprint import Used
 from dashi.core.rollouts.interrupt import deferred_interrupt
+from dashi.core.rollouts.run import Run
 from dashi.core.rollouts.segments import Block, Segment, Strides, next_block
 from dashi.core.rollouts.ways import choose_way, limits_of
 from dashi.errors import InputError, Interrupted, NonFiniteError, ShapeError
@@ -33,33 +33,7 @@ MOST_RERUNS: Final = 3
 """Failed blocks after which a rollout goes on step by step."""
 
 
-@dataclass(frozen=True)
-class Rollout:
-    """What a rollout leaves: the states after `steps` steps, what was observed on the way, and how it ran."""
-
-    steps: int
-    state: HostArray
-    """The last states, (m, *shape)."""
-    hashes: tuple[Hash, ...] = ()
-    observations: tuple[Observation, ...] = ()
-    sheet: HostArray = field(default_factory=lambda: np.zeros((0, 0)))
-    """Band energies, a row for each of `sheet_steps`; the mean over an ensemble."""
-    sheet_steps: tuple[int, ...] = ()
-    way: Way = "stepwise"
-    reason: str = ""
-    seconds: float = 0.0
-    """From the first submission to the end of the last."""
-    dispatches: int = 0
-    """Compute dispatches that were executed in the loop."""
-    reruns: int = 0
-    """Blocks that were repeated step by step, because a poll of the tagged kernel ran out."""
-    stopped: bool = False
-    """Before all steps were done: by Ctrl-C, or since a value was no longer finite."""
-    used: tuple[Used, ...] = ()
-    """The kernels that were recorded, for their fingerprints."""
-
-
-Keep = Callable[[Rollout], None]
+Keep = Callable[[Run], None]
 """Is given the rollout so far, on the stride `keep_every`."""
 Visit = Callable[[int, Array], None]
 """Is given the step and the states, on the device and not read back, on the stride `keep_every`."""
@@ -81,14 +55,14 @@ def rollout(
     way: str = "auto",
     stop_on_nonfinite: bool = True,
     progress: Callable[[int], None] | None = None,
-    resume: Rollout | None = None,
-) -> Rollout:
+    resume: Run | None = None,
+) -> Run:
     """Advances z0 (one state, or an ensemble with a leading axis) by so many steps.
 
     Strides of 0 switch an observer off. `bands` of the sheet are a number of equal slices of the state, or band edges.
     `way` is auto, stepwise, workgroup or tagged: the bits are the same. A state that is no longer finite raises
     NonFiniteError with its step and index, unless `stop_on_nonfinite` is False. `resume` goes on from an earlier part
-    of the same rollout. Ctrl-C raises Interrupted, a KeyboardInterrupt, whose `partial` is the Rollout so far.
+    of the same rollout. Ctrl-C raises Interrupted, a KeyboardInterrupt, whose `partial` is the Run so far.
     """
     with using_device(device) as opened:
         return _rolled_out(
@@ -100,13 +74,13 @@ def rollout(
 def _rolled_out(
     operator: Operator, z0: Any, steps: int, device: Device, wanted: Strides, bands: int | Sequence[int],
     keep: Keep | None, visit: Visit | None, way: str, stop: bool, progress: Callable[[int], None] | None,
-    resume: Rollout | None,
-) -> Rollout:  # fmt: skip
+    resume: Run | None,
+) -> Run:  # fmt: skip
     start = _start(operator, z0, steps)
     strides = wanted if keep or visit else replace(wanted, keep=0)
     edges = band_edges(operator, bands) if strides.sheet else None
     chosen, reason = choose_way(operator, device, len(start), way)
-    so_far = resume or Rollout(0, start)
+    so_far = resume or Run(0, start)
     if not 0 <= so_far.steps <= steps:
         raise InputError(f"{so_far.steps} steps are done already, {steps} asked for.", "ask for more steps.")
     if stop and resume:
@@ -166,7 +140,7 @@ def band_edges(operator: Operator, bands: int | Sequence[int]) -> HostArray | No
 class _Run:
     """One rollout under way: blocks are cut, submitted, harvested, and repeated where that is needed."""
 
-    def __init__(self, engine: Engine, so_far: Rollout, end: int, strides: Strides, stop: bool) -> None:
+    def __init__(self, engine: Engine, so_far: Run, end: int, strides: Strides, stop: bool) -> None:
         self.engine = engine
         self.end, self.strides, self.stop = end, strides, stop
         self.so_far = so_far
@@ -192,7 +166,7 @@ class _Run:
             most = int(BLOCK_US / (80 + self.engine.state[0].size * operator.shape[-1] / 200))
         return max(1, min(most, MOST_RECORDED) if self.way == "stepwise" else most)
 
-    def go(self, keep: Keep | None, visit: Visit | None, progress: Callable[[int], None]) -> Rollout:
+    def go(self, keep: Keep | None, visit: Visit | None, progress: Callable[[int], None]) -> Run:
         with deferred_interrupt() as interrupt:
             while self._done < self.end and not interrupt.asked:
                 before = self._done
@@ -323,7 +297,7 @@ class _Run:
         error.rollout = replace(self._result(stopped=True), steps=seen.step)
         return error
 
-    def _result(self, *, stopped: bool) -> Rollout:
+    def _result(self, *, stopped: bool) -> Run:
         null = self.engine.device.info.type == "null"
         width = self._rows[0].shape[-1] if self._rows else 0
         return replace(

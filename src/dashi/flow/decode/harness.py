@@ -15,7 +15,8 @@ import numpy as np
 from dashi.core.accounts.dispatch_count import counted
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts.interrupt import deferred_interrupt
-from dashi.core.rollouts.rollout import Rollout, rollout
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.flow.decode.decoder import NOTHING, Decoded, Decoder
 from dashi.flow.finite import finite_frames
@@ -36,10 +37,10 @@ The same whatever is asked for, so that a rollout that goes on from a z has the 
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class DecodedRun:
     """A rollout, and what its decodes took and brought back."""
 
-    rollout: Rollout
+    rollout: Run
     step_seconds: float
     """Of the steps alone."""
     each: tuple[float, ...]
@@ -83,12 +84,12 @@ class _Decodes:
             self._snapshot(step, made)
         self._looks.append(time.perf_counter() - done)
 
-    def run(self, rolled: Rollout, step_seconds: float | None = None) -> Run:
+    def run(self, rolled: Run, step_seconds: float | None = None) -> DecodedRun:
         """The run; all decodes but that of z0, and all looks at them but that one, happen between the steps of a
         rollout, whose seconds count them."""
         alone = rolled.seconds - sum(self._each[1:]) - sum(self._looks[1:]) if step_seconds is None else step_seconds
         read = self._decoder.bytes_read - self._before
-        return Run(rolled, max(0.0, alone), tuple(self._each), sum(self._looks), read)
+        return DecodedRun(rolled, max(0.0, alone), tuple(self._each), sum(self._looks), read)
 
 
 def roll_and_decode(
@@ -101,11 +102,11 @@ def roll_and_decode(
     observer: str,
     snapshot: Snapshot | None = None,
     **options: Any,
-) -> Run:
+) -> DecodedRun:
     """Advances z0 (members, D) by so many steps, and decodes z0 and the states after every `decode_every` steps.
 
     States are decoded where they are: the rollout leaves them on the device. `options` are those of `core.rollout`.
-    The `rollout` of a NonFiniteError, and the `partial` of Interrupted, is the `Run` until then.
+    The `rollout` of a NonFiniteError, and the `partial` of Interrupted, is the `DecodedRun` until then.
     """
     if operator.shape != (decoder.schema.size,):
         raise ShapeError(
@@ -144,7 +145,7 @@ def follow_and_decode(
     snapshot: Snapshot | None = None,
     keep: Keep | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Run:
+) -> DecodedRun:
     """The same for a model of proxies, which has a rollout of its own: it advances z0 by so many of its frames, and
     brings their z to the host, `PIECE` frames at a time. Ctrl-C ends it after the piece that is under way, a second one
     at once: Interrupted, whose `partial` is the run with all that was decoded. `keep` is given the step and the z after
@@ -209,9 +210,9 @@ class _Followed:
         """So far everything is whole."""
         self.at, self.last = at, np.ascontiguousarray(z)
 
-    def rolled(self, *, stopped: bool) -> Rollout:
+    def rolled(self, *, stopped: bool) -> Run:
         reason = _reason(self._model, self._decoder.device, len(self.last), self._dispatches)
-        return Rollout(
+        return Run(
             self.at, self.last, reason=reason, seconds=self.seconds, stopped=stopped, dispatches=self._dispatches
         )
 

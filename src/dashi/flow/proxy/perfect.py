@@ -18,7 +18,7 @@ from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.lowpass import decode_states
 from dashi.flow.proxy.model import TRANSFORMS, Model, counts
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulate import Every, Simulation, simulate
+from dashi.flow.simulation import Every, Simulation, simulate
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device

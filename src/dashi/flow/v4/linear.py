@@ -11,7 +11,8 @@ import numpy as np
 
 from dashi.core.learning.ridge import ridge as fit
 from dashi.core.operators.affine import Linear
-from dashi.core.rollouts.rollout import Rollout, rollout
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, ShapeError
 from dashi.flow.finite import require_finite_frames
 from dashi.flow.grid import Floats
@@ -45,7 +46,7 @@ def roll(z0: Floats, A: Floats, steps: int) -> Floats:  # noqa: N803 - A in the 
 
 def roll_on(
     device: Device, z0: Floats, A: Floats, steps: int, *, hash_every: int = 0  # noqa: N803 - as above
-) -> tuple[Floats, Rollout]:  # fmt: skip
+) -> tuple[Floats, Run]:  # fmt: skip
     """The same by CORE's rollout, with A on the device from the first step to the last; every row is read back,
     because v4 decodes any of them."""
     rows: list[Any] = [z0]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.rollouts.rollout import Rollout
+from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, NoResultError
 from dashi.flow.grid import Floats
 from dashi.flow.v4.decode import decode, decode_anchors, lowpass
@@ -61,7 +61,7 @@ class Report:
     rows: tuple[Row, ...]
     where: Mapping[str, str]
     A: Floats
-    run: Rollout | None = None
+    run: Run | None = None
 
     @property
     def holds(self) -> bool:
@@ -106,7 +106,7 @@ def measure(
     matrix = learn(made.z)
     found = flow_numbers(made) | map_numbers(made, matrix)
     where: dict[str, str] = dict.fromkeys(("simulate", "encode", "learn", "roll", "decode", "score"), "NumPy float64")
-    run: Rollout | None = None
+    run: Run | None = None
     there: dict[str, float] = {}
     if device is not None:
         name = f"{device.info.name} ({device.info.spec}), fp64"
