@@ -144,6 +144,12 @@ class Loader:
         return binary
 
 
+def digest_of(kernel: Kernel, shader: str, variant: str) -> str:
+    """SHA-256 of the binary of a variant, which belongs to the present sources and is undamaged. Nothing is validated:
+    that is for whoever is about to run it."""
+    return _read(kernel, shader, variant).digest
+
+
 def load(kernel: Kernel, shader: str, variant: str) -> Binary:
     """One binary, loaded and validated."""
     return Loader().load(kernel, shader, variant)
