@@ -24,7 +24,7 @@ from dashi.flow.proxy.catalogue import model_class, save_model
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.files import load_z
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.recorded import windows_from_run
+from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.metrics import read_metrics
 from dashi.report.measures import flow_of
 from dashi.runtime.cpu_device import CpuDevice
