@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.cli.beforehand import require_disk, require_memory
 from dashi.cli.flow_rollout import Request
 from dashi.core.certificates.certificate import array_digest
 from dashi.core.certificates.inputs import as_floats, load_operator, read_source
@@ -30,6 +29,7 @@ from dashi.io import run_folder
 from dashi.io.arrays import file_digest
 from dashi.io.files import require_writable
 from dashi.kernels.portable import canon
+from dashi.lab.capacity import require_disk, require_memory
 from dashi.runtime.device import Device
 from dashi.types import Array, Shape
 
