@@ -33,8 +33,8 @@ from dashi.flow import Flow, Kolmogorov
 from dashi.flow.evaluation import Evaluation, evaluate, gap_closed, largest_energy, spread
 from dashi.flow.proxy import MODELS, Model, Schema, load_model, save_model
 from dashi.flow.proxy.perfect import Perfect
-from dashi.flow.simulated import windows_of
 from dashi.flow.windows import Windows
+from dashi.flow.windows.simulated import windows_of
 from dashi.io.files import write_text
 from dashi.runtime import open_device
 from dashi.runtime.device import Device

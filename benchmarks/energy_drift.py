@@ -26,8 +26,8 @@ from dashi.flow.proxy import Model, Schema, load_model
 from dashi.flow.proxy.carried import correlations, encoded
 from dashi.flow.proxy.galerkin import GalerkinModel
 from dashi.flow.proxy.judge import held_energy
-from dashi.flow.simulated import windows_of
 from dashi.flow.windows import Windows
+from dashi.flow.windows.simulated import windows_of
 from dashi.io.files import write_text
 from dashi.runtime import open_device
 from dashi.runtime.device import Device

@@ -83,7 +83,10 @@ class UnknownNameError(InputError, KeyError):
 
 
 class FileError(InputError):
-    """A file that cannot be read, is not what it claims to be, or cannot be written."""
+    """A file that cannot be read, is not what it claims to be, or cannot be written. `result` is that of a job that did
+    all else, where the file was to lie beside its results."""
+
+    result: Any = None
 
 
 class CertificateError(InputError):

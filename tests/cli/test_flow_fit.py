@@ -17,7 +17,7 @@ from dashi.flow import Flow
 from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.proxy.catalogue import load_model
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulated import windows_of
+from dashi.flow.windows.simulated import windows_of
 from dashi.runtime.cpu_device import CpuDevice
 
 SMALL = "--n 32 --nu 0.005 --dt 0.02 --set peak=3 --k-cut 5 --device cpu --fast"
@@ -253,8 +253,8 @@ def test_ctrl_c_while_a_baseline_is_fitted_keeps_the_model(here: Path, monkeypat
 
 
 def test_ctrl_c_while_data_are_simulated_writes_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dashi.flow import simulated
     from dashi.flow.simulation import simulate
+    from dashi.flow.windows import simulated
 
     def stopped(*words: Any, **more: Any) -> Any:
         raise Interrupted(simulate(*words, **more))

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli import beforehand
 from dashi.cli.main import app
 from dashi.flow.decode import Decoder
 from dashi.flow.decode.album import Album
@@ -24,8 +23,9 @@ from dashi.flow.proxy.catalogue import model_class, save_model
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.files import load_z
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.recorded import windows_from_run
+from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.metrics import read_metrics
+from dashi.lab import capacity
 from dashi.report.measures import flow_of
 from dashi.runtime.cpu_device import CpuDevice
 
@@ -218,7 +218,7 @@ def test_what_is_refused_is_refused_before_the_first_step(
     assert "would take more than anything holds" in refused(*model, "--steps", str(10**60))
     assert "hashes would take about" in refused(*fit, "--hash-every", "1", "--steps", str(10**12))
     with monkeypatch.context() as small:
-        small.setattr(beforehand.shutil, "disk_usage", lambda _: SimpleNamespace(free=4096))
+        small.setattr(capacity.shutil, "disk_usage", lambda _: SimpleNamespace(free=4096))
         told = refused(*model, "--observer", "snapshots", "--out", "out")
     assert "11 decoded fields of 16 x 16 would take about 66 KiB; out is on a disk with 4 KiB free" in told
     (here / "file").write_text("mine")

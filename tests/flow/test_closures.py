@@ -20,8 +20,8 @@ from dashi.flow.proxy.closures_operator import SlavedGalerkin
 from dashi.flow.proxy.closures_plan import Plan
 from dashi.flow.proxy.closures_tables import Band, Closure, Parameters
 from dashi.flow.proxy.closures_training import Course, Loss
-from dashi.flow.simulated import windows_of
 from dashi.flow.windows import Windows
+from dashi.flow.windows.simulated import windows_of
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.vulkan_device import VulkanDevice
 

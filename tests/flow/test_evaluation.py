@@ -30,8 +30,8 @@ from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.lowpass import decode
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulated import windows_of
 from dashi.flow.windows import Windows
+from dashi.flow.windows.simulated import windows_of
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
 

@@ -26,9 +26,9 @@ from dashi.flow.proxy import Schema
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.catalogue import pack as pack_model
 from dashi.flow.proxy.catalogue import unpack as unpack_model
-from dashi.flow.recorded import windows_from_run
 from dashi.flow.simulation import Simulation
 from dashi.flow.trajectory import read_checkpoint, write_checkpoint
+from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.report import figures, records
 from dashi.report.example import example_evaluation

@@ -34,7 +34,7 @@ from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import encoded, followed
 from dashi.flow.proxy.galerkin import GalerkinModel
 from dashi.flow.proxy.galerkin_operator import modes_of
-from dashi.flow.simulated import simulated_steps, windows_of
+from dashi.flow.windows.simulated import simulated_steps, windows_of
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from dashi.cli.help import App
 from dashi.cli.options import Json, example
-from dashi.cli.output import add_row, new_table, print_json, print_table, size
+from dashi.cli.output import add_row, new_table, print_json, print_table
+from dashi.lab.capacity import size_text
 
 if TYPE_CHECKING:
     from dashi.runtime.info import DeviceInfo
@@ -55,6 +56,6 @@ def memory(info: DeviceInfo) -> str:
         import os
 
         with contextlib.suppress(ValueError, OSError):
-            return size(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+            return size_text(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     own = sum(heap.size for heap in info.heaps if heap.device_local)
-    return size(own) if own else ""
+    return size_text(own) if own else ""

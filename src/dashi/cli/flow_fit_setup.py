@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dashi.cli.beforehand import require_memory
 from dashi.cli.flow_data import Naming
 from dashi.cli.flow_fit import FitRequest
 from dashi.cli.flow_setup import FIELD_FILES, flow_of, named_numbers
@@ -20,6 +19,7 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import UNKNOWN, Windows, frames_in
 from dashi.io.arrays import read_arrays
 from dashi.io.files import require_writable
+from dashi.lab.capacity import require_memory
 from dashi.runtime.device import Device
 
 _NO_SIMULATION = ("initial", "options", "fast")

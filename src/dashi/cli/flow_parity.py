@@ -51,7 +51,6 @@ def parity(
     Exit code 0: the same bits, and float64 agrees to rounding; 1: not so; 3: an error.
     """
     import dashi
-    from dashi.cli.beforehand import require_memory
     from dashi.errors import InputError
     from dashi.flow import Flow, ensemble, to_field
     from dashi.flow.decode import Settings, fit_statistics
@@ -59,6 +58,7 @@ def parity(
     from dashi.flow.decode.settings import RESIDUALS
     from dashi.flow.proxy.encode import choose_anchors
     from dashi.flow.proxy.schema import Schema
+    from dashi.lab.capacity import require_memory
 
     if seeds < 1:
         raise InputError(f"--seeds is {seeds}.", "use 1 or more.")

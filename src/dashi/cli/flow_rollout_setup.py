@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.cli.beforehand import require_disk, require_memory
 from dashi.cli.flow_rollout import Request
 from dashi.core.certificates.certificate import array_digest
 from dashi.core.certificates.inputs import as_floats, load_operator, read_source
@@ -25,11 +24,12 @@ from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.files import load_z
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.recorded import windows_from_run
+from dashi.flow.windows.recorded import windows_from_run
 from dashi.io import run_folder
 from dashi.io.arrays import file_digest
 from dashi.io.files import require_writable
 from dashi.kernels.portable import canon
+from dashi.lab.capacity import require_disk, require_memory
 from dashi.runtime.device import Device
 from dashi.types import Array, Shape
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from dashi.cli.flags import speaking_of_flags
+
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter, Parameter
 
@@ -30,7 +32,11 @@ _FEW: Final = 10
 
 
 class Command(TyperCommand):
-    """A command whose options are listed by group."""
+    """A command whose options are listed by group, and whose errors speak of them."""
+
+    def invoke(self, ctx: Context) -> Any:
+        with speaking_of_flags(self.params):
+            return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         """`[OPTIONS] CERTIFICATE`, `[OPTIONS] [NAME...]`."""

@@ -160,11 +160,3 @@ def add_row(table: Table, *cells: str) -> None:
     from rich.text import Text
 
     table.add_row(*(Text(printable(cell)) for cell in cells))
-
-
-def size(nbytes: int) -> str:
-    """Bytes as people write them: 512 B, 16 GiB."""
-    amount, units = float(nbytes), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while amount >= 1024 and len(units) > 1:
-        amount, units = amount / 1024, units[1:]
-    return f"{amount:.3g} {units[0]}"

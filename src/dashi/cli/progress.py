@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final
 
+from dashi.cli.flags import in_flags
 from dashi.cli.output import remark
 
 Advance = Callable[[int], None]
@@ -39,6 +40,16 @@ def phase(title: str) -> Generator[None]:
     """Shows that work goes on, and for how long it has."""
     with progress(title, None, ""):
         yield
+
+
+class Shown:
+    """Events of a job on stderr: remarks as lines, with the flags of the command that runs; progress as here."""
+
+    def remark(self, *lines: str) -> None:
+        remark(*map(in_flags, lines))
+
+    def progress(self, title: str, total: int | None, unit: str) -> AbstractContextManager[Advance]:
+        return progress(title, total, unit)
 
 
 def rate_text(per_second: float, unit: str) -> str:

@@ -10,9 +10,10 @@ import typer
 
 from dashi.cli.help import App
 from dashi.cli.options import Json, OneDevice, example
-from dashi.cli.output import print_json, remark, size
+from dashi.cli.output import print_json, remark
 from dashi.cli.progress import progress
 from dashi.errors import InputError
+from dashi.lab.capacity import size_text
 
 if TYPE_CHECKING:
     from dashi.core.observations.sheet import Look
@@ -72,7 +73,9 @@ def view(
     for made in (document["image"], document["video"]):
         if made is not None:
             frames = f", {made['frames']} frames in {made['seconds']:g} s" if "frames" in made else ""
-            sys.stdout.write(f"{made['file']}: {made['width']} x {made['height']}{frames}, {size(made['bytes'])}\n")
+            sys.stdout.write(
+                f"{made['file']}: {made['width']} x {made['height']}{frames}, {size_text(made['bytes'])}\n"
+            )
 
 
 def _require_suffix(file: Path, option: str, allowed: tuple[str, ...]) -> None:

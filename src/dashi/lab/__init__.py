@@ -1,2 +1,33 @@
 """The laboratory: whole jobs as functions, each of a frozen request, that place a device, run, certify, measure and
-leave a folder of files. What a command of `dashi` does, a function here does; commands only ask and print."""
+leave a folder of files. What a command of `dashi` does, a function here does; commands only ask and print.
+
+    from dashi import lab
+    result = lab.rollout(lab.RolloutRequest(operator=Linear(A), z0=z0, steps=1000), device="cpu", out="runs/x")
+
+Each name is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dashi.lab.events import SILENT as SILENT
+    from dashi.lab.events import Events as Events
+
+_MODULES = {
+    "events": "SILENT Events",
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
+
+    def __getattr__(name: str) -> object:
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PLACES])

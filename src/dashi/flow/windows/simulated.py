@@ -13,7 +13,7 @@ from dashi.flow.equations import Flow, Stochastic
 from dashi.flow.grid import Floats
 from dashi.flow.initial import ensemble, seed_list
 from dashi.flow.simulation import Every, Simulation, simulate
-from dashi.flow.windows import Origin, Windows, cut, frames_in
+from dashi.flow.windows.windows import Origin, Windows, cut, frames_in
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device
 

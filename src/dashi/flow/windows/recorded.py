@@ -14,7 +14,7 @@ from dashi.flow.grid import Floats
 from dashi.flow.initial import INITIAL
 from dashi.flow.resample import curl_and_divergence
 from dashi.flow.trajectory import FIELDS
-from dashi.flow.windows import UNKNOWN, Windows, cut, frames_in
+from dashi.flow.windows.windows import UNKNOWN, Windows, cut, frames_in
 from dashi.io.memory import require_room
 from dashi.io.run_reading import run_file
 

@@ -1,7 +1,7 @@
 """Windows from one's own data: an xarray Dataset of vorticity, or of velocities, on a doubly periodic square box.
 
-Nothing here imports xarray: whoever passes a Dataset has it, and `dashi.flow.foreign` opens files. What cannot be right
-is refused: other dimensions, uneven points or times, a box that is no square, a column that is there twice, units that
+Nothing here imports xarray: whoever passes a Dataset has it, and `foreign.py` opens files. What cannot be right is
+refused: other dimensions, uneven points or times, a box that is no square, a column that is there twice, units that
 do not belong together, a velocity that is not free of divergence, gaps. See docs/own-data.md.
 """
 
@@ -16,13 +16,13 @@ import numpy as np
 
 from dashi.errors import DashiError, InputError, ShapeError
 from dashi.flow.equations import Flow
-from dashi.flow.foreign import load_variables, open_foreign
 from dashi.flow.grid import Floats
 from dashi.flow.initial import INITIAL
-from dashi.flow.periodic import require_periodic
 from dashi.flow.resample import curl_and_divergence, resample
 from dashi.flow.units import base_of, require_units
-from dashi.flow.windows import UNKNOWN, Windows, cut, frames_in
+from dashi.flow.windows.foreign import load_variables, open_foreign
+from dashi.flow.windows.periodic import require_periodic
+from dashi.flow.windows.windows import UNKNOWN, Windows, cut, frames_in
 
 EVEN: Final = 1e-3
 """Distances between points, and between times, may differ by so much of their mean: coordinates are often float32."""

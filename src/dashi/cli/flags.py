@@ -1,0 +1,63 @@
+"""Errors and remarks of the library speak of Python parameters; here they become the flags of the command that runs.
+
+In the library's texts a parameter is a keyword argument in backticks: `hash_every=`, `resume=True`, `device="cpu"`.
+Nothing else looks like that, so prose, file names and commands in backticks stay as they are. Which flag a parameter
+has is read off the command itself; `OTHER_NAMES` lists the parameters that commands call otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from dashi.errors import DashiError
+
+if TYPE_CHECKING:
+    from typer._click import Parameter
+
+OTHER_NAMES: Final[Mapping[str, str]] = {
+    "host_fft=True": "fast", "portable=False": "fast", "stop_on_nonfinite=False": "keep_going", "strategy": "way",
+}  # fmt: skip
+"""Parameters of the library, or what is passed for them, by the names that commands have for that."""
+
+_ARGUMENT: Final = re.compile(r"`([A-Za-z]\w*)=([^`\n]*)`")
+_SWITCHES: Final = ("", "True", "False")
+_FLAGS: Final[ContextVar[Mapping[str, str]]] = ContextVar("dashi_flags", default=MappingProxyType({}))
+
+
+@contextmanager
+def speaking_of_flags(parameters: Iterable[Parameter]) -> Generator[None]:
+    """While a command with these parameters runs, `in_flags` uses its flags; an error that ends it does too."""
+    token = _FLAGS.set({one.name or "": _word(one) for one in parameters})
+    try:
+        yield
+    except DashiError as error:
+        error.what, error.fix = in_flags(error.what), in_flags(error.fix)
+        raise
+    finally:
+        _FLAGS.reset(token)
+
+
+def in_flags(text: str) -> str:
+    """The text with flags of the command that runs instead of parameters; what is none of its parameters stays."""
+    flags = _FLAGS.get()
+
+    def flag(match: re.Match[str]) -> str:
+        name, value = match[1], match[2].strip("\"'")
+        word = flags.get(name) or flags.get(OTHER_NAMES.get(f"{name}={value}") or OTHER_NAMES.get(name, ""))
+        if word is None:
+            return match[0]
+        return word if value in _SWITCHES else f"{word} {value}"
+
+    return _ARGUMENT.sub(flag, text)
+
+
+def _word(parameter: Parameter) -> str:
+    """The flag of an option; the name of an argument as the usage line has it."""
+    if parameter.param_type_name == "argument":
+        return str(getattr(parameter, "metavar", None) or parameter.name or "").upper()
+    return max(parameter.opts, key=len)
