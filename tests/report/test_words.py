@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dashi.flow.evaluation.result import Evaluation
-from dashi.flow.proxy.galerkin import GalerkinModel
+from dashi.flow.proxy.galerkin.model import GalerkinModel
 from dashi.report import figures, records
 from dashi.report.example import example_evaluation, example_report
 from dashi.report.films import Fields, film

@@ -24,7 +24,7 @@ from dashi.flow.proxy.closures_plan import Plan
 from dashi.flow.proxy.closures_tables import DEEPEST, Band, Closure, Parameters, clock, fitting
 from dashi.flow.proxy.closures_training import AnyLoss, Course, Loss, descend
 from dashi.flow.proxy.film import film
-from dashi.flow.proxy.galerkin_operator import modes_of
+from dashi.flow.proxy.galerkin.operator import modes_of
 from dashi.flow.proxy.judge import Judge
 from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.options import Number, Option

@@ -19,10 +19,10 @@ import numpy as np
 from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy import galerkin_terms as terms
 from dashi.flow.proxy.closures_fast import Chain, Slopes, Stack, Tape
 from dashi.flow.proxy.closures_plan import Phase, Plan
 from dashi.flow.proxy.closures_tables import Band, Closure, Parameters
+from dashi.flow.proxy.galerkin import terms
 from dashi.flow.schemes import Tableau
 
 Complex = Any
