@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import DashiError, FileError, UnknownNameError, suggestion
-from dashi.flow.proxy.closures import Slaved
+from dashi.flow.proxy.closure.model import Slaved
 from dashi.flow.proxy.dmd import Dmd
 from dashi.flow.proxy.files import pack_schema, read_kept, unpack_schema
 from dashi.flow.proxy.galerkin.model import GalerkinModel, Truncation

@@ -12,7 +12,7 @@ from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.flow.fast import Transforms
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.closures_tables import Band, Closure
+from dashi.flow.proxy.closure.tables import Band, Closure
 from dashi.flow.proxy.galerkin import terms
 from dashi.flow.proxy.galerkin.host import FastGalerkin
 from dashi.flow.proxy.galerkin.operator import Galerkin
