@@ -24,7 +24,7 @@ from closure_skill import Setting, settings
 from dashi.flow.evaluation.scores import horizons
 from dashi.flow.proxy import Model, Schema, load_model
 from dashi.flow.proxy.carried import correlations, encoded
-from dashi.flow.proxy.galerkin import GalerkinModel
+from dashi.flow.proxy.galerkin.model import GalerkinModel
 from dashi.flow.proxy.judge import held_energy
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of

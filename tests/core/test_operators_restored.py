@@ -20,9 +20,9 @@ from dashi.errors import InputError
 from dashi.flow import Flow
 from dashi.flow.operator import Vorticity
 from dashi.flow.proxy import Schema
-from dashi.flow.proxy.closures_operator import SlavedGalerkin
-from dashi.flow.proxy.closures_tables import Band, Closure
-from dashi.flow.proxy.galerkin_operator import Galerkin
+from dashi.flow.proxy.closure.operator import SlavedGalerkin
+from dashi.flow.proxy.closure.tables import Band, Closure
+from dashi.flow.proxy.galerkin.operator import Galerkin
 
 FLOW, SCHEMA = Flow(16), Schema(16, 2.0)
 

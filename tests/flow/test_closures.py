@@ -14,12 +14,12 @@ from dashi.errors import DashiError, InputError
 from dashi.flow import Flow, Kolmogorov
 from dashi.flow.proxy import MODELS, Schema, load_model, save_model
 from dashi.flow.proxy.carried import encoded, skill
-from dashi.flow.proxy.closures import Slaved
-from dashi.flow.proxy.closures_device import DeviceLoss, rolls_of
-from dashi.flow.proxy.closures_operator import SlavedGalerkin
-from dashi.flow.proxy.closures_plan import Plan
-from dashi.flow.proxy.closures_tables import Band, Closure, Parameters
-from dashi.flow.proxy.closures_training import Course, Loss
+from dashi.flow.proxy.closure.device_loss import DeviceLoss, rolls_of
+from dashi.flow.proxy.closure.model import Slaved
+from dashi.flow.proxy.closure.operator import SlavedGalerkin
+from dashi.flow.proxy.closure.plan import Plan
+from dashi.flow.proxy.closure.tables import Band, Closure, Parameters
+from dashi.flow.proxy.closure.training import Course, Loss
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
 from dashi.runtime.cpu_device import CpuDevice
@@ -81,7 +81,7 @@ def test_members_that_go_one_after_another_give_the_same_slope(monkeypatch: pyte
     parameters, _, closure = some_closure(2, np.float64)
     loss, z = Loss(Course.of(exact(), parameters.band, 0.1, 8.0)), some_modes(3, 4)
     together, slopes = loss(closure, z)
-    monkeypatch.setattr("dashi.flow.proxy.closures_training.MOST_BYTES", 1)
+    monkeypatch.setattr("dashi.flow.proxy.closure.training.MOST_BYTES", 1)
     apart, others = loss(closure, z)
     assert apart == pytest.approx(together, rel=1e-12)
     assert np.allclose(parameters.gradient(others), parameters.gradient(slopes), rtol=1e-9, atol=1e-14)
@@ -193,7 +193,7 @@ def test_training_by_kernels_goes_the_same_way(
     schema = Schema(32, 4)
     with CpuDevice() as cpu:
         ours = Slaved.fit(schema, data["train"], None, device=cpu, **TINY)
-    monkeypatch.setattr("dashi.flow.proxy.closures.fits", lambda *_: True)
+    monkeypatch.setattr("dashi.flow.proxy.closure.model.fits", lambda *_: True)
     theirs = Slaved.fit(schema, data["train"], None, device=vulkan, **TINY)
     # Adam makes steps of the same length of slopes of any size, so small ones may differ.
     assert theirs.loss == pytest.approx(ours.loss, rel=1e-3)

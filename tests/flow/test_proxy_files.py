@@ -12,7 +12,7 @@ from dashi.errors import FileError, InputError
 from dashi.flow.proxy import MODELS, Schema, load_model, model_class, save_model
 from dashi.flow.proxy.carried import encoded
 from dashi.flow.proxy.catalogue import pack, unpack
-from dashi.flow.proxy.galerkin import GalerkinModel
+from dashi.flow.proxy.galerkin.model import GalerkinModel
 from dashi.flow.windows import Windows
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.runtime import Device

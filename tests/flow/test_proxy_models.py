@@ -20,7 +20,7 @@ from dashi.flow.proxy.carried import correlations, encoded, skill, squares
 from dashi.flow.proxy.dmd import Dmd
 from dashi.flow.proxy.eddy import eddy_viscosity, shells_of, subgrid
 from dashi.flow.proxy.encode import encode
-from dashi.flow.proxy.galerkin import GalerkinModel, Truncation
+from dashi.flow.proxy.galerkin.model import GalerkinModel, Truncation
 from dashi.flow.proxy.judge import Judge, held_energy
 from dashi.flow.proxy.linear import Delay, Ridge
 from dashi.flow.proxy.lowpass import decode
@@ -111,7 +111,7 @@ def test_backscatter_that_makes_a_forced_flow_gain_energy_is_bounded(
 
     with CpuDevice() as cpu:
         assert GalerkinModel.fit(SMALL, tiny, tiny.take([2]), device=cpu).backscatter == "scaled"
-        monkeypatch.setattr("dashi.flow.proxy.galerkin.eddy_viscosity", feeding)
+        monkeypatch.setattr("dashi.flow.proxy.galerkin.model.eddy_viscosity", feeding)
         monkeypatch.setattr("dashi.flow.proxy.judge.LONGER", 40)
         for validation in (tiny.take([2]), None):
             model = GalerkinModel.fit(SMALL, tiny, validation, device=cpu)

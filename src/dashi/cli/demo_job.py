@@ -32,8 +32,8 @@ from dashi.flow.evaluation.fits import fit_model
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import encoded, followed
-from dashi.flow.proxy.galerkin import GalerkinModel
-from dashi.flow.proxy.galerkin_operator import modes_of
+from dashi.flow.proxy.galerkin.model import GalerkinModel
+from dashi.flow.proxy.galerkin.operator import modes_of
 from dashi.flow.windows.simulated import simulated_steps, windows_of
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device

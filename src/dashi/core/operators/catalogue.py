@@ -20,8 +20,8 @@ KINDS: Final[Mapping[str, type[Operator]]] = {
 }
 ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     "vorticity": ("dashi.flow.operator", "Vorticity"),
-    "galerkin": ("dashi.flow.proxy.galerkin_operator", "Galerkin"),
-    "galerkin-slaved": ("dashi.flow.proxy.closures_operator", "SlavedGalerkin"),
+    "galerkin": ("dashi.flow.proxy.galerkin.operator", "Galerkin"),
+    "galerkin-slaved": ("dashi.flow.proxy.closure.operator", "SlavedGalerkin"),
 }
 """Kinds of the lanes above this one, by module and class: imported only when one is asked for by name."""
 _WIDER: Final[Mapping[str, tuple[str, frozenset[str]]]] = {

@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import DashiError, FileError, UnknownNameError, suggestion
-from dashi.flow.proxy.closures import Slaved
+from dashi.flow.proxy.closure.model import Slaved
 from dashi.flow.proxy.dmd import Dmd
 from dashi.flow.proxy.files import pack_schema, read_kept, unpack_schema
-from dashi.flow.proxy.galerkin import GalerkinModel, Truncation
+from dashi.flow.proxy.galerkin.model import GalerkinModel, Truncation
 from dashi.flow.proxy.linear import Delay, Ridge
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.perfect import Perfect

@@ -21,8 +21,8 @@ from dashi.flow.grid import Floats
 from dashi.flow.operator import Vorticity
 from dashi.flow.proxy.carried import squares
 from dashi.flow.proxy.encode import BATCH
-from dashi.flow.proxy.galerkin_fast import FastGalerkin
-from dashi.flow.proxy.galerkin_operator import Galerkin
+from dashi.flow.proxy.galerkin.host import FastGalerkin
+from dashi.flow.proxy.galerkin.operator import Galerkin
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.kernels.fft.roots import real_table, table

@@ -1,4 +1,4 @@
-"""The figures of records: sheets of band energies, and the timeline of a trace."""
+"""Figures over time: the timeline of a trace, and sheets of band energies."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A state is the parts of z that are modes: re, im, re, im, ... Two forms make the same step, to rounding: `grid` works on
 the smallest grid that is free of aliasing, with the solver's own kernels; `triads` adds up every triad. Which one is
-faster depends on the size and the device (`dashi.flow.proxy.galerkin_ways`).
+faster depends on the size and the device (`dashi.flow.proxy.galerkin.strategies`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dashi.errors import FeatureError, InputError, ShapeError
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import Floats
 from dashi.flow.operator import Loaded, Vorticity, tables
-from dashi.flow.proxy import galerkin_terms as terms
-from dashi.flow.proxy.galerkin_triads import ByTriads
-from dashi.flow.proxy.galerkin_ways import microseconds
+from dashi.flow.proxy.galerkin import terms
+from dashi.flow.proxy.galerkin.strategies import microseconds
+from dashi.flow.proxy.galerkin.triads import ByTriads
 from dashi.flow.proxy.lowpass import codes
 from dashi.flow.proxy.schema import Schema, places_of
 from dashi.flow.schemes import Tableau

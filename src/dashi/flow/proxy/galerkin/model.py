@@ -14,7 +14,7 @@ from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import followed, quiet, require_start, steps_of
 from dashi.flow.proxy.eddy import eddy_viscosity, shells_of, subgrid
 from dashi.flow.proxy.film import copied, film, pair
-from dashi.flow.proxy.galerkin_choice import (
+from dashi.flow.proxy.galerkin.backscatter import (
     BACKSCATTER,
     Backscatter,
     backscatter_named,
@@ -23,9 +23,9 @@ from dashi.flow.proxy.galerkin_choice import (
     kept,
     shaped,
 )
-from dashi.flow.proxy.galerkin_fast import FastGalerkin
-from dashi.flow.proxy.galerkin_operator import Form, Galerkin, form_named, modes_of
-from dashi.flow.proxy.galerkin_ways import ASKED, choose
+from dashi.flow.proxy.galerkin.host import FastGalerkin
+from dashi.flow.proxy.galerkin.operator import Form, Galerkin, form_named, modes_of
+from dashi.flow.proxy.galerkin.strategies import ASKED, choose
 from dashi.flow.proxy.judge import Judge
 from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.options import Number, Option, Word, require_options
@@ -61,7 +61,7 @@ class GalerkinModel(Model):
     chosen_on: int = 0
     """Validation windows that the factor was chosen on."""
     backscatter: Backscatter = "scaled"
-    """What became of negative nu_e (`dashi.flow.proxy.galerkin_choice`)."""
+    """What became of negative nu_e (`dashi.flow.proxy.galerkin.backscatter`)."""
 
     @property
     def steps(self) -> int:

@@ -11,9 +11,9 @@ from dashi.core.operators.operator import Constants, Operator, Parameter, Way
 from dashi.errors import InputError
 from dashi.flow.equations import Flow, Kolmogorov
 from dashi.flow.operator import Loaded
-from dashi.flow.proxy import galerkin_terms as terms
-from dashi.flow.proxy.closures_tables import Band, Closure, fitting
-from dashi.flow.proxy.galerkin_operator import Galerkin, OnGrid
+from dashi.flow.proxy.closure.tables import Band, Closure, fitting
+from dashi.flow.proxy.galerkin import terms
+from dashi.flow.proxy.galerkin.operator import Galerkin, OnGrid
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.schemes import Sum
 from dashi.kernels.abi import Limits
@@ -27,7 +27,7 @@ SUMS: Final = (2, 3, 5)
 
 
 class SlavedGalerkin(Galerkin):
-    """One step of dt of the truncated flow with the band beyond it slaved (`dashi.flow.proxy.closures_tables`)."""
+    """One step of dt of the truncated flow with the band beyond it slaved (`dashi.flow.proxy.closure.tables`)."""
 
     kind = "galerkin-slaved"
 

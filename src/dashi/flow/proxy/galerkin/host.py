@@ -11,8 +11,8 @@ from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.flow.fast import Transforms
 from dashi.flow.grid import Floats
-from dashi.flow.proxy import galerkin_terms as terms
-from dashi.flow.proxy.galerkin_operator import Galerkin
+from dashi.flow.proxy.galerkin import terms
+from dashi.flow.proxy.galerkin.operator import Galerkin
 from dashi.flow.proxy.lowpass import codes
 from dashi.flow.proxy.schema import places_of
 

@@ -19,10 +19,10 @@ import numpy as np
 from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy import galerkin_terms as terms
-from dashi.flow.proxy.closures_fast import Chain, Slopes, Stack, Tape
-from dashi.flow.proxy.closures_plan import Phase, Plan
-from dashi.flow.proxy.closures_tables import Band, Closure, Parameters
+from dashi.flow.proxy.closure.host import Chain, Slopes, Stack, Tape
+from dashi.flow.proxy.closure.plan import Phase, Plan
+from dashi.flow.proxy.closure.tables import Band, Closure, Parameters
+from dashi.flow.proxy.galerkin import terms
 from dashi.flow.schemes import Tableau
 
 Complex = Any
@@ -56,7 +56,7 @@ class Course:
 
 class Loss:
     """1 - correlation of rollouts of a closure with the frames that followed, and its slope, by a library's
-    transforms. `dashi.flow.proxy.closures_device` has the same by kernels."""
+    transforms. `dashi.flow.proxy.closure.device_loss` has the same by kernels."""
 
     def __init__(self, course: Course) -> None:
         self._chain = Chain(course.band, course.flow.kind)

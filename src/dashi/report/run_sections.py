@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from dashi.io.metrics import NOTHING, Metrics
-from dashi.report import records
+from dashi.report import timeline
 from dashi.report.html import Cell, command, figure, pair, section, table, took
 from dashi.report.style import svg
 
@@ -92,7 +92,7 @@ def _timeline(report: Report) -> str:
     devices = [*dict.fromkeys(span.group for span in report.spans if span.group != "stages")]
     star = f" * {', '.join(devices)}: from submission until the host saw the end." if devices else ""
     return figure(
-        svg(records.timeline(report.spans), "timeline"),
+        svg(timeline.timeline(report.spans), "timeline"),
         "Timeline",
         "Bars of when each stage and each device queue was at work.",
         f"Wall time.{star} trace.perfetto-trace holds every span: open it in ui.perfetto.dev.",

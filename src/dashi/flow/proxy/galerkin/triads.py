@@ -9,7 +9,7 @@ import numpy as np
 from dashi.core.operators.operator import Constants
 from dashi.flow.equations import Flow
 from dashi.flow.operator import Loaded
-from dashi.flow.proxy.galerkin_terms import Triads, force_of
+from dashi.flow.proxy.galerkin.terms import Triads, force_of
 from dashi.flow.proxy.schema import Ints
 from dashi.flow.schemes import Tableau
 from dashi.kernels.abi import Limits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashi.flow.operator import Loaded
-from dashi.flow.proxy.closures_operator import SUMS, chained
+from dashi.flow.proxy.closure.operator import SUMS, chained
 from dashi.flow.schemes import Sum
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step

@@ -17,14 +17,14 @@ import numpy as np
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import encoded, followed, quiet, require_start, steps_of
-from dashi.flow.proxy.closures_device import DeviceLoss, fits, rolls_of
-from dashi.flow.proxy.closures_fast import FastSlaved
-from dashi.flow.proxy.closures_operator import OnWideGrid, SlavedGalerkin
-from dashi.flow.proxy.closures_plan import Plan
-from dashi.flow.proxy.closures_tables import DEEPEST, Band, Closure, Parameters, clock, fitting
-from dashi.flow.proxy.closures_training import AnyLoss, Course, Loss, descend
+from dashi.flow.proxy.closure.device_loss import DeviceLoss, fits, rolls_of
+from dashi.flow.proxy.closure.host import FastSlaved
+from dashi.flow.proxy.closure.operator import OnWideGrid, SlavedGalerkin
+from dashi.flow.proxy.closure.plan import Plan
+from dashi.flow.proxy.closure.tables import DEEPEST, Band, Closure, Parameters, clock, fitting
+from dashi.flow.proxy.closure.training import AnyLoss, Course, Loss, descend
 from dashi.flow.proxy.film import film
-from dashi.flow.proxy.galerkin_operator import modes_of
+from dashi.flow.proxy.galerkin.operator import modes_of
 from dashi.flow.proxy.judge import Judge
 from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.options import Number, Option

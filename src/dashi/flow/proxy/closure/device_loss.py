@@ -1,5 +1,5 @@
 """The loss of training and its slope by kernels: rollouts forward, then the way back, each recorded once for all
-iterations. The same as `dashi.flow.proxy.closures_training.Loss` to rounding."""
+iterations. The same as `dashi.flow.proxy.closure.training.Loss` to rounding."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from dashi.flow import grid
 from dashi.flow.grid import Floats
 from dashi.flow.operator import ADVECTED, numbers_of, tables
-from dashi.flow.proxy import galerkin_terms as terms
-from dashi.flow.proxy.closures_operator import on_device
-from dashi.flow.proxy.closures_record import Record, Rolls
-from dashi.flow.proxy.closures_tables import Closure
-from dashi.flow.proxy.closures_training import Course, apart
+from dashi.flow.proxy.closure.operator import on_device
+from dashi.flow.proxy.closure.record import Record, Rolls
+from dashi.flow.proxy.closure.tables import Closure
+from dashi.flow.proxy.closure.training import Course, apart
+from dashi.flow.proxy.galerkin import terms
 from dashi.flow.proxy.lowpass import codes
 from dashi.flow.proxy.schema import places_of
 from dashi.kernels.portable import canon
