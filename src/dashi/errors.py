@@ -6,6 +6,7 @@ DashiError
 │   ├── ShapeError        an array of the wrong shape or size
 │   ├── AlignmentError    an offset or size that breaks an alignment rule
 │   ├── UnknownNameError  a name that nothing here has
+│   ├── EntryPointError   an operator or model that an installed package declares twice, or that cannot be loaded
 │   ├── FileError         a file that cannot be read, is not what it claims to be, or cannot be written
 │   └── CertificateError  a certificate that was edited, or that this version cannot repeat
 ├── NonFiniteError        a state that is no longer finite stopped a rollout
@@ -80,6 +81,10 @@ class AlignmentError(InputError):
 
 class UnknownNameError(InputError, KeyError):
     """A name that nothing here has."""
+
+
+class EntryPointError(InputError):
+    """An operator or model that two installed packages declare, or that cannot be loaded from the one that does."""
 
 
 class FileError(InputError):

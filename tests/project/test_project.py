@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from dashi.core.operators.catalogue import KINDS
 from dashi.errors import DISTRIBUTION, install_extra
+from dashi.flow.proxy import MODELS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "dashi"
@@ -204,6 +206,8 @@ def test_wheel_works_where_only_the_core_dependencies_are(wheel: Path, tmp_path:
     place, result = run(inside, "-I", "-c", program).splitlines()
     assert Path(place).is_relative_to(tmp_path)
     assert result == "[5.0, 8.0]"
+    by_name = "from dashi.entry_points import *; print(*declarations(OPERATORS).by_name, *declarations(MODELS).by_name)"
+    assert run(inside, "-I", "-c", by_name).split() == [*KINDS, *MODELS]
     assert run(inside, "-I", "-B", "-c", IMPORT_EVERYTHING) == "[]\n"
     assert "axpy" in run(tmp_path / "clean" / "bin" / "dashi", "kernels", "list", cwd=tmp_path)
 
