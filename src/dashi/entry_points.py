@@ -153,13 +153,14 @@ class Registered(Mapping[str, type[T]]):
         entries = declared.by_name.get(name)
         if entries is None:
             raise self._unknown(name, declared.unreadable)
-        if len(entries) > 1:
+        first, *others = entries
+        if others:
             both = " and ".join(entry.distribution for entry in entries)
             raise EntryPointError(
                 f"the {self._what} {name!r} is declared by {both}; which of them is meant cannot be known.",
-                f"uninstall {entries[-1].distribution}, or ask its authors for another name.",
+                f"uninstall {others[-1].distribution}, or ask its authors for another name.",
             )
-        return self._class(entries[0])
+        return self._class(first)
 
     def _class(self, entry: EntryPoint) -> type[T]:
         loaded = entry.load(self._group)

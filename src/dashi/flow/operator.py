@@ -53,6 +53,7 @@ class Vorticity(Operator):
     device's: the device class, for comparison."""
 
     kind = "vorticity"
+    version = 2  # 1: other radices of powers of two from 32 to 512
 
     def __init__(self, flow: Flow, *, fast: bool = False) -> None:
         if fast and (flow.scheme != "rk4" or flow.smagorinsky or flow.dtype != "float32"):

@@ -30,6 +30,7 @@ class SlavedGalerkin(Galerkin):
     """One step of dt of the truncated flow with the band beyond it slaved (`dashi.flow.proxy.closure.tables`)."""
 
     kind = "galerkin-slaved"
+    version = 2  # with the transforms of `Vorticity`
 
     def __init__(self, flow: Flow, schema: Schema, closure: Closure, reach: float) -> None:
         fitting(flow, schema)

@@ -49,6 +49,7 @@ class Galerkin(Operator):
     """
 
     kind = "galerkin"
+    version = 2  # with the transforms of `Vorticity`
 
     def __init__(self, flow: Flow, schema: Schema, eddy: Any = None, form: Form = "grid") -> None:
         schema.require_flow(flow)
