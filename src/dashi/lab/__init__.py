@@ -15,9 +15,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
+    from dashi.lab.rollouts import RolloutResult as RolloutResult
+    from dashi.lab.rollouts import rollout as rollout
 
 _MODULES = {
     "events": "SILENT Events",
+    "rollout_setup": "RolloutRequest",
+    "rollouts": "RolloutResult rollout",
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
