@@ -18,11 +18,15 @@ if TYPE_CHECKING:
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
     from dashi.lab.rollouts import RolloutResult as RolloutResult
     from dashi.lab.rollouts import rollout as rollout
+    from dashi.lab.verification import Verification as Verification
+    from dashi.lab.verification import VerifyRequest as VerifyRequest
+    from dashi.lab.verification import verify as verify
 
 _MODULES = {
     "events": "SILENT Events",
     "rollout_setup": "RolloutRequest",
     "rollouts": "RolloutResult rollout",
+    "verification": "Verification VerifyRequest verify",
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
