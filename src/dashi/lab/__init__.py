@@ -13,6 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dashi.lab.demos.main_job import DemoRequest as DemoRequest
+    from dashi.lab.demos.main_job import DemoResult as DemoResult
+    from dashi.lab.demos.main_job import demo as demo
+    from dashi.lab.demos.setting import FULL as FULL
+    from dashi.lab.demos.setting import QUICK as QUICK
+    from dashi.lab.demos.wave import WaveRequest as WaveRequest
+    from dashi.lab.demos.wave import WaveResult as WaveResult
+    from dashi.lab.demos.wave import demo_wave as demo_wave
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
@@ -23,6 +31,9 @@ if TYPE_CHECKING:
     from dashi.lab.verification import verify as verify
 
 _MODULES = {
+    "demos.main_job": "DemoRequest DemoResult demo",
+    "demos.setting": "FULL QUICK",
+    "demos.wave": "WaveRequest WaveResult demo_wave",
     "events": "SILENT Events",
     "rollout_setup": "RolloutRequest",
     "rollouts": "RolloutResult rollout",

@@ -24,7 +24,7 @@ from dashi.io import run_folder
 from dashi.io.arrays import write_array, write_arrays
 from dashi.io.metrics import Metrics, PerfFlag, write_metrics
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, as_path, execution_of, require_gpu_used, until_interrupted
+from dashi.lab.job import AnyPath, Job, as_path, execution_of, interrupted_with, require_gpu_used, until_interrupted
 from dashi.lab.rollout_setup import RolloutRequest, Setup, check_request, read_setup
 from dashi.runtime.device import Device
 
@@ -53,6 +53,7 @@ class _Outcome:
     failure: NonFiniteError | None = None
 
 
+@interrupted_with(RolloutResult)
 def rollout(
     request: RolloutRequest,
     *,

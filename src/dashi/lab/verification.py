@@ -13,7 +13,7 @@ from dashi.core.operators.operator import Operator
 from dashi.io.run_folder import CERTIFICATE
 from dashi.io.run_reading import named_file
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, Request
+from dashi.lab.job import AnyPath, Job, Request, interrupted_with
 from dashi.runtime.device import Device
 from dashi.types import Array
 
@@ -82,6 +82,7 @@ class Verification:
         return ["step by step, both devices did that interval alike: the difference does not repeat"]
 
 
+@interrupted_with(Verification)
 def verify(request: VerifyRequest, *, device: str | Device = "auto", events: Events = SILENT) -> Verification:
     """Repeats a certified run in order and compares every hash, up to the first that differs: `Verification.same`.
     Raises where it cannot be repeated: an edited certificate, missing or other inputs."""
