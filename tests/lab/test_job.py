@@ -11,7 +11,6 @@ from dashi.errors import DeviceNotFoundError, FileError, Interrupted, NoResultEr
 from dashi.lab.capacity import size_text
 from dashi.lab.job import Job, Request, require_results, to_go_on, uninterruptible, until_interrupted
 from dashi.runtime.cpu_device import CpuDevice
-from dashi.runtime.null_device import NullDevice
 
 
 def test_a_device_named_is_closed_and_one_that_was_open_stays_open() -> None:
@@ -67,9 +66,11 @@ def test_a_full_disk_ends_a_run_that_can_go_on_and_says_so(tmp_path: Path) -> No
 
 
 def test_the_null_device_has_no_results() -> None:
-    with NullDevice() as device, Job(command="demo", request=Request(), device=device).place() as placed:
-        with pytest.raises(NoResultError, match="use `device=` auto, cpu or vulkan:0"):
-            require_results(placed)
+    with (
+        Job(command="demo", request=Request(), device="null").place() as placed,
+        pytest.raises(NoResultError, match="use `device=` auto, cpu or vulkan:0"),
+    ):
+        require_results(placed)
 
 
 def test_what_is_uninterruptible_is_finished_before_ctrl_c_counts() -> None:

@@ -13,11 +13,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dashi.lab.demos.main_job import DemoRequest as DemoRequest
+    from dashi.lab.demos.main_job import DemoResult as DemoResult
+    from dashi.lab.demos.main_job import demo as demo
+    from dashi.lab.demos.setting import FULL as FULL
+    from dashi.lab.demos.setting import QUICK as QUICK
+    from dashi.lab.demos.wave import WaveRequest as WaveRequest
+    from dashi.lab.demos.wave import WaveResult as WaveResult
+    from dashi.lab.demos.wave import demo_wave as demo_wave
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
+    from dashi.lab.rollouts import RolloutResult as RolloutResult
+    from dashi.lab.rollouts import rollout as rollout
+    from dashi.lab.verification import Verification as Verification
+    from dashi.lab.verification import VerifyRequest as VerifyRequest
+    from dashi.lab.verification import verify as verify
 
 _MODULES = {
+    "demos.main_job": "DemoRequest DemoResult demo",
+    "demos.setting": "FULL QUICK",
+    "demos.wave": "WaveRequest WaveResult demo_wave",
     "events": "SILENT Events",
+    "rollout_setup": "RolloutRequest",
+    "rollouts": "RolloutResult rollout",
+    "verification": "Verification VerifyRequest verify",
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
