@@ -104,7 +104,7 @@ def summary_of(job: Job, placed: Placement, metrics: Metrics | None, seconds: fl
         "seconds": seconds,
         "horizons": {line.model: round(float(line.horizons[0.5].mean()), 4) for line in lines},
         "at_least": [line.model for line in lines if r.test is not None and bounded(r.test, line.model)],
-        "model": r.models[job.setting.ours].story if job.setting.ours in r.models else None,
+        "model": r.models[job.setting.ours].description if job.setting.ours in r.models else None,
         "hash": r.run.hashes[-1].digest if r.run and r.run.hashes else None,
         "verified": r.checked or "nothing: stopped before",
         "first_difference": r.differs,

@@ -36,8 +36,7 @@ class _Models(dict[str, type[Model]]):
 
 
 MODELS: Final[Mapping[str, type[Model]]] = _Models(
-    (found.name, found)
-    for found in (Persistence, Damped, Ridge, Delay, Dmd, Truncation, GalerkinModel, Slaved, Perfect)
+    (kind.name, kind) for kind in (Persistence, Damped, Ridge, Delay, Dmd, Truncation, GalerkinModel, Slaved, Perfect)
 )
 """To add a model: a class of `dashi.flow.proxy.model.Model`, and its name here."""
 _HEAD: Final = frozenset({"model", "version", "interval"})
@@ -63,9 +62,9 @@ def load_model(path: Path | str) -> Model:
     """The model that a file keeps, and what it was trained on."""
     from dashi.flow.evaluation.training import Training
 
-    found = read_kept(path, "a file of `dashi flow fit`, or of save_model")
-    model = unpack(found, str(path))
-    known = {name.removeprefix(_TRAINING): values for name, values in found.items() if name.startswith(_TRAINING)}
+    stored = read_kept(path, "a file of `dashi flow fit`, or of save_model")
+    model = unpack(stored, str(path))
+    known = {name.removeprefix(_TRAINING): values for name, values in stored.items() if name.startswith(_TRAINING)}
     return model.with_training(Training.unpack(known, path) if known else None)
 
 
@@ -77,28 +76,30 @@ def pack(model: Model) -> dict[str, Array]:
     return {**head, "interval": np.array(model.interval), **pack_schema(model.schema), **numbers, **arrays}
 
 
-def unpack(found: Mapping[str, Array], where: str = "the file") -> Model:
+def unpack(stored: Mapping[str, Array], where: str = "the file") -> Model:
     """The model that arrays keep."""
-    name, version = (_plain(found, key) for key in ("model", "version"))
+    name, version = (_plain(stored, key) for key in ("model", "version"))
     if not isinstance(name, str) or type(version) is not int:
         raise FileError(f"{where} holds no model.", "write one with save_model, or `dashi flow fit`.")
-    made = _known(name, where)
-    unknown = [key for key in found if key not in _HEAD and not key.startswith(_PARTS)]
+    kind = _known(name, where)
+    unknown = [key for key in stored if key not in _HEAD and not key.startswith(_PARTS)]
     if unknown:
         raise FileError(f"{where}: a file of a model has no {unknown[0][:40]!r}.", "fit it again.")
-    if version != made.version:
+    if version != kind.version:
         raise FileError(
-            f"{where}: version {version} of the model {name}; this dashi has version {made.version}.", "fit it again."
+            f"{where}: version {version} of the model {name}; this dashi has version {kind.version}.", "fit it again."
         )
-    schema = unpack_schema(found, where)
-    interval: Any = _plain(found, "interval")
+    schema = unpack_schema(stored, where)
+    interval: Any = _plain(stored, "interval")
     if not isinstance(interval, float) or not math.isfinite(interval) or interval <= 0:
         raise FileError(f"{where}: the time between frames is {interval!r}.", "fit the model again.")
-    arrays = {key.removeprefix("array_"): values for key, values in found.items() if key.startswith("array_")}
+    arrays = {key.removeprefix("array_"): values for key, values in stored.items() if key.startswith("array_")}
     numbers: dict[str, Any] = {
-        key.removeprefix("parameter_"): values.tolist() for key, values in found.items() if key.startswith("parameter_")
+        key.removeprefix("parameter_"): values.tolist()
+        for key, values in stored.items()
+        if key.startswith("parameter_")
     }
-    return restore_model(made, schema, interval, arrays, numbers, where)
+    return restore_model(kind, schema, interval, arrays, numbers, where)
 
 
 def restore_model(
@@ -128,5 +129,5 @@ def _known(name: str, where: str) -> type[Model]:
     return MODELS[name]
 
 
-def _plain(found: Mapping[str, Array], key: str) -> Any:
-    return found[key].item() if key in found and not found[key].ndim else None
+def _plain(stored: Mapping[str, Array], key: str) -> Any:
+    return stored[key].item() if key in stored and not stored[key].ndim else None

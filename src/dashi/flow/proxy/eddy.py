@@ -45,11 +45,11 @@ def shells_of(schema: Schema) -> Floats:
     return grid.shell_numbers((schema.modes**2).sum(axis=1))
 
 
-def eddy_viscosity(schema: Schema, found: Subgrid) -> Floats:
+def eddy_viscosity(schema: Schema, subgrid_data: Subgrid) -> Floats:
     """nu_e of every held mode, that of its shell."""
     shell, k2 = shells_of(schema), squares(schema)
-    drained = (found.tau * found.modes).reshape(len(found.modes), -1, 2).sum(axis=(0, 2))
-    held = (found.modes**2).reshape(len(found.modes), -1, 2).sum(axis=(0, 2)) * k2
+    drained = (subgrid_data.tau * subgrid_data.modes).reshape(len(subgrid_data.modes), -1, 2).sum(axis=(0, 2))
+    held = (subgrid_data.modes**2).reshape(len(subgrid_data.modes), -1, 2).sum(axis=(0, 2)) * k2
     count = int(shell.max()) + 1
     below = np.bincount(shell, held, count)
     return (-np.bincount(shell, drained, count) / np.where(below > 0, below, 1.0))[shell]
@@ -115,7 +115,7 @@ class _OnDevice:
 
 
 class _Fast:
-    """The same in float64 by a library's transforms; the steady force is in both, and cancels."""
+    """Both tendencies in float64 by a library's transforms; the steady force is in both, and cancels."""
 
     def __init__(self, schema: Schema, flow: Flow) -> None:
         n = flow.n
@@ -131,12 +131,12 @@ class _Fast:
         self._rows, self._cols = np.divmod(schema.places, n // 2 + 1)
 
     def take(self, fields: Any) -> tuple[Floats, Floats]:
-        made = [self._one(np.asarray(field, np.float64)) for field in fields]
-        modes = np.stack([pairs for pairs, _ in made])
+        taken = [self._tendency_of(np.asarray(field, np.float64)) for field in fields]
+        modes = np.stack([pairs for pairs, _ in taken])
         own = self._small.leave(self._small.tendency(self._small.enter(modes)))
-        return modes, np.stack([pairs for _, pairs in made]) - own
+        return modes, np.stack([pairs for _, pairs in taken]) - own
 
-    def _one(self, field: Any) -> tuple[Floats, Floats]:
+    def _tendency_of(self, field: Any) -> tuple[Floats, Floats]:
         state = self._turns.forward(field, self._columns) * self._keep
         u, v, slope_x, slope_y = self._turns.back(self._factors * state)
         return self._held(state), self._held(self._turns.forward(u * slope_x + v * slope_y, self._columns))

@@ -83,11 +83,11 @@ class FastGalerkin:
     def roll(self, z0: Floats, frames: int, steps: int) -> Floats:
         """Modes (m, frames + 1, 2 K), so many steps between frames. What overflows goes on as infinities and NaN."""
         states = self.enter(z0)
-        made = np.empty((len(z0), frames + 1, z0.shape[1]), self._kind)
-        made[:, 0] = z0
+        modes = np.empty((len(z0), frames + 1, z0.shape[1]), self._kind)
+        modes[:, 0] = z0
         with np.errstate(all="ignore"):
             for frame in range(1, frames + 1):
                 for _ in range(steps):
                     states = self.step(states)
-                made[:, frame] = self.leave(states)
-        return made
+                modes[:, frame] = self.leave(states)
+        return modes
