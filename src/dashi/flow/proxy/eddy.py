@@ -89,12 +89,12 @@ class _OnDevice:
         keep = grid.kept(n)
         keep[0, 0] = False
         mask, none = device.array(keep.astype(kind)), device.array(np.zeros(keep.shape, kind))
-        turns = (device.array(real_table(n, kind)), device.array(table(n, kind)))
+        twiddles = (device.array(real_table(n, kind)), device.array(table(n, kind)))
         places = device.array(schema.places.astype(np.uint32))
         nothing = device.empty((batch, 0), kind)
         size = 2 * len(schema.modes)
         steps: list[Step] = [
-            device.bind("rfft2", self._fields, *turns, out=raw, modes=n // 2 + 1, scale=1.0 / (n * n)),
+            device.bind("rfft2", self._fields, *twiddles, out=raw, modes=n // 2 + 1, scale=1.0 / (n * n)),
             device.bind("mode_sum2", raw, raw, mask, none, out=states),
             *full.tendency(device, tables, states, moved),
             device.bind("modes_to_proxy", states, places, nothing, out=self._out[0], size=size),
@@ -120,7 +120,7 @@ class _Fast:
     def __init__(self, schema: Schema, flow: Flow) -> None:
         n = flow.n
         self._n, self._columns = n, flow.cut + 1
-        self._turns = Transforms(n)
+        self._transforms = Transforms(n)
         plain = Flow(n, length=flow.length, dtype="float64")
         self._small = FastGalerkin(Galerkin(plain, schema))
         wave_x, wave_y, inverse = grid.waves(plain)
@@ -137,9 +137,9 @@ class _Fast:
         return modes, np.stack([pairs for _, pairs in taken]) - own
 
     def _tendency_of(self, field: Any) -> tuple[Floats, Floats]:
-        state = self._turns.forward(field, self._columns) * self._keep
-        u, v, slope_x, slope_y = self._turns.back(self._factors * state)
-        return self._held(state), self._held(self._turns.forward(u * slope_x + v * slope_y, self._columns))
+        state = self._transforms.forward(field, self._columns) * self._keep
+        u, v, w_x, w_y = self._transforms.back(self._factors * state)
+        return self._held(state), self._held(self._transforms.forward(u * w_x + v * w_y, self._columns))
 
     def _held(self, state: Any) -> Floats:
         chosen = state[self._rows, self._cols] / self._n**2

@@ -33,7 +33,7 @@ class Encoder:
         self._sums = (device.array(weights.astype(self.kind)), device.array(places), device.array(offsets))
         self._count, self._longest = len(offsets) - 1, longest
         self._gather = None if self._count == len(SCALARS) else device.array(owners.astype(self.kind))
-        self._turns: tuple[Array, Array] | None = None
+        self._twiddles: tuple[Array, Array] | None = None
 
     def steps(self, states: Array, out: Array) -> list[Step]:
         """The steps that make z (members, D) of half spectra."""
@@ -50,11 +50,11 @@ class Encoder:
     def field_steps(self, fields: Array, out: Array) -> list[Step]:
         """The steps that make z of fields (members, n, n)."""
         n = self.schema.n
-        if self._turns is None:
-            self._turns = (self.device.array(real_table(n, self.kind)), self.device.array(table(n, self.kind)))
+        if self._twiddles is None:
+            self._twiddles = (self.device.array(real_table(n, self.kind)), self.device.array(table(n, self.kind)))
         states = self.device.empty((fields.shape[0], n, n // 2 + 1, 2), self.kind)
         scale = 1.0 / (n * n)
-        taken = self.device.bind("rfft2", fields, *self._turns, out=states, modes=n // 2 + 1, scale=scale)
+        taken = self.device.bind("rfft2", fields, *self._twiddles, out=states, modes=n // 2 + 1, scale=scale)
         return [taken, *self.steps(states, out)]
 
 

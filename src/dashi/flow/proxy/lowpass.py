@@ -34,7 +34,7 @@ class Lowpass:
         self.schema, self.device, self.kind = schema, device, np.dtype(kind)
         n = schema.n
         self._codes = device.array(codes(n, schema.modes if anchors else schema.low))
-        self._turns = (device.array(real_table(n, self.kind)), device.array(table(n, self.kind)))
+        self._twiddles = (device.array(real_table(n, self.kind)), device.array(table(n, self.kind)))
 
     def state_steps(self, z: Array, out: Array) -> list[Step]:
         """The steps that make half spectra (members, n, n/2 + 1, 2)."""
@@ -44,7 +44,7 @@ class Lowpass:
         """The steps that make fields (members, n, n)."""
         n = self.schema.n
         states = self.device.empty((z.shape[0], n, n // 2 + 1, 2), self.kind)
-        return [*self.state_steps(z, states), self.device.bind("irfft2", states, *self._turns, out=out)]
+        return [*self.state_steps(z, states), self.device.bind("irfft2", states, *self._twiddles, out=out)]
 
 
 def decode(schema: Schema, z: Any, *, device: Device | str, anchors: bool = True) -> Floats:

@@ -36,7 +36,7 @@ class Chain:
     def __init__(self, band: Band, kind: Any) -> None:
         self.n, self.band = terms.smallest_grid(band.modes), band
         self.wide, self.narrow = (int(m[:, 1].max()) + 1 for m in (band.modes, band.schema.modes))
-        self.kind, self._turns = np.dtype(kind), Transforms(self.n)
+        self.kind, self._transforms = np.dtype(kind), Transforms(self.n)
         self._complex = np.result_type(kind, np.complex64)
         self._code = codes(self.n, band.schema.modes).astype(np.int64)[:, : self.narrow]
         wave_x, wave_y, inverse = grid.waves(Flow(self.n, length=band.schema.length))
@@ -67,9 +67,9 @@ class Chain:
 
     def advected(self, a: Complex) -> tuple[Complex, Any]:
         """N(a) up to the reach, and the fields that it was made of."""
-        fields = self._turns.back(self._factors[..., : a.shape[-1]] * a)
+        fields = self._transforms.back(self._factors[..., : a.shape[-1]] * a)
         u, v, w_x, w_y = fields
-        return self._turns.forward(u * w_x + v * w_y, self.wide) * self._reach, fields
+        return self._transforms.forward(u * w_x + v * w_y, self.wide) * self._reach, fields
 
     def pulled(self, fields: Any, adjoint: Complex) -> Complex:
         """The transpose of the derivative of N at a, applied to a gradient.
@@ -77,9 +77,9 @@ class Chain:
         With J(p, q) = p_y q_x - p_x q_y and psi = w / k^2, N(w) = -J(psi, w); by parts, its transposed derivative is
         g -> J(psi, g) - J(w, g) / k^2, without an error where products are free of aliasing."""
         u, v, w_x, w_y = fields
-        g_x, g_y = self._turns.back(self._factors[2:] * adjoint)
-        carried = self._turns.forward(u * g_x + v * g_y, self.wide)
-        rotated = self._turns.forward(w_y * g_x - w_x * g_y, self.wide)
+        g_x, g_y = self._transforms.back(self._factors[2:] * adjoint)
+        carried = self._transforms.forward(u * g_x + v * g_y, self.wide)
+        rotated = self._transforms.forward(w_y * g_x - w_x * g_y, self.wide)
         return -(carried + self._less * rotated) * self._reach
 
 

@@ -167,7 +167,11 @@ class Record:
         spectra = self._work("spectra", (many, 4, n, modes, 2))
         waves = [self.tables[name] for name in ("wave_x", "wave_y", "inverse", "fields")]
         values = self._work(f"values_{i}", (many, 4, n, n))
-        flat = device.part(spectra, 0, (many * 4, n, modes, 2)), self.tables["turns"], self.tables["turns_h"]
+        flat = (
+            device.part(spectra, 0, (many * 4, n, modes, 2)),
+            self.tables["twiddles"],
+            self.tables["twiddles_columns"],
+        )
         return [
             device.bind("spectral_fields", device.part(source.whole, begin, (many, n, modes, 2)), *waves, out=spectra),
             device.bind_in(self.tables.room, "irfft2", *flat, out=device.part(values, 0, (many * 4, n, n))),
@@ -203,10 +207,10 @@ class Record:
             self._work("products", (2, many, n, n)),
             self._work("transformed", (2 * many, n, modes, 2)),
         )
-        turns = (t["turns"], t["turns_h"])
+        twiddles = (t["twiddles"], t["twiddles_columns"])
         waves = [t[name] for name in ("wave_x", "wave_y", "inverse", "derivatives")]
-        flat = device.part(spectra, 0, (2 * many, n, modes, 2)), *turns
-        fields = device.part(products, 0, (2 * many, n, n)), *turns
+        flat = device.part(spectra, 0, (2 * many, n, modes, 2)), *twiddles
+        fields = device.part(products, 0, (2 * many, n, n)), *twiddles
         both = [device.part(transformed, j * transformed.nbytes // 2, batch.shape) for j in (0, 1)]
         return [
             device.bind("spectral_fields", adjoint, *waves, out=spectra),
