@@ -133,7 +133,7 @@ def test_the_certificate_of_the_main_job_verifies(done: tuple[Path, dict[str, An
 def test_the_model_and_its_states_can_be_used_again(done: tuple[Path, dict[str, Any], str]) -> None:
     fit = load_fit(done[0] / "model.npz")
     assert fit.model.name == "galerkin"
-    assert fit.model.story == done[1]["model"]
+    assert fit.model.description == done[1]["model"]
     assert set(fit.baselines) == {"truncation", "ridge", "damped", "persistence"}
     assert fit.training is not None
     assert (fit.training.seeds, fit.training.validation_seeds) == ((1, 2), (3,))

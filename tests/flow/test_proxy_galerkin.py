@@ -270,7 +270,7 @@ def test_the_way_is_chosen_explained_and_can_be_asked_for(vulkan: Device) -> Non
     assert f"{way}: the faster of the two for 98 modes and 4 states" in why
     with pytest.raises(FeatureError, match="Fix: use auto, grid or triads"):
         choose("numpy", vulkan, 98, 4)
-    with pytest.raises(InputError, match="there is no way 'fast'"):
+    with pytest.raises(InputError, match="there is no strategy 'fast'"):
         choose("fast", vulkan, 98, 4)
 
 

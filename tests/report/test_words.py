@@ -75,7 +75,7 @@ def test_what_a_galerkin_model_chose_can_be_read_without_knowing_its_symbols() -
 
     schema = Schema(16, 3)
     model = GalerkinModel(schema, Flow(16, nu=0.01), 0.1, np.full(len(schema.modes), 0.13), 2.0, chosen_on=2)
-    assert model.story == (
+    assert model.description == (
         "galerkin with an eddy viscosity fitted to training data, times 2 (chosen on 2 validation windows); at k_cut "
         "it is 13 times the flow's own"
     )

@@ -31,7 +31,7 @@ from dashi.flow.evaluation import evaluate, require_disjoint
 from dashi.flow.evaluation.fits import fit_model
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import encoded, followed
+from dashi.flow.proxy.carried import encoded, with_updated_scalars
 from dashi.flow.proxy.galerkin.model import GalerkinModel
 from dashi.flow.proxy.galerkin.operator import modes_of
 from dashi.flow.windows.simulated import simulated_steps, windows_of
@@ -166,7 +166,7 @@ class Job:
                 )
                 parts.finish()
                 self.keep("fit")
-        remark(f"fitted: {r.models[s.ours].story}")
+        remark(f"fitted: {r.models[s.ours].description}")
 
     def roll_out(self, device: Device) -> None:
         """Our model by itself, from the start of a window that nothing has seen, for twice as long as truth is there.
@@ -188,7 +188,7 @@ class Job:
             )  # fmt: skip
             r.run, stopped = until_stopped(work)
             if not slow:
-                r.z = followed(s.schema, z0, np.stack(kept, axis=1))[0]
+                r.z = with_updated_scalars(s.schema, z0, np.stack(kept, axis=1))[0]
             if stopped:
                 raise KeyboardInterrupt
             if slow:

@@ -161,8 +161,8 @@ def tables(flow: Flow) -> dict[str, HostArray]:
         "wave_x": wave_x.astype(kind),
         "wave_y": wave_y.astype(kind),
         "inverse": inverse.astype(kind),
-        "turns": real_table(flow.n, kind),
-        "turns_h": table(flow.n, kind),
+        "twiddles": real_table(flow.n, kind),
+        "twiddles_columns": table(flow.n, kind),
     }
     steady = steady_force(flow, flow.forcing) if isinstance(flow.forcing, Kolmogorov) else np.zeros((1, 2))
     made["force"] = steady.astype(kind)

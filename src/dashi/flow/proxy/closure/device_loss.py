@@ -1,5 +1,5 @@
-"""The loss of training and its slope by kernels: rollouts forward, then the way back, each recorded once for all
-iterations. The same as `dashi.flow.proxy.closure.training.Loss` to rounding."""
+"""The loss of training and its gradient by kernels: rollouts forward, then their adjoint, each recorded once for all
+iterations. Agrees with `dashi.flow.proxy.closure.training.Loss` to rounding."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dashi.flow import grid
 from dashi.flow.grid import Floats
 from dashi.flow.operator import ADVECTED, numbers_of, tables
 from dashi.flow.proxy.closure.operator import on_device
-from dashi.flow.proxy.closure.record import Record, Rolls
+from dashi.flow.proxy.closure.record import Record, RolloutBatch
 from dashi.flow.proxy.closure.tables import Closure
-from dashi.flow.proxy.closure.training import Course, apart
+from dashi.flow.proxy.closure.training import TrainingSetup, correlation_loss
 from dashi.flow.proxy.galerkin import terms
 from dashi.flow.proxy.lowpass import codes
 from dashi.flow.proxy.schema import places_of
@@ -26,81 +26,90 @@ MEMBERS: Final = 32
 """A batch is a multiple of it: parts of arrays start where every device allows."""
 
 
-def rolls_of(course: Course, depth: int, frames: int, members: int) -> Rolls:
-    """The rollouts of an iteration."""
-    n, held = terms.smallest_grid(course.band.modes), 2 * len(course.band.schema.modes)
+def rollout_batch(setup: TrainingSetup, depth: int, frames: int, members: int) -> RolloutBatch:
+    """The rollouts of an iteration, their number rounded up to a multiple of MEMBERS."""
+    n, held = terms.smallest_grid(setup.band.modes), 2 * len(setup.band.schema.modes)
     many = -(-members // MEMBERS) * MEMBERS
-    return Rolls(many, frames, course.steps, depth, held, n, len(course.tableau.stages))
+    return RolloutBatch(many, frames, setup.steps, depth, held, n, len(setup.tableau.stages))
 
 
-def fits(device: Device, course: Course, rolls: Rolls) -> bool:
+def fits(device: Device, setup: TrainingSetup, batch: RolloutBatch) -> bool:
     """Whether training is worth it by kernels: a GPU with room for what a rollout leaves behind, in half of its memory.
     On a processor a library's own transforms are faster."""
     if device.info.type in ("reference", "null") or device.limits.software:
         return False
-    stack = rolls.count * math.prod(rolls.shape) * course.flow.kind.itemsize
+    stack = batch.count * math.prod(batch.shape) * setup.flow.kind.itemsize
     room = max((heap.size for heap in device.info.heaps if heap.device_local), default=0)
-    return stack <= device.limits.storage_range and 2 * rolls.stacks * stack <= room
+    return stack <= device.limits.storage_range and 2 * batch.stacks * stack <= room
 
 
 class DeviceLoss:
-    """1 - correlation of rollouts of a closure with the frames that followed, and its slope, on a device."""
+    """1 - correlation of rollouts of a closure with the frames that followed, and its gradient, on a device."""
 
-    def __init__(self, device: Device, course: Course, rolls: Rolls) -> None:
-        self._device, self._course, self._depth, self._frames = device, course, rolls.depth, rolls.frames
-        self._members, self._n, self._kind = rolls.members, rolls.n, course.flow.kind
-        self._record = Record(device, rolls, course.tableau.stages, self._host_tables(rolls), self._kind)
-        self._forward = device.program(self._record.forward(), label="closure rollouts", fetch=[self._record.seen])
-        self._back = device.program(self._record.back(), label="closure slopes", fetch=[*self._record.dots.values()])
+    def __init__(self, device: Device, setup: TrainingSetup, batch: RolloutBatch) -> None:
+        self._device, self._setup, self._depth, self._frames = device, setup, batch.depth, batch.frames
+        self._members, self._n, self._kind = batch.members, batch.n, setup.flow.kind
+        self._record = Record(device, batch, setup.tableau.stages, self._host_tables(batch), self._kind)
+        self._forward = device.program(self._record.forward(), label="closure rollouts", fetch=[self._record.output])
+        self._back = device.program(
+            self._record.back(), label="closure gradients", fetch=[*self._record.table_gradients.values()]
+        )
 
     def __call__(self, closure: Closure, z: Floats) -> tuple[float, Closure]:
-        """Of modes (members, frames + 1, 2 K), as many members as it was made for or fewer."""
+        """Loss of modes (members, frames + 1, 2 K), at most as many members as the batch has, and its gradient in every
+        table."""
         record, many = self._record, len(z)
         chosen = np.asarray(z, self._kind)[np.minimum(np.arange(self._members), many - 1)]
         self._write(closure)
         self._device.write(record.start, np.ascontiguousarray(canon(chosen[:, 0])))
         self._forward.run()
-        states = np.moveaxis(self._forward.fetched(record.seen).reshape(self._frames, self._members, -1), 0, 1)
-        found, slopes = apart(states[:many], chosen[:many, 1:])
-        late = np.zeros(states.shape, self._kind)
-        late[:many] = slopes
-        self._device.write(record.late, canon(np.ascontiguousarray(np.moveaxis(late, 1, 0)).reshape(record.late.shape)))
+        states = np.moveaxis(self._forward.fetched(record.output).reshape(self._frames, self._members, -1), 0, 1)
+        loss, state_gradient = correlation_loss(states[:many], chosen[:many, 1:])
+        adjoint = np.zeros(states.shape, self._kind)
+        adjoint[:many] = state_gradient
+        self._device.write(
+            record.output_adjoint,
+            canon(np.ascontiguousarray(np.moveaxis(adjoint, 1, 0)).reshape(record.output_adjoint.shape)),
+        )
         self._back.run()
-        return found, self._found()
+        return loss, self._fetch_gradients()
 
     def close(self) -> None:
         """Frees the programs."""
         self._forward.close()
         self._back.close()
 
-    def _host_tables(self, rolls: Rolls) -> dict[str, Any]:
-        course, n, kind = self._course, self._n, self._kind
-        band, held = course.band, course.band.schema.modes
-        plain = replace(course.flow, n=n, forcing=None, smagorinsky=0.0)
-        made = tables(plain) | terms.grid_tables(n, held, course.tableau.tables)
-        made |= terms.grid_tables(n, held, {"held": np.ones(len(held), kind)})
-        made |= terms.grid_tables(n, band.modes, {"reach": np.ones(len(band.modes), kind)})
+    def _host_tables(self, batch: RolloutBatch) -> dict[str, Any]:
+        setup, n, kind = self._setup, self._n, self._kind
+        band, held = setup.band, setup.band.schema.modes
+        plain = replace(setup.flow, n=n, forcing=None, smagorinsky=0.0)
+        constants = tables(plain) | terms.grid_tables(n, held, setup.tableau.tables)
+        constants |= terms.grid_tables(n, held, {"held": np.ones(len(held), kind)})
+        constants |= terms.grid_tables(n, band.modes, {"reach": np.ones(len(band.modes), kind)})
         flat = (n, n // 2 + 1)
-        made |= {"less": (made["reach"] * grid.waves(plain)[2]).astype(kind), "one": np.ones(flat, kind)}
-        made |= {"undrained": np.zeros(flat, kind), "force": _spread(n, held, terms.force_of(course.flow, held), kind)}
-        made |= {"codes": codes(n, held), "places": places_of(n, held).astype(np.uint32)}
-        made |= {"fields": numbers_of(ADVECTED), "derivatives": numbers_of(ADVECTED[2:])}
-        made["ones"] = np.ones((1, rolls.count * rolls.members), kind)
+        constants |= {"less": (constants["reach"] * grid.waves(plain)[2]).astype(kind), "one": np.ones(flat, kind)}
+        constants |= {
+            "undrained": np.zeros(flat, kind),
+            "force": _spread(n, held, terms.force_of(setup.flow, held), kind),
+        }
+        constants |= {"codes": codes(n, held), "places": places_of(n, held).astype(np.uint32)}
+        constants |= {"fields": numbers_of(ADVECTED), "derivatives": numbers_of(ADVECTED[2:])}
+        constants["ones"] = np.ones((1, batch.count * batch.members), kind)
         few, many, depth = len(held), len(band.modes), self._depth
         shapes = ((depth, few), (depth, depth, many), (depth + 1, few), (few,))
-        return made | on_device(Closure(*(np.zeros(shape, kind) for shape in shapes)), band, n)
+        return constants | on_device(Closure(*(np.zeros(shape, kind) for shape in shapes)), band, n)
 
     def _write(self, closure: Closure) -> None:
-        band, n = self._course.band, self._n
+        band, n = self._setup.band, self._n
         made = on_device(closure, band, n)
         made |= terms.grid_tables(n, band.schema.modes, {"undrained": -closure.drain})
         for name, values in made.items():
             self._device.write(self._record.tables[name], canon(np.ascontiguousarray(values)))
 
-    def _found(self) -> Closure:
-        """The slopes in the tables, of each mode and its conjugate together."""
-        band, depth = self._course.band, self._depth
-        sums = {name: np.asarray(self._back.fetched(a), np.float64) for name, a in self._record.dots.items()}
+    def _fetch_gradients(self) -> Closure:
+        """Gradients in the tables, each mode and its conjugate together."""
+        band, depth = self._setup.band, self._depth
+        sums = {name: np.asarray(self._back.fetched(a), np.float64) for name, a in self._record.table_gradients.items()}
         on_grid = {name: 2 * values.reshape(self._n, -1, 2).sum(axis=-1) for name, values in sums.items()}
 
         def taken(name: str, modes: Any) -> Floats:
@@ -118,8 +127,8 @@ class DeviceLoss:
 
 def _spread(n: int, modes: Any, pairs: Floats, kind: Any) -> Floats:
     """Pairs (K, 2) of modes on the half spectrum."""
-    made = np.zeros((n, n // 2 + 1, 2), kind)
-    made[modes[:, 0] % n, modes[:, 1]] = pairs
+    spectrum = np.zeros((n, n // 2 + 1, 2), kind)
+    spectrum[modes[:, 0] % n, modes[:, 1]] = pairs
     mirrored = modes[:, 1] == 0
-    made[-modes[mirrored, 0] % n, 0] = pairs[mirrored] * [1, -1]
-    return made
+    spectrum[-modes[mirrored, 0] % n, 0] = pairs[mirrored] * [1, -1]
+    return spectrum

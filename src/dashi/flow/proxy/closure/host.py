@@ -1,5 +1,5 @@
-"""The slaved closure on SciPy's (or NumPy's) own transforms: for a processor without Vulkan, and for training. The same
-as the kernels to rounding."""
+"""The slaved closure on SciPy's (or NumPy's) own transforms: for a processor without Vulkan, and for training. It
+agrees with the kernels to rounding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Complex = Any
 
 @dataclass(frozen=True, eq=False)
 class Tape:
-    """What the way back needs of one tendency: the state, r_j, and -u, -v, w_x, w_y of every a_i."""
+    """What the adjoint needs of one tendency: the state, r_j, and -u, -v, w_x, w_y of every a_i."""
 
     state: Complex
     advected: tuple[Complex, ...]
@@ -31,12 +31,12 @@ class Tape:
 
 
 class Chain:
-    """Advections one after another, on half spectra (m, n, columns) times n^2, and the way back through them."""
+    """Advections one after another, on half spectra (m, n, columns) times n^2, and their adjoint."""
 
     def __init__(self, band: Band, kind: Any) -> None:
         self.n, self.band = terms.smallest_grid(band.modes), band
         self.wide, self.narrow = (int(m[:, 1].max()) + 1 for m in (band.modes, band.schema.modes))
-        self.kind, self._turns = np.dtype(kind), Transforms(self.n)
+        self.kind, self._transforms = np.dtype(kind), Transforms(self.n)
         self._complex = np.result_type(kind, np.complex64)
         self._code = codes(self.n, band.schema.modes).astype(np.int64)[:, : self.narrow]
         wave_x, wave_y, inverse = grid.waves(Flow(self.n, length=band.schema.length))
@@ -67,20 +67,20 @@ class Chain:
 
     def advected(self, a: Complex) -> tuple[Complex, Any]:
         """N(a) up to the reach, and the fields that it was made of."""
-        fields = self._turns.back(self._factors[..., : a.shape[-1]] * a)
-        u, v, slope_x, slope_y = fields
-        return self._turns.forward(u * slope_x + v * slope_y, self.wide) * self._reach, fields
+        fields = self._transforms.back(self._factors[..., : a.shape[-1]] * a)
+        u, v, w_x, w_y = fields
+        return self._transforms.forward(u * w_x + v * w_y, self.wide) * self._reach, fields
 
-    def pulled(self, fields: Any, slope: Complex) -> Complex:
-        """The transpose of the derivative of N at a, applied to a slope.
+    def pulled(self, fields: Any, adjoint: Complex) -> Complex:
+        """The transpose of the derivative of N at a, applied to a gradient.
 
         With J(p, q) = p_y q_x - p_x q_y and psi = w / k^2, N(w) = -J(psi, w); by parts, its transposed derivative is
         g -> J(psi, g) - J(w, g) / k^2, without an error where products are free of aliasing."""
-        u, v, slope_x, slope_y = fields
-        g_x, g_y = self._turns.back(self._factors[2:] * slope)
-        carried = self._turns.forward(u * g_x + v * g_y, self.wide)
-        turned = self._turns.forward(slope_y * g_x - slope_x * g_y, self.wide)
-        return -(carried + self._less * turned) * self._reach
+        u, v, w_x, w_y = fields
+        g_x, g_y = self._transforms.back(self._factors[2:] * adjoint)
+        carried = self._transforms.forward(u * g_x + v * g_y, self.wide)
+        rotated = self._transforms.forward(w_y * g_x - w_x * g_y, self.wide)
+        return -(carried + self._less * rotated) * self._reach
 
 
 class Stack:
@@ -96,44 +96,45 @@ class Stack:
     def tendency(self, state: Complex, *, drained: bool = True) -> tuple[Complex, Tape]:
         """sum of gain_j r_j (less what is drained), narrow, of a narrow state."""
         first, fields = self.chain.advected(state)
-        advected, kept = [first], [fields]
+        advected, tape = [first], [fields]
         for keep, lifts in zip(self.keep, self.lift, strict=True):
             a: Complex = lifts[0] * advected[0]
             for table, r in zip(lifts[1:], advected[1:], strict=True):
                 a += table * r
             a[..., : self.chain.narrow] += keep * state
-            made, fields = self.chain.advected(a)
-            advected.append(made)
-            kept.append(fields)
+            advection, fields = self.chain.advected(a)
+            advected.append(advection)
+            tape.append(fields)
         parts = [gain * r[..., : self.chain.narrow] for gain, r in zip(self.gain, advected, strict=True)]
         total = sum(parts[1:], start=parts[0])
         if drained:
             total -= self.drain * state
-        return total, Tape(state, tuple(advected), tuple(kept))
+        return total, Tape(state, tuple(advected), tuple(tape))
 
-    def back(self, tape: Tape, slope: Complex, slopes: Slopes) -> Complex:
-        """The slope in the state, of a slope in its tendency; those in the tables are added to `slopes`."""
+    def back(self, tape: Tape, adjoint: Complex, gradients: TableGradients) -> Complex:
+        """Adjoint of `tendency`: gradient in the tendency in, in the state out; those in the tables are added to
+        `gradients`."""
         chain, few = self.chain, self.chain.narrow
-        pulled = -self.drain * slope
-        slopes.drain -= _dot(slope, tape.state)
-        late: list[Complex] = []
+        state_adjoint = -self.drain * adjoint
+        gradients.drain -= _dot(adjoint, tape.state)
+        advected_adjoints: list[Complex] = []
         for j, (gain, r) in enumerate(zip(self.gain, tape.advected, strict=True)):
-            slopes.gain[j] += _dot(slope, r[..., :few])
+            gradients.gain[j] += _dot(adjoint, r[..., :few])
             wide = np.zeros_like(r)
-            wide[..., :few] = gain * slope
-            late.append(wide)
+            wide[..., :few] = gain * adjoint
+            advected_adjoints.append(wide)
         for i in range(self.depth, 0, -1):
-            a = chain.pulled(tape.fields[i], late[i])
+            a = chain.pulled(tape.fields[i], advected_adjoints[i])
             for j, table in enumerate(self.lift[i - 1]):
-                slopes.lift[i - 1][j] += _dot(a, tape.advected[j])
-                late[j] += table * a
-            slopes.keep[i - 1] += _dot(a[..., :few], tape.state)
-            pulled += self.keep[i - 1] * a[..., :few]
-        return pulled + chain.pulled(tape.fields[0], late[0])[..., :few]
+                gradients.lift[i - 1][j] += _dot(a, tape.advected[j])
+                advected_adjoints[j] += table * a
+            gradients.keep[i - 1] += _dot(a[..., :few], tape.state)
+            state_adjoint += self.keep[i - 1] * a[..., :few]
+        return state_adjoint + chain.pulled(tape.fields[0], advected_adjoints[0])[..., :few]
 
 
-class Slopes:
-    """Sums of slopes in the tables of a closure, on the grid; `of_modes` are those of the closure itself."""
+class TableGradients:
+    """Sums of gradients in the tables of a closure, on the grid; `of_modes` gives them for its modes."""
 
     def __init__(self, chain: Chain, depth: int) -> None:
         self._chain = chain
@@ -142,15 +143,15 @@ class Slopes:
         self.drain, self.lift = np.zeros(few), np.zeros((depth, depth, *many))
 
     def of_modes(self) -> Closure:
-        """Of each mode and its conjugate together."""
+        """Gradient in every table of the closure, each mode and its conjugate together."""
         band = self._chain.band
         held, every = band.schema.modes, band.modes
-        taken = [self._taken(part, held) for part in (self.keep, self.gain, self.drain)]
-        return Closure(taken[0], self._taken(self.lift, every), taken[1], taken[2])
+        tables = [self._taken(part, held) for part in (self.keep, self.gain, self.drain)]
+        return Closure(tables[0], self._taken(self.lift, every), tables[1], tables[2])
 
     def _taken(self, on_grid: Floats, modes: Any) -> Floats:
         # A half spectrum holds both of a pair in its first column, and one of the two, for both, elsewhere.
-        # States and slopes are n^2 times coefficients.
+        # States and gradients are n^2 times coefficients.
         return 2 / float(self._chain.n) ** 4 * on_grid[..., modes[:, 0] % self._chain.n, modes[:, 1]]
 
 

@@ -16,13 +16,13 @@ import numpy as np
 
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import encoded, followed, quiet, require_start, steps_of
-from dashi.flow.proxy.closure.device_loss import DeviceLoss, fits, rolls_of
+from dashi.flow.proxy.carried import encoded, no_progress, require_start, steps_of, with_updated_scalars
+from dashi.flow.proxy.closure.device_loss import DeviceLoss, fits, rollout_batch
 from dashi.flow.proxy.closure.host import FastSlaved
 from dashi.flow.proxy.closure.operator import OnWideGrid, SlavedGalerkin
 from dashi.flow.proxy.closure.plan import Plan
 from dashi.flow.proxy.closure.tables import DEEPEST, Band, Closure, Parameters, clock, fitting
-from dashi.flow.proxy.closure.training import AnyLoss, Course, Loss, descend
+from dashi.flow.proxy.closure.training import AnyLoss, Loss, TrainingSetup, descend
 from dashi.flow.proxy.film import film
 from dashi.flow.proxy.galerkin.operator import modes_of
 from dashi.flow.proxy.judge import Judge
@@ -51,6 +51,9 @@ class Slaved(Model):
     takes: ClassVar[Mapping[str, Option]] = {
         "depth": Number(1, DEEPEST, whole=True), "reach": Number(), **{name: Number() for name in PLAN},
     }  # fmt: skip
+    renamed: ClassVar[Mapping[str, str]] = {
+        "then": "long_iterations", "then_frames": "long_frames", "memory": "lift_time",
+    }  # fmt: skip
 
     schema: Schema
     flow: Flow
@@ -66,7 +69,7 @@ class Slaved(Model):
 
     @property
     def steps(self) -> int:
-        """Of dt between frames."""
+        """Steps of dt between frames."""
         return round(self.interval / self.flow.dt)
 
     @classmethod
@@ -75,6 +78,7 @@ class Slaved(Model):
     ) -> None:  # fmt: skip
         super().check(schema, flow, frames, options, device=device)
         fitting(flow, schema)
+        options = cls.with_current_names(options)
         Plan(**{name: value for name, value in options.items() if name in PLAN})
         Band.of(schema, float(options.get("reach", REACH)) * schema.k_cut)
 
@@ -91,30 +95,30 @@ class Slaved(Model):
         z = encoded(schema, train, device=device)
         judge = None if validation is None else Judge(schema, validation, device)
 
-        def made(closure: Closure, loss: float = float("nan")) -> Slaved:
+        def model_of(closure: Closure, loss: float = float("nan")) -> Slaved:
             chosen_on = 0 if judge is None else judge.windows
             return cls(schema, train.flow, interval, closure, band.reach, loss, chosen_on)
 
         def check(closure: Closure) -> float:
-            return 0.0 if judge is None else judge.score(made(closure))
+            return 0.0 if judge is None else judge.score(model_of(closure))
 
         parameters = Parameters(band, options.get("depth", DEPTH), clock(_mean(schema, z, "enstrophy")))
-        course = Course.of(train.flow, band, interval, FASTEST * np.sqrt(2 * _mean(schema, z, "energy")))
+        setup = TrainingSetup.of(train.flow, band, interval, FASTEST * np.sqrt(2 * _mean(schema, z, "energy")))
 
         places: list[str] = []
 
         def losses(frames: int) -> AnyLoss:
-            rolls = rolls_of(course, parameters.depth, frames, plan.batch)
-            there = fits(device, course, rolls)
+            batch = rollout_batch(setup, parameters.depth, frames, plan.batch)
+            there = fits(device, setup, batch)
             places.append(f"kernels on {device.info.name}" if there else HOST)
-            return DeviceLoss(device, course, rolls) if there else Loss(course)
+            return DeviceLoss(device, setup, batch) if there else Loss(setup)
 
         modes = np.ascontiguousarray(z[..., schema.parts["modes"]])
-        found = made(*descend(losses, parameters, plan, modes, check, progress or quiet))
-        return replace(found, trained_by=", then by ".join(dict.fromkeys(places)))
+        model = model_of(*descend(losses, parameters, plan, modes, check, progress or no_progress))
+        return replace(model, trained_by=", then by ".join(dict.fromkeys(places)))
 
     def operator(self) -> SlavedGalerkin:
-        """Its step as an operator of CORE, for rollouts with hashes and certificates."""
+        """The model's step as an operator of CORE, for rollouts with hashes and certificates."""
         return SlavedGalerkin(self.flow, self.schema, self.closure, self.reach)
 
     def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
@@ -122,30 +126,32 @@ class Slaved(Model):
         modes, operator = canon(modes_of(self.schema, start)), self.operator()
         if device.info.type == "reference":
             fast = FastSlaved(operator, operator.band, operator.closure)
-            return followed(self.schema, start, fast.roll(modes, frames, self.steps))
-        way = OnWideGrid(operator)
-        loaded = way.load(device)
-        shape = (len(modes), *way.shape)
+            return with_updated_scalars(self.schema, start, fast.roll(modes, frames, self.steps))
+        stepper = OnWideGrid(operator)
+        loaded = stepper.load(device)
+        shape = (len(modes), *stepper.shape)
         state = (device.empty(shape, self.flow.kind), device.empty(shape, self.flow.kind))
-        with device.program(way.enter(device, loaded, device.array(modes), state[0]), label="enter") as program:
+        with device.program(stepper.enter(device, loaded, device.array(modes), state[0]), label="enter") as program:
             program.run()
         looks = film(
-            device, state, lambda a, b: way.step(device, loaded, a, b), lambda a, b: way.leave(device, loaded, a, b),
-            modes.shape, frames, self.steps,
+            device, state, lambda a, b: stepper.step(device, loaded, a, b),
+            lambda a, b: stepper.leave(device, loaded, a, b), modes.shape, frames, self.steps,
         )  # fmt: skip
-        return followed(self.schema, start, np.concatenate([modes[:, None], np.moveaxis(looks, 0, 1)], axis=1))
+        return with_updated_scalars(
+            self.schema, start, np.concatenate([modes[:, None], np.moveaxis(looks, 0, 1)], axis=1)
+        )
 
     def where(self, device: Device, states: int) -> str:
         return TRANSFORMS if device.info.type == "reference" else device.info.name
 
     def of_flow(self, flow: Flow) -> Slaved:
-        """The same closure with another viscosity, drag, force or time step."""
+        """The model's closure with another viscosity, drag, force or time step."""
         fitting(flow, self.schema)
         steps_of(self.interval, flow)
         return replace(self, flow=flow, closure=self.closure.of_type(flow.kind)).with_training(self.training)
 
     @property
-    def numbers(self) -> int:
+    def state_size(self) -> int:
         return 2 * len(self.schema.modes)
 
     @property
@@ -163,15 +169,15 @@ class Slaved(Model):
         cls, schema: Schema, interval: float, arrays: Mapping[str, HostArray],
         parameters: Mapping[str, int | float | str],
     ) -> Slaved:  # fmt: skip
-        given = dict(parameters)
-        flow = Flow.restore({k.removeprefix("flow_"): given.pop(k) for k in [*given] if k.startswith("flow_")})
-        reach, loss, chosen_on = float(given["reach"]), float(given["loss"]), int(given["chosen_on"])
+        values = dict(parameters)
+        flow = Flow.restore({k.removeprefix("flow_"): values.pop(k) for k in [*values] if k.startswith("flow_")})
+        reach, loss, chosen_on = float(values["reach"]), float(values["loss"]), int(values["chosen_on"])
         steps_of(interval, flow)
         closure = Closure.restore(Band.of(schema, reach), arrays, flow.kind)
-        return cls(schema, flow, interval, closure, reach, loss, chosen_on, str(given.get("trained_by", "")))
+        return cls(schema, flow, interval, closure, reach, loss, chosen_on, str(values.get("trained_by", "")))
 
     @property
-    def story(self) -> str:
+    def description(self) -> str:
         on = f"on {self.chosen_on} validation windows" if self.chosen_on else "without validation"
         by = f"by {self.trained_by} " if self.trained_by else ""
         return (
@@ -181,5 +187,5 @@ class Slaved(Model):
 
 
 def _mean(schema: Schema, z: Floats, name: str) -> float:
-    """Of a scalar of z, over all frames."""
+    """Mean of a scalar of z over all frames."""
     return float(np.mean(z[..., schema.parts[name]], dtype=np.float64))

@@ -50,25 +50,27 @@ class SlavedGalerkin(Galerkin):
 
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
-        given = dict(parameters)
-        reach = float(given.pop("reach"))
-        flow = {k.removeprefix("flow_"): given.pop(k) for k in [*given] if k.startswith("flow_")}
-        schema = Schema.restore({k.removeprefix("schema_"): v for k, v in given.items() if k.startswith("schema_")})
-        if any(not name.startswith("schema_") for name in given):
+        values = dict(parameters)
+        reach = float(values.pop("reach"))
+        flow = {k.removeprefix("flow_"): values.pop(k) for k in [*values] if k.startswith("flow_")}
+        schema = Schema.restore({k.removeprefix("schema_"): v for k, v in values.items() if k.startswith("schema_")})
+        if any(not name.startswith("schema_") for name in values):
             raise InputError("a slaved closure has parameters too many.", "write it again.")
-        made = Flow.restore(flow)
-        return SlavedGalerkin(made, schema, Closure.restore(Band.of(schema, reach), arrays, made.kind), reach)
+        restored_flow = Flow.restore(flow)
+        return SlavedGalerkin(
+            restored_flow, schema, Closure.restore(Band.of(schema, reach), arrays, restored_flow.kind), reach
+        )
 
     def load(self, device: Device) -> Constants:
         return OnWideGrid(self).load(device)
 
     def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
         assert isinstance(constants, Loaded)
-        way = OnWideGrid(self)
-        shape = (source.shape[0], *way.shape)
+        stepper = OnWideGrid(self)
+        shape = (source.shape[0], *stepper.shape)
         before, after = (constants.work(f"half_spectrum_{j}", shape, self.dtype) for j in (0, 1))
-        steps = [*way.enter(device, constants, source, before), *way.step(device, constants, before, after)]
-        return [*steps, *way.leave(device, constants, after, target)]
+        steps = [*stepper.enter(device, constants, source, before), *stepper.step(device, constants, before, after)]
+        return [*steps, *stepper.leave(device, constants, after, target)]
 
     def microseconds(self, way: Way, limits: Limits, states: int) -> float:
         own = super().microseconds(way, limits, states)
@@ -114,10 +116,10 @@ def on_device(closure: Closure, band: Band, n: int) -> dict[str, HostArray]:
     held: dict[str, Any] = {f"keep_{i}": row for i, row in enumerate(closure.keep)}
     held |= {f"gain_{j}": row for j, row in enumerate(closure.gain)}
     every = {f"lift_{i}{j}": closure.lift[i, j] for i in range(closure.depth) for j in range(i + 1)}
-    made = terms.grid_tables(n, band.schema.modes, held) | terms.grid_tables(n, band.modes, every)
+    tables = terms.grid_tables(n, band.schema.modes, held) | terms.grid_tables(n, band.modes, every)
     kind = closure.keep.dtype
-    made |= {"zero": np.zeros((n, n // 2 + 1), kind), "still": np.zeros((1, 2), kind)}
-    return {name: np.ascontiguousarray(values, kind) for name, values in made.items()}
+    tables |= {"zero": np.zeros((n, n // 2 + 1), kind), "still": np.zeros((1, 2), kind)}
+    return {name: np.ascontiguousarray(values, kind) for name, values in tables.items()}
 
 
 def chained(
@@ -126,10 +128,10 @@ def chained(
     """The steps that make r_0 .. r_depth, the fields a_1 .. a_depth between them, and sum of gain_j r_j."""
     steps: list[Step] = []
     a = state
-    for i, made in enumerate(lifted):
+    for i, lift in enumerate(lifted):
         weights = [constants[f"keep_{i}"], *(constants[f"lift_{i}{j}"] for j in range(i + 1))]
-        steps.append(_summed(device, constants, a, [state, *advected[:i]], weights, (advected[i], made)))
-        a = made
+        steps.append(_summed(device, constants, a, [state, *advected[:i]], weights, (advected[i], lift)))
+        a = lift
     gains = [constants[f"gain_{j}"] for j in range(len(advected))]
     return [*steps, _summed(device, constants, a, advected[:-1], gains, (advected[-1], out))]
 

@@ -17,7 +17,7 @@ class Phase:
     rate: float
 
     def rate_at(self, turn: int) -> float:
-        """Up in ten turns, then down along a cosine."""
+        """Learning rate of an iteration: up in ten iterations, then down along a cosine."""
         fall = 0.5 * (1 + math.cos(math.pi * (turn - 1) / self.iterations))
         return self.rate * min(1.0, turn / 10) * (fall + 0.02)
 
@@ -28,13 +28,13 @@ class Plan:
 
     iterations: int = 200
     frames: int = 10
-    """Of the short rollouts."""
-    then: int = 120
+    """Frames of the short rollouts."""
+    long_iterations: int = 120
     """Iterations with long rollouts; 0 for none."""
-    then_frames: int = 25
+    long_frames: int = 25
     batch: int = 16
     rate: float = 0.006
-    memory: float = 0.4
+    lift_time: float = 0.4
     """How long the first guess lifts a field for, in units of 1 / rms vorticity."""
     checks: int = 2
     """How often in a phase the closure is tried on validation windows; the best one stays."""
@@ -44,8 +44,8 @@ class Plan:
         for name, least in (
             ("iterations", 1),
             ("frames", 1),
-            ("then", 0),
-            ("then_frames", 1),
+            ("long_iterations", 0),
+            ("long_frames", 1),
             ("batch", 1),
             ("checks", 1),
             ("seed", 0),
@@ -53,15 +53,15 @@ class Plan:
             value: object = getattr(self, name)
             if type(value) is not int or value < least:
                 raise InputError(f"{name} is {value!r}.", f"use a whole number, {least} or more.")
-        for name in ("rate", "memory"):
+        for name in ("rate", "lift_time"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
                 raise InputError(f"{name} is {value!r}.", "use a positive number.")
 
     def phases(self, most: int) -> list[Phase]:
-        """What is done in windows with so many frames after the first."""
+        """The phases of training in windows with `most` frames after the first."""
         if most < 1:
             raise InputError("a training window has one frame alone.", "use windows of two frames or more.")
         short = Phase(min(self.frames, most), self.iterations, self.rate)
-        longer = Phase(min(self.then_frames, most), self.then, 2 / 3 * self.rate)
-        return [short, longer] if self.then else [short]
+        longer = Phase(min(self.long_frames, most), self.long_iterations, 2 / 3 * self.rate)
+        return [short, longer] if self.long_iterations else [short]

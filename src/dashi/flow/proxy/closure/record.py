@@ -1,4 +1,4 @@
-"""The steps of training on a device: rollouts that leave every stage behind, and the way back through them."""
+"""The steps of training on a device: rollouts that store every stage, and their adjoint, run backwards."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Term = tuple[Array, str]
 
 
 @dataclass(frozen=True)
-class Rolls:
-    """So many rollouts at once, of so many frames, with so many steps between; `held` numbers in a state, on an
-    n x n grid."""
+class RolloutBatch:
+    """Sizes of a batch of rollouts: `members` at once, of `frames` frames with `steps` steps between; a state has
+    `held` numbers, on an n x n grid."""
 
     members: int
     frames: int
@@ -43,13 +43,13 @@ class Rolls:
 
     @property
     def shape(self) -> Shape:
-        """Of the modes of all members."""
+        """Shape of the half spectra of all members."""
         return (self.members, self.n, self.n // 2 + 1, 2)
 
 
 @dataclass(frozen=True, eq=False)
-class Stacked:
-    """The same array of every stage, one after another: slopes in the tables are sums over all."""
+class StageStack:
+    """One array for each stage of a rollout, in one allocation: gradients of the tables are sums over all stages."""
 
     whole: Array
     parts: Sequence[Array]
@@ -57,35 +57,35 @@ class Stacked:
 
 class Record:
     """Arrays of one iteration, and the steps that fill them. The caller writes `start` and the tables, runs `forward`,
-    reads `seen`, writes slopes in it to `late`, runs `back` and reads `dots`."""
+    reads `output`, writes the gradient in it to `output_adjoint`, runs `back` and reads `table_gradients`."""
 
     def __init__(
-        self, device: Device, rolls: Rolls, stages: Sequence[Sum], tables: Mapping[str, HostArray], kind: Any
+        self, device: Device, batch: RolloutBatch, stages: Sequence[Sum], tables: Mapping[str, HostArray], kind: Any
     ) -> None:
-        self._device, self._rolls, self._stages, self._kind = device, rolls, stages, kind
+        self._device, self._batch, self._stages, self._kind = device, batch, stages, kind
         self.tables = Loaded(device, tables)
-        self._inputs, self._slopes = self._stack(), self._stack()
-        self._lifted = [self._stack() for _ in range(rolls.depth)]
-        self._advected, self._pulled = ([self._stack() for _ in range(rolls.depth + 1)] for _ in range(2))
-        flat = (rolls.members, rolls.held)
+        self._inputs, self._tendency_adjoints = self._stack(), self._stack()
+        self._lifted = [self._stack() for _ in range(batch.depth)]
+        self._advected, self._pulled = ([self._stack() for _ in range(batch.depth + 1)] for _ in range(2))
+        flat = (batch.members, batch.held)
         self.start = device.empty(flat, kind)
-        self.seen, self.late = (device.empty((rolls.frames * flat[0], flat[1]), kind) for _ in range(2))
+        self.output, self.output_adjoint = (device.empty((batch.frames * flat[0], flat[1]), kind) for _ in range(2))
         sizes = self.start.nbytes
-        self._ends = [device.part(self.seen, j * sizes, flat) for j in range(rolls.frames)]
-        self._begins = [device.part(self.late, j * sizes, flat) for j in range(rolls.frames)]
-        names = [f"keep_{i}" for i in range(rolls.depth)] + [f"gain_{j}" for j in range(rolls.depth + 1)]
-        names += [f"lift_{i}{j}" for i in range(rolls.depth) for j in range(i + 1)]
-        row = (1, rolls.n * (rolls.n // 2 + 1) * 2)
-        self.dots = {name: device.empty(row, kind) for name in (*names, "undrained")}
+        self._ends = [device.part(self.output, j * sizes, flat) for j in range(batch.frames)]
+        self._begins = [device.part(self.output_adjoint, j * sizes, flat) for j in range(batch.frames)]
+        names = [f"keep_{i}" for i in range(batch.depth)] + [f"gain_{j}" for j in range(batch.depth + 1)]
+        names += [f"lift_{i}{j}" for i in range(batch.depth) for j in range(i + 1)]
+        row = (1, batch.n * (batch.n // 2 + 1) * 2)
+        self.table_gradients = {name: device.empty(row, kind) for name in (*names, "undrained")}
 
-    def _stack(self) -> Stacked:
-        rolls = self._rolls
-        whole = self._device.empty((rolls.count * rolls.members, *rolls.shape[1:]), self._kind)
-        size = whole.nbytes // rolls.count
-        return Stacked(whole, [self._device.part(whole, j * size, rolls.shape) for j in range(rolls.count)])
+    def _stack(self) -> StageStack:
+        batch = self._batch
+        whole = self._device.empty((batch.count * batch.members, *batch.shape[1:]), self._kind)
+        size = whole.nbytes // batch.count
+        return StageStack(whole, [self._device.part(whole, j * size, batch.shape) for j in range(batch.count)])
 
     def _work(self, name: str, shape: Shape | None = None) -> Array:
-        return self.tables.work(name, shape or self._rolls.shape, self._kind)
+        return self.tables.work(name, shape or self._batch.shape, self._kind)
 
     def _sum(self, terms: Sequence[Term], out: Array) -> Step:
         room = next(count for count in SUMS if count >= len(terms))
@@ -98,26 +98,26 @@ class Record:
         return self._device.bind("proxy_to_modes", z, self.tables["codes"], out=out)
 
     def forward(self) -> list[Step]:
-        """From `start` to `seen`."""
-        steps, rolls = [self._enter(self.start, self._inputs.parts[0])], self._rolls
-        nothing = self._device.empty((rolls.members, 0), self._kind)
-        for first in range(0, rolls.count, rolls.stages):
+        """Steps of the rollouts, from `start` to `output`."""
+        steps, batch = [self._enter(self.start, self._inputs.parts[0])], self._batch
+        nothing = self._device.empty((batch.members, 0), self._kind)
+        for first in range(0, batch.count, batch.stages):
             known = [self._inputs.parts[first]]
             for number, stage in enumerate(self._stages):
                 known.append(self._work(f"tendency_{number}"))
                 steps += self._tendency(first + number, known[-1])
                 steps.append(self._sum([(known[j], name) for j, name in stage.terms], self._next(first + number)))
-            frame, rest = divmod(first // rolls.stages + 1, rolls.steps)
+            frame, rest = divmod(first // batch.stages + 1, batch.steps)
             if not rest:
-                end, given = (
+                end, operands = (
                     self._ends[frame - 1],
-                    (self._next(first + rolls.stages - 1), self.tables["places"], nothing),
+                    (self._next(first + batch.stages - 1), self.tables["places"], nothing),
                 )
-                steps.append(self._device.bind("modes_to_proxy", *given, out=end, size=rolls.held))
+                steps.append(self._device.bind("modes_to_proxy", *operands, out=end, size=batch.held))
         return steps
 
     def _next(self, stage: int) -> Array:
-        return self._inputs.parts[stage + 1] if stage + 1 < self._rolls.count else self._work("end")
+        return self._inputs.parts[stage + 1] if stage + 1 < self._batch.count else self._work("end")
 
     def _tendency(self, stage: int, out: Array) -> list[Step]:
         state, raw = self._inputs.parts[stage], self._work("undamped")
@@ -129,91 +129,101 @@ class Record:
         ]
 
     def back(self) -> list[Step]:
-        """From `late` to `dots`."""
-        steps, rolls = list[Step](), self._rolls
-        slope: Array | None = None
-        for first in range(rolls.count - rolls.stages, -1, -rolls.stages):
-            frame, rest = divmod(first // rolls.stages + 1, rolls.steps)
+        """Steps of the adjoint, from `output_adjoint` to `table_gradients`."""
+        steps, batch = list[Step](), self._batch
+        adjoint: Array | None = None
+        for first in range(batch.count - batch.stages, -1, -batch.stages):
+            frame, rest = divmod(first // batch.stages + 1, batch.steps)
             if not rest:
-                given, total = self._work("given"), self._work("total")
-                steps.append(self._enter(self._begins[frame - 1], given))
-                steps.append(self._sum([(given, "one"), *([(slope, "one")] if slope else [])], total))
-                slope = total
-            assert slope is not None
-            turn = first // rolls.stages % 2
+                frame_adjoint, total = self._work("frame_adjoint"), self._work("total")
+                steps.append(self._enter(self._begins[frame - 1], frame_adjoint))
+                steps.append(self._sum([(frame_adjoint, "one"), *([(adjoint, "one")] if adjoint else [])], total))
+                adjoint = total
+            assert adjoint is not None
+            turn = first // batch.stages % 2
             before = self._work(f"before_{turn}")
-            steps += self._step_back(first, slope, before)
-            slope = before
-        return [*steps, *self._dots()]
+            steps += self._step_back(first, adjoint, before)
+            adjoint = before
+        return [*steps, *self._table_gradients()]
 
-    def _step_back(self, first: int, slope: Array, out: Array) -> list[Step]:
-        """The slope before a step, of that after it."""
+    def _step_back(self, first: int, adjoint: Array, out: Array) -> list[Step]:
+        """Adjoint of a step: gradient in the state after it in, in the state before it out."""
         stages = self._stages
-        steps = [step for i in range(self._rolls.depth + 1) for step in self._fields(i, first)]
-        ends = {len(stages): slope}
+        steps = [step for i in range(self._batch.depth + 1) for step in self._fields(i, first)]
+        ends = {len(stages): adjoint}
         for number in range(len(stages), 0, -1):
-            late = self._slopes.parts[first + number - 1]
-            steps.append(self._sum(_uses(stages, ends, number), late))
-            ends[number - 1] = self._work(f"slope_{number - 1}")
-            steps += self._stage_back(first, number - 1, late, ends[number - 1])
+            tendency_adjoint = self._tendency_adjoints.parts[first + number - 1]
+            steps.append(self._sum(_uses(stages, ends, number), tendency_adjoint))
+            ends[number - 1] = self._work(f"adjoint_{number - 1}")
+            steps += self._stage_back(first, number - 1, tendency_adjoint, ends[number - 1])
         return [*steps, self._sum([*_uses(stages, ends, 0), (ends[0], "one")], out)]
 
     def _fields(self, i: int, first: int) -> list[Step]:
         """u, v, w_x and w_y of a_i in all stages of a step."""
-        rolls, device = self._rolls, self._device
+        batch, device = self._batch, self._device
         source = self._lifted[i - 1] if i else self._inputs
-        many, n, modes = rolls.stages * rolls.members, rolls.n, rolls.n // 2 + 1
-        begin = source.whole.nbytes // rolls.count * first
+        many, n, modes = batch.stages * batch.members, batch.n, batch.n // 2 + 1
+        begin = source.whole.nbytes // batch.count * first
         spectra = self._work("spectra", (many, 4, n, modes, 2))
         waves = [self.tables[name] for name in ("wave_x", "wave_y", "inverse", "fields")]
         values = self._work(f"values_{i}", (many, 4, n, n))
-        flat = device.part(spectra, 0, (many * 4, n, modes, 2)), self.tables["turns"], self.tables["turns_h"]
+        flat = (
+            device.part(spectra, 0, (many * 4, n, modes, 2)),
+            self.tables["twiddles"],
+            self.tables["twiddles_columns"],
+        )
         return [
             device.bind("spectral_fields", device.part(source.whole, begin, (many, n, modes, 2)), *waves, out=spectra),
             device.bind_in(self.tables.room, "irfft2", *flat, out=device.part(values, 0, (many * 4, n, n))),
         ]
 
-    def _stage_back(self, first: int, number: int, late: Array, out: Array) -> list[Step]:
-        """The slope in a stage's state, of that in its tendency."""
-        stage, depth = first + number, self._rolls.depth
+    def _stage_back(self, first: int, number: int, tendency_adjoint: Array, out: Array) -> list[Step]:
+        """Adjoint of a stage: gradient in its tendency in, in its state out."""
+        stage, depth = first + number, self._batch.depth
         steps: list[Step] = []
-        terms: list[Term] = [(late, "undrained")]
+        terms: list[Term] = [(tendency_adjoint, "undrained")]
         for i in range(depth, -1, -1):
-            slope, pulled = self._work("advected_slope"), self._pulled[i].parts[stage]
+            adjoint, pulled = self._work("advection_adjoint"), self._pulled[i].parts[stage]
             above = [(self._pulled[m].parts[stage], f"lift_{m - 1}{i}") for m in range(i + 1, depth + 1)]
-            steps.append(self._sum([(late, f"gain_{i}"), *above], slope))
-            steps += self._pull(i, number, slope, pulled)
+            steps.append(self._sum([(tendency_adjoint, f"gain_{i}"), *above], adjoint))
+            steps += self._pull(i, number, adjoint, pulled)
             terms.append((pulled, f"keep_{i - 1}" if i else "held"))
         if len(terms) > SUMS[-1]:
             steps.append(self._sum(terms[: SUMS[-1]], self._work("partly")))
             terms = [(self._work("partly"), "one"), *terms[SUMS[-1] :]]
         return [*steps, self._sum(terms, out)]
 
-    def _pull(self, i: int, number: int, slope: Array, out: Array) -> list[Step]:
-        """Through the advection of a_i."""
-        rolls, device, t = self._rolls, self._device, self.tables
-        many, n, modes = rolls.members, rolls.n, rolls.n // 2 + 1
-        values = self._work(f"values_{i}", (rolls.stages * many, 4, n, n))
-        here = device.part(values, values.nbytes // rolls.stages * number, (many, 4, n, n))
-        spectra, slopes = self._work("slope_spectra", (many, 2, n, modes, 2)), self._work("slopes", (many, 2, n, n))
-        made, turned = self._work("products", (2, many, n, n)), self._work("turned", (2 * many, n, modes, 2))
-        turns = (t["turns"], t["turns_h"])
+    def _pull(self, i: int, number: int, adjoint: Array, out: Array) -> list[Step]:
+        """Adjoint of the advection N(a_i): gradient in N in, in a_i out."""
+        batch, device, t = self._batch, self._device, self.tables
+        many, n, modes = batch.members, batch.n, batch.n // 2 + 1
+        values = self._work(f"values_{i}", (batch.stages * many, 4, n, n))
+        here = device.part(values, values.nbytes // batch.stages * number, (many, 4, n, n))
+        spectra, gradients = (
+            self._work("gradient_spectra", (many, 2, n, modes, 2)),
+            self._work("gradient_fields", (many, 2, n, n)),
+        )
+        products, transformed = (
+            self._work("products", (2, many, n, n)),
+            self._work("transformed", (2 * many, n, modes, 2)),
+        )
+        twiddles = (t["twiddles"], t["twiddles_columns"])
         waves = [t[name] for name in ("wave_x", "wave_y", "inverse", "derivatives")]
-        flat = device.part(spectra, 0, (2 * many, n, modes, 2)), *turns
-        fields = device.part(made, 0, (2 * many, n, n)), *turns
-        both = [device.part(turned, j * turned.nbytes // 2, rolls.shape) for j in (0, 1)]
+        flat = device.part(spectra, 0, (2 * many, n, modes, 2)), *twiddles
+        fields = device.part(products, 0, (2 * many, n, n)), *twiddles
+        both = [device.part(transformed, j * transformed.nbytes // 2, batch.shape) for j in (0, 1)]
         return [
-            device.bind("spectral_fields", slope, *waves, out=spectra),
-            device.bind_in(t.room, "irfft2", *flat, out=device.part(slopes, 0, (2 * many, n, n))),
-            device.bind("advection_pull", here, slopes, out=made),
-            device.bind_in(t.room, "rfft2", *fields, out=turned, modes=modes, scale=1.0 / (n * n)),
+            device.bind("spectral_fields", adjoint, *waves, out=spectra),
+            device.bind_in(t.room, "irfft2", *flat, out=device.part(gradients, 0, (2 * many, n, n))),
+            device.bind("advection_pull", here, gradients, out=products),
+            device.bind_in(t.room, "rfft2", *fields, out=transformed, modes=modes, scale=1.0 / (n * n)),
             self._sum([(both[0], "reach"), (both[1], "less")], out),
         ]
 
-    def _dots(self) -> list[Step]:
-        """Slopes in the tables: products of modes, added over all members and stages."""
-        pairs = {"undrained": (self._slopes, self._inputs)}
-        pairs |= {f"gain_{j}": (self._slopes, one) for j, one in enumerate(self._advected)}
+    def _table_gradients(self) -> list[Step]:
+        """Gradients in the tables: products of modes, added over all members and stages."""
+        pairs = {"undrained": (self._tendency_adjoints, self._inputs)}
+        pairs |= {f"gain_{j}": (self._tendency_adjoints, one) for j, one in enumerate(self._advected)}
         for i, pulled in enumerate(self._pulled[1:]):
             pairs[f"keep_{i}"] = (pulled, self._inputs)
             pairs |= {f"lift_{i}{j}": (pulled, self._advected[j]) for j in range(i + 1)}
@@ -222,10 +232,10 @@ class Record:
         rows = self._device.part(whole, 0, (whole.shape[0], whole.size // whole.shape[0]))
         for name, (a, b) in pairs.items():
             steps.append(self._device.bind("mul", a.whole, b.whole, out=whole))
-            steps.append(self._device.bind("gemm_scalar", self.tables["ones"], rows, out=self.dots[name]))
+            steps.append(self._device.bind("gemm_scalar", self.tables["ones"], rows, out=self.table_gradients[name]))
         return steps
 
 
 def _uses(stages: Sequence[Sum], ends: Mapping[int, Array], known: int) -> list[Term]:
-    """What the slope in the state (0) or in a tendency is made of: slopes in the ends of stages that used it."""
+    """Terms of the gradient in the state (0) or in a tendency: gradients in the ends of the stages that used it."""
     return [(ends[n], name) for n, stage in enumerate(stages, 1) if n in ends for j, name in stage.terms if j == known]

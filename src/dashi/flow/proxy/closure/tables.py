@@ -40,7 +40,7 @@ class Band:
 
     @classmethod
     def of(cls, schema: Schema, reach: float) -> Band:
-        """Up to a wave number, or to what the flow has; all that z holds is in it."""
+        """The band up to the wave number `reach`, or to the last that the grid holds; all modes of z are in it."""
         most = float((schema.n - 1) // 3)
         least = (1 + 1e-12) * float(np.sqrt((schema.modes**2).sum(axis=1).max()))
         if not reach >= schema.k_cut:
@@ -73,7 +73,7 @@ class Closure:
 
     @property
     def arrays(self) -> dict[str, Floats]:
-        """By name."""
+        """The tables by name."""
         return {name: getattr(self, name) for name in NAMES}
 
     @classmethod
@@ -81,19 +81,19 @@ class Closure:
         """The closure of arrays that fit a band. Raises InputError."""
         if set(arrays) != set(NAMES):
             raise InputError("a closure has tables too many or too few.", f"give exactly {', '.join(NAMES)}.")
-        made = {name: float_array(name, np.asarray(arrays[name]).astype(kind)) for name in NAMES}
-        depth, held, modes = len(np.atleast_1d(made["keep"])), len(band.held), len(band.modes)
-        wanted = {"keep": (depth, held), "lift": (depth, depth, modes), "gain": (depth + 1, held), "drain": (held,)}
-        for name, shape in wanted.items():
-            if made[name].shape != shape:
-                raise ShapeError(f"{name} has shape {made[name].shape}.", f"a closure of this z has {shape}.")
-            require_finite(name, made[name])
+        tables = {name: float_array(name, np.asarray(arrays[name]).astype(kind)) for name in NAMES}
+        depth, held, modes = len(np.atleast_1d(tables["keep"])), len(band.held), len(band.modes)
+        shapes = {"keep": (depth, held), "lift": (depth, depth, modes), "gain": (depth + 1, held), "drain": (held,)}
+        for name, shape in shapes.items():
+            if tables[name].shape != shape:
+                raise ShapeError(f"{name} has shape {tables[name].shape}.", f"a closure of this z has {shape}.")
+            require_finite(name, tables[name])
         if not 1 <= depth <= DEEPEST:
             raise InputError(f"the depth is {depth}.", f"use 1 to {DEEPEST}.")
-        return cls(**made)
+        return cls(**tables)
 
     def of_type(self, kind: Any) -> Closure:
-        """The same in another element type."""
+        """The closure with its tables in another element type."""
         return replace(self, **{name: values.astype(kind) for name, values in self.arrays.items()})
 
     def eddy(self, schema: Schema) -> Floats:
@@ -122,11 +122,11 @@ class Parameters:
         self._scale = {"keep": 1.0, "lift": 4 * time, "gain": 1.0, "drain": 0.25 / time}
         self.size = int(ends[-1])
 
-    def start(self, memory: float) -> Floats:
+    def start(self, lift_time: float) -> Floats:
         """w itself, lifted for so long (in units of the scale of time, 1 / rms vorticity), and its advection alone."""
         lift = np.zeros((self.depth, self.depth, len(self.band.modes)))
         lift[np.arange(self.depth), np.arange(self.depth)] = np.where(
-            self.band.beyond, 0.25 * memory * self._scale["lift"], 0.0
+            self.band.beyond, 0.25 * lift_time * self._scale["lift"], 0.0
         )
         held = len(self.band.held)
         gain = np.zeros((self.depth + 1, held))
@@ -135,12 +135,12 @@ class Parameters:
 
     def pack(self, closure: Closure) -> Floats:
         """The numbers of a closure: means over modes that share them."""
-        made = np.zeros(self.size)
+        packed = np.zeros(self.size)
         for name, (values, place) in self._rows(closure).items():
             counts = np.bincount(place)
             means = [np.bincount(place, row, len(counts)) / counts for row in np.asarray(values, np.float64)]
-            made[self._parts[name]] = np.concatenate(means) / self._scale[name]
-        return made
+            packed[self._parts[name]] = np.concatenate(means) / self._scale[name]
+        return packed
 
     def unpack(self, numbers: Floats, kind: Any = np.float32) -> Closure:
         """The closure of such a vector."""
@@ -151,14 +151,14 @@ class Parameters:
         keep, gain = (parts[name].reshape(self._shapes[name])[:, self._held] for name in ("keep", "gain"))
         return Closure(keep.astype(kind), lift, gain.astype(kind), parts["drain"][self._held].astype(kind))
 
-    def gradient(self, slopes: Closure) -> Floats:
-        """The slope in the vector, of the slopes in every table."""
-        made = np.zeros(self.size)
-        for name, (values, place) in self._rows(slopes).items():
+    def gradient(self, table_gradients: Closure) -> Floats:
+        """Gradient in the vector, from the gradients in every table."""
+        gradient = np.zeros(self.size)
+        for name, (values, place) in self._rows(table_gradients).items():
             count = int(place.max()) + 1
             sums = [np.bincount(place, row, count) for row in np.asarray(values, np.float64)]
-            made[self._parts[name]] = np.concatenate(sums) * self._scale[name]
-        return made
+            gradient[self._parts[name]] = np.concatenate(sums) * self._scale[name]
+        return gradient
 
     def _rows(self, closure: Closure) -> dict[str, tuple[Floats, Ints]]:
         lifts = np.stack([closure.lift[i, j] for i, j in self._lifts])

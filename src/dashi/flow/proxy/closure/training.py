@@ -1,7 +1,7 @@
 """Training of the slaved closure through its own rollouts: short ones from frames of the training windows, their
-correlation with what followed, and the slope of that in every table, by the way back through every stage.
+correlation with what followed, and its gradient in every table, by the adjoint of every stage.
 
-The way back is written out (a discrete adjoint: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., 2008,
+The discrete adjoint is written out (A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., 2008,
 ch. 3), the descent is Adam (D. Kingma and J. Ba, 2015, arXiv 1412.6980). That closures must be trained through
 rollouts, and not on the missing tendency alone: H. Frezat and others, J. Adv. Model. Earth Syst. 14, 2022, doi
 10.1029/2022MS003124.
@@ -19,7 +19,7 @@ import numpy as np
 from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.closure.host import Chain, Slopes, Stack, Tape
+from dashi.flow.proxy.closure.host import Chain, Stack, TableGradients, Tape
 from dashi.flow.proxy.closure.plan import Phase, Plan
 from dashi.flow.proxy.closure.tables import Band, Closure, Parameters
 from dashi.flow.proxy.galerkin import terms
@@ -30,14 +30,14 @@ COURANT: Final = 2.5
 """u_max k_max dt of the steps of training, which may be longer than the flow's own: RK4 is stable up to 2.8."""
 DECAYS: Final = (0.9, 0.99)
 MOST_BYTES: Final = 1 << 29
-"""What rollouts may leave behind for the way back, on a processor; more members go one after another."""
+"""What rollouts may leave behind for the adjoint, on a processor; more members go one after another."""
 LONGEST: Final = 0.1
-"""Slopes longer than this are shortened: rollouts are chaotic."""
+"""Gradients longer than this are shortened: rollouts are chaotic."""
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
-    """How rollouts of training go: steps between frames, as long as is safe, and the tables of their time scheme."""
+class TrainingSetup:
+    """What rollouts of training share: steps between frames, as long as is safe, and tables of their time scheme."""
 
     flow: Flow
     band: Band
@@ -45,7 +45,7 @@ class Course:
     tableau: Tableau
 
     @classmethod
-    def of(cls, flow: Flow, band: Band, frame: float, fastest: float) -> Course:
+    def of(cls, flow: Flow, band: Band, frame: float, fastest: float) -> TrainingSetup:
         """`frame` is the time between frames, `fastest` about the largest speed."""
         modes = band.schema.modes
         largest = float(np.sqrt((modes**2).sum(axis=1).max())) * grid.unit(flow)
@@ -55,42 +55,42 @@ class Course:
 
 
 class Loss:
-    """1 - correlation of rollouts of a closure with the frames that followed, and its slope, by a library's
-    transforms. `dashi.flow.proxy.closure.device_loss` has the same by kernels."""
+    """1 - correlation of rollouts of a closure with the frames that followed, and its gradient, by a library's
+    transforms; `dashi.flow.proxy.closure.device_loss` computes it by kernels."""
 
-    def __init__(self, course: Course) -> None:
-        self._chain = Chain(course.band, course.flow.kind)
-        self._steps, self._stages = course.steps, course.tableau.stages
-        self._tables = {name: self._chain.on_grid(table) for name, table in course.tableau.tables.items()}
-        force = terms.force_of(course.flow, course.band.schema.modes)
+    def __init__(self, setup: TrainingSetup) -> None:
+        self._chain = Chain(setup.band, setup.flow.kind)
+        self._steps, self._stages = setup.steps, setup.tableau.stages
+        self._tables = {name: self._chain.on_grid(table) for name, table in setup.tableau.tables.items()}
+        force = terms.force_of(setup.flow, setup.band.schema.modes)
         self._force = self._chain.enter(force.reshape(1, -1))[0]
 
     def __call__(self, closure: Closure, z: Floats) -> tuple[float, Closure]:
-        """Of modes (members, frames + 1, 2 K): the mean over members and frames, and its slope in every table."""
-        stack, total = Stack(self._chain, closure), Slopes(self._chain, closure.depth)
+        """Loss of modes (members, frames + 1, 2 K), a mean over members and frames, and its gradient in every table."""
+        stack, total = Stack(self._chain, closure), TableGradients(self._chain, closure.depth)
         # Every advection leaves four fields behind.
         left = 4 * self._chain.n**2 * z.itemsize * (closure.depth + 1) * len(self._stages) * self._steps * z.shape[1]
         parts = np.array_split(z, min(len(z), -(-len(z) * left // MOST_BYTES)))
-        found = sum(self._through(stack, part, len(part) / len(z), total) for part in parts)
-        return found, total.of_modes()
+        loss = sum(self._through(stack, part, len(part) / len(z), total) for part in parts)
+        return loss, total.of_modes()
 
-    def _through(self, stack: Stack, z: Floats, share: float, total: Slopes) -> float:
-        """The loss of some of the members, weighted by their share; slopes are added to the total."""
+    def _through(self, stack: Stack, z: Floats, share: float, total: TableGradients) -> float:
+        """The loss of some of the members, weighted by their share; gradients are added to `total`."""
         chain, frames = self._chain, z.shape[1] - 1
         now, tapes = chain.enter(z[:, 0]), list[list[Tape]]()
-        seen = np.empty_like(z[:, 1:])
+        states = np.empty_like(z[:, 1:])
         for j in range(frames):
             for _ in range(self._steps):
                 now, tape = self._step(stack, now)
                 tapes.append(tape)
-            seen[:, j] = chain.leave(now)
-        found, slopes = apart(seen, z[:, 1:])
-        back = np.zeros_like(now)
+            states[:, j] = chain.leave(now)
+        loss, state_gradient = correlation_loss(states, z[:, 1:])
+        adjoint = np.zeros_like(now)
         for j in reversed(range(frames)):
-            back = back + chain.enter(share * slopes[:, j])
+            adjoint = adjoint + chain.enter(share * state_gradient[:, j])
             for _ in range(self._steps):
-                back = self._back(stack, tapes.pop(), back, total)
-        return share * found
+                adjoint = self._back(stack, tapes.pop(), adjoint, total)
+        return share * loss
 
     def close(self) -> None:
         """Nothing to free."""
@@ -104,18 +104,18 @@ class Loss:
             now = _added([self._tables[name] * known[j] for j, name in stage.terms])
         return now, tapes
 
-    def _back(self, stack: Stack, tapes: list[Tape], slope: Complex, total: Slopes) -> Complex:
-        late = [np.zeros_like(slope) for _ in range(len(self._stages) + 1)]
+    def _back(self, stack: Stack, tapes: list[Tape], adjoint: Complex, total: TableGradients) -> Complex:
+        known_adjoints = [np.zeros_like(adjoint) for _ in range(len(self._stages) + 1)]
         for number in range(len(self._stages), 0, -1):
             for j, name in self._stages[number - 1].terms:
-                late[j] += self._tables[name] * slope
-            slope = stack.back(tapes[number - 1], late[number], total)
-        return late[0] + slope
+                known_adjoints[j] += self._tables[name] * adjoint
+            adjoint = stack.back(tapes[number - 1], known_adjoints[number], total)
+        return known_adjoints[0] + adjoint
 
 
-def apart(states: Floats, reference: Floats) -> tuple[float, Floats]:
-    """1 - correlation of modes (members, frames, 2 K), its mean, and its slope in the states: the field g of which the
-    change is the mean of g times that of the states, over the box."""
+def correlation_loss(states: Floats, reference: Floats) -> tuple[float, Floats]:
+    """1 - correlation of modes (members, frames, 2 K), its mean, and its gradient in the states: the field g of which
+    the change is the mean of g times that of the states, over the box."""
     a, b = (np.asarray(values, np.float64) for values in (states, reference))
     size, other, both = (2 * np.einsum("mfk,mfk->mf", x, y) for x, y in ((a, a), (b, b), (a, b)))
     scale = 1 / np.sqrt(np.maximum(size * other, np.finfo(np.float64).tiny))
@@ -134,19 +134,19 @@ class AnyLoss(Protocol):
 
 def descend(
     losses: Callable[[int], AnyLoss], parameters: Parameters, plan: Plan, z: Floats, check: Callable[[Closure], float],
-    told: Callable[[int], None],
+    progress: Callable[[int], None],
 ) -> tuple[Closure, float]:  # fmt: skip
     """The closure that did best in `check` (the last one of equals), and its loss. `losses` makes the loss of rollouts
-    of so many frames; z are the modes of the training
-    windows, (windows, frames, 2 K); `told` hears of every iteration."""
-    found = Search(parameters, plan, z, check, told)
+    of so many frames; z are the modes of the training windows, (windows, frames, 2 K); `progress` is called with 1
+    after every iteration."""
+    search = Search(parameters, plan, z, check, progress)
     for phase in plan.phases(z.shape[1] - 1):
         loss = losses(phase.frames)
         try:
-            found.descend(loss, phase)
+            search.descend(loss, phase)
         finally:
             loss.close()
-    return found.best, found.loss
+    return search.best, search.loss
 
 
 class Search:
@@ -154,11 +154,11 @@ class Search:
 
     def __init__(
         self, parameters: Parameters, plan: Plan, z: Floats, check: Callable[[Closure], float],
-        told: Callable[[int], None],
+        progress: Callable[[int], None],
     ) -> None:  # fmt: skip
-        self._parameters, self._plan, self._z, self._check, self._told = parameters, plan, z, check, told
+        self._parameters, self._plan, self._z, self._check, self._progress = parameters, plan, z, check, progress
         self._draw = np.random.default_rng(plan.seed)
-        self._numbers, self._score = parameters.start(plan.memory), -math.inf
+        self._numbers, self._score = parameters.start(plan.lift_time), -math.inf
         self.best, self.loss = parameters.unpack(self._numbers, z.dtype), math.nan
 
     def descend(self, loss: AnyLoss, phase: Phase) -> None:
@@ -168,11 +168,11 @@ class Search:
         for turn in range(1, phase.iterations + 1):
             now = self._parameters.unpack(self._numbers, self._z.dtype)
             with np.errstate(all="ignore"):
-                value, slopes = loss(now, self._batch(phase.frames))
-                slope = self._parameters.gradient(slopes)
+                value, table_gradients = loss(now, self._batch(phase.frames))
+                gradient = self._parameters.gradient(table_gradients)
             self.loss = value if math.isnan(self.loss) else 0.95 * self.loss + 0.05 * value
-            self._numbers = self._numbers - phase.rate_at(turn) * _descent(slope, means, turn)
-            self._told(1)
+            self._numbers = self._numbers - phase.rate_at(turn) * _descent(gradient, means, turn)
+            self._progress(1)
             if turn % every == 0 or turn == phase.iterations:
                 self._keep()
 
@@ -188,18 +188,18 @@ class Search:
             self.best, self._score = tried, score
 
 
-def _descent(slope: Floats, means: Floats, turn: int) -> Floats:
-    """Adam's direction; its running means are changed. A slope that is not finite counts for nothing."""
-    size = float(np.sqrt((slope * slope).sum()))
-    slope = slope * min(1.0, LONGEST / max(size, LONGEST)) if math.isfinite(size) else np.zeros_like(slope)
+def _descent(gradient: Floats, means: Floats, turn: int) -> Floats:
+    """Adam's direction; its running means are changed. A gradient that is not finite counts as 0."""
+    size = float(np.sqrt((gradient * gradient).sum()))
+    gradient = gradient * min(1.0, LONGEST / max(size, LONGEST)) if math.isfinite(size) else np.zeros_like(gradient)
     decay = np.array(DECAYS)[:, None]
-    means[:] = decay * means + (1 - decay) * np.stack([slope, slope * slope])
+    means[:] = decay * means + (1 - decay) * np.stack([gradient, gradient * gradient])
     first, second = means / (1 - decay**turn)
     return first / (np.sqrt(second) + 1e-8)
 
 
 def _added(parts: list[Complex]) -> Complex:
-    made = parts[0]
+    total = parts[0]
     for part in parts[1:]:
-        made += part
-    return made
+        total += part
+    return total

@@ -27,36 +27,36 @@ LARGEST: Final = 6.0
 
 
 def backscatter_named(name: str) -> Backscatter:
-    """A form by its name."""
+    """The form of backscatter with this name. Raises InputError."""
     for form in BACKSCATTER:
         if form == name:
             return form
     raise InputError(f"there is no form {name!r} of backscatter.", f"use one of {', '.join(BACKSCATTER)}.")
 
 
-def shaped(learned: Floats, factor: float, backscatter: Backscatter, flow: Flow) -> Floats:
-    """The viscosity that a model takes of nu_e, in the element type of the flow."""
+def limited_viscosity(learned: Floats, factor: float, backscatter: Backscatter, flow: Flow) -> Floats:
+    """Eddy viscosity of a model: nu_e times `factor`, in the form `backscatter`, in the element type of the flow."""
     if backscatter == "scaled":
-        return kept(factor * learned, flow)
+        return as_readonly(factor * learned, flow)
     return bounded(np.where(learned > 0, factor, min(factor, 1.0)) * learned, flow)
 
 
 def bounded(eddy: Floats, flow: Flow) -> Floats:
-    """No less than -nu, to the last bit."""
+    """The eddy viscosity raised to at least -nu, to the last bit."""
     least = flow.kind.type(-flow.nu)
     if float(least) < -flow.nu:
         least = np.nextafter(least, flow.kind.type(0))
-    return kept(np.maximum(eddy.astype(flow.kind), least), flow)
+    return as_readonly(np.maximum(eddy.astype(flow.kind), least), flow)
 
 
-def kept(values: Floats, flow: Flow) -> Floats:
-    """In the element type of the flow, and read-only."""
-    made = np.ascontiguousarray(values, flow.kind)
-    made.setflags(write=False)
-    return made
+def as_readonly(values: Floats, flow: Flow) -> Floats:
+    """The values as a read-only array in the element type of the flow."""
+    array = np.ascontiguousarray(values, flow.kind)
+    array.setflags(write=False)
+    return array
 
 
-def climbed(score: Callable[[float], float]) -> float:
+def hill_climb(score: Callable[[float], float]) -> float:
     """The factor with the best score, uphill from 1; each is scored once."""
     scores: dict[float, float] = {}
 

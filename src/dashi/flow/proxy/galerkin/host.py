@@ -26,7 +26,7 @@ class FastGalerkin:
         n, modes = operator.small, operator.schema.modes
         self._n, self._half = n, n // 2 + 1
         self._columns = int(modes[:, 1].max()) + 1
-        self._turns = Transforms(n)
+        self._transforms = Transforms(n)
         self._kind = operator.dtype
         self._complex = np.result_type(self._kind, np.complex64)
         self._code = codes(n, modes).astype(np.int64)[:, : self._columns]
@@ -62,11 +62,11 @@ class FastGalerkin:
 
     def tendency(self, states: Complex) -> Complex:
         """N of half spectra: advection and force; modes that are not held come along and mean nothing."""
-        u, v, slope_x, slope_y = self._turns.back(self._factors * states)
-        u *= slope_x
-        v *= slope_y
+        u, v, w_x, w_y = self._transforms.back(self._factors * states)
+        u *= w_x
+        v *= w_y
         u += v
-        made = self._turns.forward(u, self._columns)
+        made = self._transforms.forward(u, self._columns)
         return made if self._force is None else made + self._force
 
     def step(self, states: Complex) -> Complex:
@@ -83,11 +83,11 @@ class FastGalerkin:
     def roll(self, z0: Floats, frames: int, steps: int) -> Floats:
         """Modes (m, frames + 1, 2 K), so many steps between frames. What overflows goes on as infinities and NaN."""
         states = self.enter(z0)
-        made = np.empty((len(z0), frames + 1, z0.shape[1]), self._kind)
-        made[:, 0] = z0
+        modes = np.empty((len(z0), frames + 1, z0.shape[1]), self._kind)
+        modes[:, 0] = z0
         with np.errstate(all="ignore"):
             for frame in range(1, frames + 1):
                 for _ in range(steps):
                     states = self.step(states)
-                made[:, frame] = self.leave(states)
-        return made
+                modes[:, frame] = self.leave(states)
+        return modes

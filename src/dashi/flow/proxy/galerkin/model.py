@@ -11,17 +11,17 @@ import numpy as np
 from dashi.core.rollouts.ways import choose_way
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import followed, quiet, require_start, steps_of
+from dashi.flow.proxy.carried import no_progress, require_start, steps_of, with_updated_scalars
 from dashi.flow.proxy.eddy import eddy_viscosity, shells_of, subgrid
 from dashi.flow.proxy.film import copied, film, pair
 from dashi.flow.proxy.galerkin.backscatter import (
     BACKSCATTER,
     Backscatter,
+    as_readonly,
     backscatter_named,
     bounded,
-    climbed,
-    kept,
-    shaped,
+    hill_climb,
+    limited_viscosity,
 )
 from dashi.flow.proxy.galerkin.host import FastGalerkin
 from dashi.flow.proxy.galerkin.operator import Form, Galerkin, form_named, modes_of
@@ -47,8 +47,9 @@ class GalerkinModel(Model):
 
     name: ClassVar[str] = "galerkin"
     takes: ClassVar[Mapping[str, Option]] = {
-        "factor": Number(0.0), "way": Word(ASKED), "backscatter": Word(("auto", *BACKSCATTER)),
+        "factor": Number(0.0), "strategy": Word(ASKED), "backscatter": Word(("auto", *BACKSCATTER)),
     }  # fmt: skip
+    renamed: ClassVar[Mapping[str, str]] = {"way": "strategy"}
 
     schema: Schema
     flow: Flow
@@ -56,7 +57,7 @@ class GalerkinModel(Model):
     eddy: Floats
     """c nu_e of every held mode."""
     factor: float = 1.0
-    way: str = "auto"
+    strategy: str = "auto"
     """grid, triads, numpy, or auto: the fastest by what was measured."""
     chosen_on: int = 0
     """Validation windows that the factor was chosen on."""
@@ -65,7 +66,7 @@ class GalerkinModel(Model):
 
     @property
     def steps(self) -> int:
-        """Of dt between frames."""
+        """Steps of dt between frames."""
         return round(self.interval / self.flow.dt)
 
     @classmethod
@@ -73,7 +74,8 @@ class GalerkinModel(Model):
         cls, schema: Schema, flow: Flow, frames: int, options: Mapping[str, Any], *, device: Device
     ) -> None:  # fmt: skip
         super().check(schema, flow, frames, options, device=device)
-        choose(str(options.get("way", "auto")), device, len(schema.modes), 1)
+        options = cls.with_current_names(options)
+        choose(str(options.get("strategy", "auto")), device, len(schema.modes), 1)
 
     @classmethod
     def learn(
@@ -82,69 +84,72 @@ class GalerkinModel(Model):
     ) -> GalerkinModel:  # fmt: skip
         """nu_e of the training windows; its factor from the validation windows, 1 without any, or as given by the
         option `factor`. Without the option `backscatter`, a flow that no force feeds takes the bounded form, and others
-        the scaled one, unless its energy leaves the truth's in long rollouts. The option `way` is kept for rollouts."""
+        the scaled one, unless its energy leaves the truth's in long rollouts. The option `strategy` is kept for
+        rollouts."""
         interval = cls.begin(schema, train, validation, options, device=device)
-        told = progress or quiet
+        report_progress = progress or no_progress
         learned = eddy_viscosity(schema, subgrid(schema, train, device=device))
-        told(1)
+        report_progress(1)
         judge = None if validation is None else Judge(schema, validation, device)
-        given, way = options.get("factor"), str(options.get("way", "auto"))
+        asked_factor, strategy = options.get("factor"), str(options.get("strategy", "auto"))
 
-        def made(factor: float, form: Backscatter, chosen_on: int = 0) -> GalerkinModel:
-            eddy = shaped(learned, factor, form, train.flow)
-            return cls(schema, train.flow, interval, eddy, factor, way, chosen_on, form)
+        def model_of(factor: float, form: Backscatter, chosen_on: int = 0) -> GalerkinModel:
+            eddy = limited_viscosity(learned, factor, form, train.flow)
+            return cls(schema, train.flow, interval, eddy, factor, strategy, chosen_on, form)
 
         def chosen(form: Backscatter) -> GalerkinModel:
-            if given is not None or judge is None:
-                return made(1.0 if given is None else float(given), form)
+            if asked_factor is not None or judge is None:
+                return model_of(1.0 if asked_factor is None else float(asked_factor), form)
             score = judge.score
 
             def tried(factor: float) -> float:
-                told(1)
-                return score(made(factor, form))
+                report_progress(1)
+                return score(model_of(factor, form))
 
-            return made(climbed(tried), form, judge.windows)
+            return model_of(hill_climb(tried), form, judge.windows)
 
         asked = options.get("backscatter", "auto")
         if asked != "auto":
             return chosen(asked)
         if train.flow.forcing is None:
             return chosen("bounded")
-        found = chosen("scaled")
+        scaled = chosen("scaled")
         watched = judge or Judge(schema, train.take(slice(WATCHED)), device)
-        return chosen("bounded") if watched.gains(found) else found
+        return chosen("bounded") if watched.gains(scaled) else scaled
 
     def operator(self, form: Form) -> Galerkin:
-        """Its step as an operator of CORE, for rollouts with hashes and certificates."""
+        """The model's step as an operator of CORE, for rollouts with hashes and certificates."""
         return Galerkin(self.flow, self.schema, self.eddy, form)
 
     def explain(self, device: Device, states: int) -> tuple[str, str]:
-        """The way that a rollout of so many states takes on a device, and why."""
-        return choose(self.way, device, len(self.schema.modes), states)
+        """The strategy of a rollout of so many states on a device, and why it was chosen."""
+        return choose(self.strategy, device, len(self.schema.modes), states)
 
     def where(self, device: Device, states: int) -> str:
-        way, _ = self.explain(device, states)
-        return TRANSFORMS if way == "numpy" else f"{device.info.name}, way {way}"
+        strategy, _ = self.explain(device, states)
+        return TRANSFORMS if strategy == "numpy" else f"{device.info.name}, way {strategy}"
 
     def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, self.flow.kind)
         modes = canon(modes_of(self.schema, start))
-        way, _ = self.explain(device, len(start))
-        if way == "numpy":
-            return followed(self.schema, start, FastGalerkin(self.operator("grid")).roll(modes, frames, self.steps))
-        looks = _filmed(self.operator(form_named(way)), modes, frames, self.steps, device)
-        made = np.concatenate([modes[:, None], np.moveaxis(looks, 0, 1)], axis=1)
-        return followed(self.schema, start, made)
+        strategy, _ = self.explain(device, len(start))
+        if strategy == "numpy":
+            return with_updated_scalars(
+                self.schema, start, FastGalerkin(self.operator("grid")).roll(modes, frames, self.steps)
+            )
+        looks = _filmed(self.operator(form_named(strategy)), modes, frames, self.steps, device)
+        advanced = np.concatenate([modes[:, None], np.moveaxis(looks, 0, 1)], axis=1)
+        return with_updated_scalars(self.schema, start, advanced)
 
     def of_flow(self, flow: Flow) -> GalerkinModel:
-        """The same closure with another viscosity, drag, force or time step."""
+        """The model's closure with another viscosity, drag, force or time step."""
         self.schema.require_flow(flow)
         steps_of(self.interval, flow)
-        eddy = bounded(self.eddy, flow) if self.backscatter == "bounded" else kept(self.eddy, flow)
+        eddy = bounded(self.eddy, flow) if self.backscatter == "bounded" else as_readonly(self.eddy, flow)
         return replace(self, flow=flow, eddy=eddy).with_training(self.training)
 
     @property
-    def numbers(self) -> int:
+    def state_size(self) -> int:
         return 2 * len(self.schema.modes)
 
     @property
@@ -154,7 +159,7 @@ class GalerkinModel(Model):
     @property
     def parameters(self) -> Mapping[str, int | float | str]:
         flow = {f"flow_{name}": value for name, value in self.flow.parameters.items()}
-        more: dict[str, int | float | str] = {"factor": float(self.factor), "way": self.way}
+        more: dict[str, int | float | str] = {"factor": float(self.factor), "way": self.strategy}
         return {**flow, **more, "chosen_on": self.chosen_on, "backscatter": self.backscatter}
 
     @classmethod
@@ -162,20 +167,21 @@ class GalerkinModel(Model):
         cls, schema: Schema, interval: float, arrays: Mapping[str, HostArray],
         parameters: Mapping[str, int | float | str],
     ) -> GalerkinModel:  # fmt: skip
-        given = dict(parameters)
-        flow = Flow.restore({k.removeprefix("flow_"): given.pop(k) for k in [*given] if k.startswith("flow_")})
+        values = dict(parameters)
+        flow = Flow.restore({k.removeprefix("flow_"): values.pop(k) for k in [*values] if k.startswith("flow_")})
         # Made once to be checked: its arrays must fit the schema.
         operator = Galerkin(flow, schema, arrays["eddy"])
         steps_of(interval, flow)
-        # Files from before there were two forms are of the first.
-        given.setdefault("backscatter", "scaled")
-        require_options(cls.name, {name: given[name] for name in GalerkinModel.takes}, GalerkinModel.takes)
-        factor, way, chosen_on = float(given["factor"]), str(given["way"]), int(given["chosen_on"])
-        form = backscatter_named(str(given["backscatter"]))
-        return cls(schema, flow, interval, operator.eddy, factor, way, chosen_on, form)
+        # Files from before there were two forms are of the first; files call the strategy `way`.
+        values.setdefault("backscatter", "scaled")
+        values["strategy"] = values.pop("way")
+        require_options(cls.name, {name: values[name] for name in GalerkinModel.takes}, GalerkinModel.takes)
+        factor, strategy, chosen_on = float(values["factor"]), str(values["strategy"]), int(values["chosen_on"])
+        form = backscatter_named(str(values["backscatter"]))
+        return cls(schema, flow, interval, operator.eddy, factor, strategy, chosen_on, form)
 
     @property
-    def story(self) -> str:
+    def description(self) -> str:
         on = f"on {self.chosen_on} validation windows" if self.chosen_on else "without validation"
         shells = shells_of(self.schema)
         last = float(self.eddy[shells == shells.max()].mean()) / self.flow.nu if self.flow.nu else float("nan")
@@ -190,7 +196,7 @@ class Truncation(GalerkinModel):
     """The bare truncation: nothing stands for the modes beyond."""
 
     name: ClassVar[str] = "truncation"
-    takes: ClassVar[Mapping[str, Option]] = {"way": Word(ASKED)}
+    takes: ClassVar[Mapping[str, Option]] = {"strategy": Word(ASKED)}
 
     @classmethod
     def learn(
@@ -198,11 +204,11 @@ class Truncation(GalerkinModel):
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> GalerkinModel:  # fmt: skip
         interval = cls.begin(schema, train, validation, options, device=device)
-        none, way = kept(np.zeros(len(schema.modes)), train.flow), str(options.get("way", "auto"))
-        return cls(schema, train.flow, interval, none, 0.0, way)
+        none, strategy = as_readonly(np.zeros(len(schema.modes)), train.flow), str(options.get("strategy", "auto"))
+        return cls(schema, train.flow, interval, none, 0.0, strategy)
 
     @property
-    def story(self) -> str:
+    def description(self) -> str:
         return "the exact truncation, without a closure"
 
 

@@ -88,11 +88,11 @@ class Galerkin(Operator):
 
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
-        given = dict(parameters)
-        form = str(given.pop("form", "grid"))
-        flow = {k.removeprefix("flow_"): given.pop(k) for k in [*given] if k.startswith("flow_")}
-        schema = {k.removeprefix("schema_"): given.pop(k) for k in [*given] if k.startswith("schema_")}
-        if given or set(arrays) != {"eddy"}:
+        values = dict(parameters)
+        form = str(values.pop("form", "grid"))
+        flow = {k.removeprefix("flow_"): values.pop(k) for k in [*values] if k.startswith("flow_")}
+        schema = {k.removeprefix("schema_"): values.pop(k) for k in [*values] if k.startswith("schema_")}
+        if values or set(arrays) != {"eddy"}:
             raise InputError("a Galerkin operator has parameters or arrays too many or too few.", "write it again.")
         return Galerkin(Flow.restore(flow), Schema.restore(schema), arrays["eddy"], form_named(form))
 
@@ -105,22 +105,22 @@ class Galerkin(Operator):
         assert isinstance(constants, Loaded)
         if self.form == "triads":
             return self._by_triads.step(device, constants, source, target)
-        way = OnGrid(self)
-        shape = (source.shape[0], *way.shape)
+        stepper = OnGrid(self)
+        shape = (source.shape[0], *stepper.shape)
         before, after = (constants.work(f"half_spectrum_{j}", shape, self.dtype) for j in (0, 1))
-        steps = [*way.enter(device, constants, source, before), *way.step(device, constants, before, after)]
-        return [*steps, *way.leave(device, constants, after, target)]
+        steps = [*stepper.enter(device, constants, source, before), *stepper.step(device, constants, before, after)]
+        return [*steps, *stepper.leave(device, constants, after, target)]
 
     def tendency(self, device: Device, constants: Constants, source: Array, target: Array) -> list[Step]:
         """The steps that make N of the states, both (m, 2 K)."""
         assert isinstance(constants, Loaded)
         if self.form == "triads":
             return self._by_triads.tendency(device, constants, source, target)
-        way = OnGrid(self)
-        shape = (source.shape[0], *way.shape)
+        stepper = OnGrid(self)
+        shape = (source.shape[0], *stepper.shape)
         before, after = (constants.work(f"half_spectrum_{j}", shape, self.dtype) for j in (0, 1))
-        steps = [*way.enter(device, constants, source, before), *way.tendency(device, constants, before, after)]
-        return [*steps, *way.leave(device, constants, after, target)]
+        steps = [*stepper.enter(device, constants, source, before), *stepper.tendency(device, constants, before, after)]
+        return [*steps, *stepper.leave(device, constants, after, target)]
 
     @cached_property
     def _by_triads(self) -> ByTriads:

@@ -1,4 +1,4 @@
-"""Which way a Galerkin step takes, by what was measured; any can be asked for, and all agree to rounding."""
+"""The strategies of a Galerkin step, chosen by what was measured; any can be asked for, and all agree to rounding."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dashi.core.operators.operator import Way
 from dashi.errors import FeatureError, InputError
 from dashi.runtime.device import Device
 
-WAYS: Final = ("grid", "triads", "numpy")
-ASKED: Final = ("auto", *WAYS)
-"""What may be asked for."""
+STRATEGIES: Final = ("grid", "triads", "numpy")
+ASKED: Final = ("auto", *STRATEGIES)
+"""Values of the option `strategy`."""
 
 
 def microseconds(
@@ -30,20 +30,21 @@ def microseconds(
 
 
 def choose(asked: str, device: Device, modes: int, states: int) -> tuple[str, str]:
-    """The way and a sentence that explains it."""
+    """The strategy and a sentence that explains it. Raises FeatureError, InputError."""
     if asked == "numpy" and device.info.type != "reference":
         raise FeatureError(
-            f"the way numpy needs the NumPy device, and {device.info.name!r} is another.", "use auto, grid or triads."
+            f"the strategy numpy needs the NumPy device, and {device.info.name!r} is another.",
+            "use auto, grid or triads.",
         )
-    if asked in WAYS:
+    if asked in STRATEGIES:
         return asked, f"{asked} (asked for)"
     if asked != "auto":
-        raise InputError(f"there is no way {asked!r}.", f"use auto or one of {', '.join(WAYS)}.")
+        raise InputError(f"there is no strategy {asked!r}.", f"use auto or one of {', '.join(STRATEGIES)}.")
     if device.info.type == "reference":
         return "numpy", "numpy: its own transforms are far faster than the portable references, the same to rounding"
     software = device.limits.software
     listed = [microseconds("triads", modes, states, software=software, way=way) for way in ("stepwise", "workgroup")]
     times = {"grid": microseconds("grid", modes, states, software=software), "triads": min(listed)}
-    best = min(times, key=lambda way: times[way])
+    best = min(times, key=lambda name: times[name])
     told = ", ".join(f"{way} {us:.0f} us" for way, us in sorted(times.items(), key=lambda item: item[1]))
     return best, f"{best}: the faster of the two for {modes} modes and {states} states, by measure ({told} a step)"

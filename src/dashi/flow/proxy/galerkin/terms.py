@@ -50,19 +50,19 @@ def mode_tables(flow: Flow, modes: Ints, eddy: Floats) -> Tableau:
     """The tables of the flow's scheme, one number for each mode; those of the mean keep what it is."""
     decay = decays(flow, modes, eddy)
     values, place = np.unique(decay, return_inverse=True)
-    made = coefficients(flow.scheme, values, flow.dt)
+    numbers = coefficients(flow.scheme, values, flow.dt)
     stages = stages_of(flow.scheme)
     states = {stage.terms[0][1] for stage in stages}
     mean = (modes == 0).all(axis=1)
     tables: dict[str, Floats] = {}
     for name in sorted({name for stage in stages for _, name in stage.terms}):
-        kept = np.where(mean, 1.0 if name in states else 0.0, made[name][place.reshape(-1)])
-        tables[name] = canon(kept.astype(flow.kind))
+        row = np.where(mean, 1.0 if name in states else 0.0, numbers[name][place.reshape(-1)])
+        tables[name] = canon(row.astype(flow.kind))
     return Tableau(stages, tables)
 
 
 def grid_tables(n: int, modes: Ints, tables: Mapping[str, Floats]) -> dict[str, Floats]:
-    """The same tables on the half spectrum of an n x n grid, 0 for modes that are not held."""
+    """Tables of modes on the half spectrum of an n x n grid, 0 for modes that are not held."""
     code = codes(n, modes).astype(np.int64)
     held, which = code >= 2, np.maximum(code // 2 - 1, 0)
     return {name: np.where(held, values[which], values.dtype.type(0)) for name, values in tables.items()}
@@ -97,7 +97,7 @@ def triads_of(modes: Ints) -> Triads:
     full = np.concatenate([modes, -modes])
     if len(full) * count > MOST_PAIRS:
         raise InputError(
-            f"{count} modes have too many triads to list.", "use the way grid, whose work grows far more slowly."
+            f"{count} modes have too many triads to list.", "use the strategy grid, whose work grows far more slowly."
         )
     owner, conjugate = np.tile(np.arange(count), 2), np.repeat([0, 1], count)
     reach = int(np.abs(full).max(initial=1))

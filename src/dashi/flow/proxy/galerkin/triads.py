@@ -37,28 +37,28 @@ class ByTriads:
     def load(self, device: Device) -> Constants:
         """The list and the tables of the stages."""
         kind, listed = self._flow.kind, self._listed
-        made: dict[str, HostArray] = {
+        constants: dict[str, HostArray] = {
             "weights": listed.weights.astype(kind),
             "words": listed.words,
             "ends": listed.ends,
             "force": force_of(self._flow, self._modes).reshape(-1).astype(kind),
         }
         for number, stage in enumerate(self._tableau.stages):
-            made[f"tables_{number}"] = np.stack([self._tableau.tables[name] for _, name in stage.terms])
+            constants[f"tables_{number}"] = np.stack([self._tableau.tables[name] for _, name in stage.terms])
         if not self.hindrance(device.limits):
             # One workgroup reads the lists side by side, and has the tables of all stages.
-            heads, (weights, words) = interleave(listed.ends, made["weights"], made["words"])
-            made |= {"heads": heads, "weights_slab": weights, "words_slab": words, "tables": self._rows()}
-        return Loaded(device, made)
+            heads, (weights, words) = interleave(listed.ends, constants["weights"], constants["words"])
+            constants |= {"heads": heads, "weights_slab": weights, "words_slab": words, "tables": self._rows()}
+        return Loaded(device, constants)
 
     def _rows(self) -> HostArray:
         """Five rows of tables for each stage, 0 where it adds no such term."""
         stages = self._tableau.stages
-        made = np.zeros((TERMS * len(stages), len(self._modes)), self._flow.kind)
+        rows = np.zeros((TERMS * len(stages), len(self._modes)), self._flow.kind)
         for number, stage in enumerate(stages):
             for j, name in stage.terms:
-                made[TERMS * number + j] = self._tableau.tables[name]
-        return made
+                rows[TERMS * number + j] = self._tableau.tables[name]
+        return rows
 
     def many(self, device: Device, constants: Constants, source: Array, target: Array, count: int) -> Step:
         """So many steps of all states in one dispatch, each state in one workgroup."""
@@ -77,11 +77,11 @@ class ByTriads:
         known, steps, now = [source], list[Step](), source
         for number, stage in enumerate(stages):
             known.append(constants.work(f"tendency_{number}", source.shape, kind))
-            made = target if number + 1 == len(stages) else between[number % 2]
+            output = target if number + 1 == len(stages) else between[number % 2]
             operands = [known[j] for j, _ in stage.terms[:-1]]
             tables = constants[f"tables_{number}"]
-            steps.append(self._stage(device, constants, now, tables, operands, (known[-1], made)))
-            now = made
+            steps.append(self._stage(device, constants, now, tables, operands, (known[-1], output)))
+            now = output
         return steps
 
     def tendency(self, device: Device, constants: Loaded, source: Array, target: Array) -> list[Step]:
