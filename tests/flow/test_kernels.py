@@ -14,7 +14,7 @@ from dashi.kernels.philox import philox, unit
 from dashi.kernels.spectral.modes import FIELDS, Floats
 from dashi.kernels.spectral.stages import TUNINGS, dispatches, kept_columns
 from dashi.runtime import Device
-from dashi.runtime.device import Room
+from dashi.runtime.device import ScratchPool
 from dashi.runtime.vulkan_device import VulkanDevice
 
 
@@ -147,9 +147,9 @@ def test_a_force_of_another_grid_is_refused(device: Device) -> None:
 
 def test_steps_of_one_room_share_what_lies_between_their_dispatches(vulkan: VulkanDevice) -> None:
     given = [vulkan.array(a) for a in (*stage_inputs(16, 1), np.zeros((1, 2), np.float32))]
-    room: Room = {}
+    room: ScratchPool = {}
     apart = vulkan.bind("vorticity_stage2", *given)
-    steps = [vulkan.bind_in(room, "vorticity_stage2", *given) for _ in range(3)]
+    steps = [vulkan.bind("vorticity_stage2", *given, scratch=room) for _ in range(3)]
     assert {name for name, _, _ in room} == {"spectra", "between"}
     kept = [set(map(id, step.lowered.buffers)) for step in (*steps, apart)]
     assert len(kept[0] & kept[1] & kept[2]) == len(kept[0] & kept[3]) + 2

@@ -148,4 +148,4 @@ def _summed(
     ts = [*tables[:-1], *([constants["zero"]] * empty), tables[-1]]
     grid_tables = (constants[name] for name in TABLES)
     kernel = f"vorticity_stage{room}"
-    return device.bind_in(constants.room, kernel, a, *grid_tables, *xs, *ts, constants["still"], out=out)
+    return device.bind(kernel, a, *grid_tables, *xs, *ts, constants["still"], scratch=constants.room, out=out)
