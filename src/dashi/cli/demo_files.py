@@ -23,9 +23,9 @@ from dashi.flow.grid import Floats, shell_numbers
 from dashi.flow.proxy import save_z
 from dashi.flow.proxy.carried import power, squares
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.trajectory import FIELDS
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
+from dashi.io.run_names import FIELDS
 
 if TYPE_CHECKING:
     from dashi.cli.demo_job import Job
@@ -66,7 +66,7 @@ def keep_fields(job: Job, placed: Placement, folder: Path) -> None:
 
 def keep_model(job: Job, placed: Placement, folder: Path) -> None:
     """The model with its baselines, and what they were fitted to: whatever is fitted so far."""
-    from dashi.report.run import MODEL
+    from dashi.io.run_names import MODEL
 
     r, s = job.results, job.setting
     if s.ours not in r.models:
@@ -83,7 +83,7 @@ def keep_model(job: Job, placed: Placement, folder: Path) -> None:
 
 def keep_rollout(job: Job, placed: Placement, folder: Path) -> None:
     """The states of the model left alone, their sheet, and the certificate of what was hashed."""
-    from dashi.report.run import Z
+    from dashi.io.run_names import Z
 
     r = job.results
     if r.z is not None:
@@ -102,7 +102,7 @@ def keep_rollout(job: Job, placed: Placement, folder: Path) -> None:
 
 def keep_scores(job: Job, placed: Placement, folder: Path) -> None:
     """All scores, as far as they are there, and the canonical figure's data."""
-    from dashi.report.run import EVALUATION, TRAINING
+    from dashi.io.run_names import EVALUATION, TRAINING
 
     r = job.results
     if r.test is not None:

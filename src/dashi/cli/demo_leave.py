@@ -38,7 +38,7 @@ def keep(job: Job, placed: Placement, folder: Path, stage: str) -> None:
 
 def _tell(job: Job, placed: Placement, folder: Path) -> None:
     """Trace, metrics, the story and the summary."""
-    from dashi.report.run import TRACE
+    from dashi.io.run_names import TRACE
     from dashi.report.story import write_story
 
     write_trace(folder / TRACE, job.trace.spans)

@@ -129,8 +129,8 @@ def _certify(folder: Path, info: DeviceInfo, track: Track) -> None:
 
 
 def _draw(folder: Path, reference: Track, summary: dict[str, Any]) -> None:
-    from dashi.cli.demo_folder import PICTURE
     from dashi.cli.picture import draw
+    from dashi.io.run_names import PICTURE
 
     try:
         draw(folder / PICTURE, reference, summary)
