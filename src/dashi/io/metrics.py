@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, c
 
 from dashi.errors import FileError
 from dashi.io.files import read_plain, write_text
+from dashi.io.run_names import METRICS
 
 VERSION: Final = 1
 NOTHING: Final = "none"
@@ -242,7 +243,7 @@ def schema() -> str:
 def markdown() -> str:
     """The fields as tables for people (docs/metrics.md)."""
     document: Any = json.loads(schema())
-    parts = {"metrics.json": document, **document["$defs"]}
+    parts = {METRICS: document, **document["$defs"]}
     made: list[str] = []
     for title, part in parts.items():
         if "properties" not in part:

@@ -17,11 +17,12 @@ from typing import Any, Final, cast
 from dashi.errors import FileError
 from dashi.io.files import MARK as MARK
 from dashi.io.files import open_plain, write_text
+from dashi.io.run_names import METRICS, SCORES, SUMMARY
 
 _LARGEST: Final = 1 << 28
 """Of a document that is read for the command that wrote it: metrics hold every hash of a run."""
 _LONGEST: Final = 80
-_TELLING: Final = {"summary.json": "demo", "evaluation.json": "flow evaluate"}
+_TELLING: Final = {SUMMARY: "demo", SCORES: "flow evaluate"}
 """Files that one command alone writes, in folders from before there were marks."""
 
 
@@ -78,7 +79,7 @@ def read_mark(folder: Path, *, checkpoint: str, telling: Collection[str]) -> Mar
     if not names & set(telling):
         return None
     known = next((command for name, command in _TELLING.items() if name in names), "")
-    command = known or _plain(str(_document(folder / "metrics.json").get("command", "")))
+    command = known or _plain(str(_document(folder / METRICS).get("command", "")))
     return Mark(command, finished=checkpoint not in names, there=False)
 
 

@@ -14,7 +14,6 @@ from dashi.errors import FileError
 from dashi.flow.evaluation.kept import LARGEST, load_evaluation
 from dashi.flow.evaluation.record import read_record
 from dashi.flow.fields import read_attributes, read_frame, read_line
-from dashi.flow.trajectory import FIELDS
 from dashi.io.arrays import read_arrays
 from dashi.io.memory import require_room
 from dashi.io.metrics import read_metrics
@@ -28,6 +27,7 @@ from dashi.io.run_folder import (
     STATE,
     SUMMARY,
 )
+from dashi.io.run_names import EVALUATION, FIELDS, MODEL, STORY, TRACE, TRAINING, Z
 from dashi.io.run_reading import is_marked, names_like, run_file, typed_for
 from dashi.report.derived_story import places_of, story_of, unfinished_text
 from dashi.report.figures import Continuation
@@ -35,15 +35,10 @@ from dashi.report.films import Fields
 from dashi.report.flow_facts import facts_of_fields, facts_of_scores, member_seeds
 from dashi.report.measures import Measures, flow_of, measures
 from dashi.report.page import Proof, Report, Sheet
-from dashi.report.story import STORY, Story, read_story
+from dashi.report.story import Story, read_story
 
-TRACE: Final = "trace.perfetto-trace"
-EVALUATION: Final = "evaluation-test.npz"
-TRAINING: Final = "evaluation-train.npz"
 PROXY: Final = "vorticity_proxy"
 """The field of fields.zarr that was decoded."""
-MODEL: Final = "model.npz"
-Z: Final = "z.npz"
 _AGAIN: Final = "run the command again."
 _FRAMES: Final = 240
 """Frames that are read: more than a film shows are passed over."""

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dashi.errors import FileError
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
 from dashi.io.files import read_plain, write_text
+from dashi.io.run_names import STORY
 from dashi.io.run_reading import run_file
 from dashi.report.scales import evaluated_scales
 
-STORY: Final = "story.json"
 _LARGEST: Final = 1 << 20
 _Text = Annotated[str, Field(max_length=4000)]
 _Texts = Annotated[dict[_Text, _Text], Field(max_length=200)]

@@ -178,7 +178,7 @@ def missing_features(
     except DashiError:
         return []  # what cannot be planned is an error of the run
     needed = plan_features(kernel, plan, variant) - device.info.features
-    return sorted(needed - device.features) if needed else []
+    return sorted(needed - device.probe()) if needed else []
 
 
 @dataclass(frozen=True)

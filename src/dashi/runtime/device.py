@@ -111,6 +111,12 @@ class Device(ABC):
         """What plans must respect on this device."""
         return replace(self.info.limits, features=self.info.features, subgroup=self.info.subgroup_size)
 
+    def probe(self) -> frozenset[str]:
+        """Tries what a driver does not say of itself and what is not known yet: the workgroups that run at the same
+        time, in a child process of up to a minute, once for each driver. Afterwards `features` and what plans are told
+        stay as they are. Binding a kernel that needs to know calls it; no property does. Returns `features`."""
+        return self.features
+
     @property
     def features(self) -> frozenset[str]:
         """What kernels may ask for here."""

@@ -18,11 +18,8 @@ from dashi.flow.grid import Floats
 from dashi.flow.proxy.schema import Schema
 from dashi.io.arrays import write_arrays
 from dashi.io.files import write_atomic
+from dashi.io.run_names import DECODED, FIELDS, FILM, PICTURES
 
-MEASURES: Final = "decoded.npz"
-FIELDS: Final = "fields.zarr"
-PICTURES: Final = "pictures"
-FILM: Final = "film.png"
 SOURCE: Final = "source_flow_"
 """Before the parameters of the flow that the states are of. Decoded fields are none of its own, and nothing may take
 them for such: those have `flow_`."""
@@ -122,5 +119,5 @@ class Album:
             for name in ("energy", "enstrophy", "bands", "support")
         }
         squeezed = {name: values[..., 0] if values.shape[-1] == 1 else values for name, values in seen.items()}
-        write_arrays(self.folder / MEASURES, {"step": np.array([step for step, _ in self._seen], np.int64), **squeezed})
+        write_arrays(self.folder / DECODED, {"step": np.array([step for step, _ in self._seen], np.int64), **squeezed})
         self._written = time.monotonic()
