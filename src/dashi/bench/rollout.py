@@ -212,7 +212,7 @@ class Hashing:
 
     @property
     def share(self) -> float:
-        """Of the time: what hashes and their readback cost."""
+        """Share of the time that hashes and their readback cost, 0 to 1."""
         return 1 - self.without_us / self.us
 
 
