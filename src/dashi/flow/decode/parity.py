@@ -78,19 +78,19 @@ def compare(
     progress: Callable[[int], None] | None = None,
 ) -> list[Parity]:
     """Parity of every field (seeds, n, n); the residual of each draws from its own seed."""
-    found: list[Parity] = []
+    results: list[Parity] = []
     for seed, truth in zip(seeds, np.asarray(fields, settings.kind), strict=True):
-        one = replace(settings, seed=seed)
+        seeded = replace(settings, seed=seed)
         with CpuDevice() as cpu:
             z = encode(schema, truth, device=cpu)
-            ours, _ = _decoded(schema, z, one, cpu, statistics)
-        theirs, synthesised = _decoded(schema, z, one, device, statistics)
-        found.append(
-            _parity(schema, truth, z, one, decode_plainly(schema, z, one, statistics), ours, theirs, synthesised)
+            ours, _ = _decoded(schema, z, seeded, cpu, statistics)
+        theirs, synthesised = _decoded(schema, z, seeded, device, statistics)
+        results.append(
+            _parity(schema, truth, z, seeded, decode_plainly(schema, z, seeded, statistics), ours, theirs, synthesised)
         )
         if progress:
             progress(1)
-    return found
+    return results
 
 
 def _decoded(
@@ -98,13 +98,13 @@ def _decoded(
 ) -> tuple[Decoded, tuple[float, float]]:
     """What a device decodes, and the energies of the bands before the gate, from the arrays that it left."""
     with Decoder(schema, device, settings=settings, statistics=statistics) as decoder:
-        made = decoder.decode(z, "snapshots")
-        if made is None:
+        decoded = decoder.decode(z, "snapshots")
+        if decoded is None:
             raise NoResultError("the null device computes nothing.", "compare another: cpu, or vulkan:0.")
         before: Floats = decoder.pipeline.low.numpy().astype(np.float64)
         if settings.draws:
             before = before + decoder.pipeline.residual.numpy()
-    return made, _bands(schema, before[0])
+    return decoded, _bands(schema, before[0])
 
 
 def _parity(
@@ -118,14 +118,14 @@ def _parity(
     alike = masks[0] == plain.mask
     against = np.abs(a - plain.field)[alike] / rms
     known = z.astype(np.float64)
-    wanted = tuple(float(known[schema.parts[name]][0]) for name in ("mid_energy", "high_energy"))
+    targets = tuple(float(known[schema.parts[name]][0]) for name in ("mid_energy", "high_energy"))
     return Parity(
         seed=settings.seed, residual=settings.residual, gate=settings.gate, dtype=settings.dtype,
         same_bits=_bits(ours) == _bits(theirs), mean_error=float(apart.mean()), max_error=float(apart.max()),
         d_energy=_relative(theirs.energy, ours.energy), d_enstrophy=_relative(theirs.enstrophy, ours.enstrophy),
         hamming=int(np.count_nonzero(masks[0] != masks[1])), sites=a.size,
         plain_max_error=float(against.max(initial=0.0)), plain_hamming=int(np.count_nonzero(~alike)),
-        support=float(theirs.support), wanted=(wanted[0], wanted[1]),
+        support=float(theirs.support), wanted=(targets[0], targets[1]),
         synthesised=synthesised, achieved=_bands(schema, b),
         error=_l2(b, truth), lowpass_error=_l2(plain.low, truth),
     )  # fmt: skip

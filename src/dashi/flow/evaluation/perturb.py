@@ -34,5 +34,5 @@ def same_times(flow: Flow, changed: Flow, steps: int) -> int:
 
 
 def label(name: str, value: float) -> str:
-    """Of a perturbed flow, as in tables and in names of files."""
+    """The label of a perturbed flow in tables and in names of files, such as nu=0.004."""
     return f"{name}={value:g}"

@@ -68,7 +68,7 @@ class Evaluation:
     """k_cut, schema version, and whatever else was chosen."""
 
     @property
-    def told(self) -> str:
+    def data_kind(self) -> str:
         """What the windows are to the models, in words."""
         if self.split != "test":
             return {"train": "training data", "validation": "validation data"}.get(self.split, f"{self.split} data")

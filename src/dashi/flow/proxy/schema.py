@@ -172,7 +172,7 @@ def half_plane(n: int, above: float, up_to: float) -> Ints:
     """(ky, kx) of one of each conjugate pair with above < |k| <= up_to that an n x n grid keeps, row by row."""
     square = grid.squares(n)
     rows, columns = grid.rows(n)[:, None], grid.columns(n)[None, :]
-    inside = (square > above * above) & (square <= up_to * up_to) & grid.kept(n)
+    inside = (square > above * above) & (square <= up_to * up_to) & grid.dealiased(n)
     chosen = inside & ((columns > 0) | (rows > 0))
     ky, kx = np.nonzero(chosen)
     return _fixed(np.stack([grid.rows(n)[ky], grid.columns(n)[kx]], axis=1).astype(np.int64))
