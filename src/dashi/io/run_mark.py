@@ -19,7 +19,7 @@ from dashi.io.files import MARK as MARK
 from dashi.io.files import open_plain, write_text
 
 _LARGEST: Final = 1 << 28
-"""Of a document that is read for the command that wrote it: metrics hold every hash of a run."""
+"""Most bytes of a document that is read for the command that wrote it: metrics hold every hash of a run."""
 _LONGEST: Final = 80
 _TELLING: Final = {"summary.json": "demo", "evaluation.json": "flow evaluate"}
 """Files that one command alone writes, in folders from before there were marks."""

@@ -22,7 +22,7 @@ from dashi.report.story import Story, in_turnovers, lasts
 _TRUNCATED = "…"
 _LONGEST = 3900
 _LARGEST: Final = 1 << 28
-"""Of a summary, which holds every hash of a run."""
+"""Most bytes of a summary, which holds every hash of a run."""
 
 
 def story_of(

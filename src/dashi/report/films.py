@@ -37,9 +37,9 @@ class Fields:
     proxy: Floats | None = None
     name: str = "vorticity"
     numbers: tuple[int, ...] = ()
-    """Of the frames where they were read, if some were passed over; else they are counted from 0."""
+    """Numbers of the frames where they were read, if some were passed over; else they are counted from 0."""
     unit: str = ""
-    """Of the values, as the store says: `1/T`, T being the unit of flow time."""
+    """Unit of the values, as the store says: `1/T`, T being the unit of flow time."""
     member: str = ""
     """Which of several members this is, in words."""
 
@@ -159,7 +159,7 @@ class Film:
     frames: int
     width: int
     height: int
-    """Of one frame."""
+    """Pixels of one frame; so is `width`."""
     times: tuple[float, ...]
     panels: tuple[str, ...]
     colours: tuple[str, ...]

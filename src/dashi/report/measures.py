@@ -19,7 +19,7 @@ from dashi.report.style import BLUE, GRID, MUTED, new_figure, plot_module, power
 
 Figure = Any
 _FLOOR = 1e-12
-"""Of the largest shell: what is below is rounding."""
+"""Share of the largest shell below which an energy is rounding."""
 
 
 @dataclass(frozen=True, eq=False)

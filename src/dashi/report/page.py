@@ -114,10 +114,10 @@ class Report:
     decoded: bool = False
     """Whether the fields are decoded from states of a model, with no truth beside them."""
     measures: Measures | None = None
-    """Of those fields, where nothing was scored."""
+    """Measures of those fields, where nothing was scored."""
     evaluation: Evaluation | None = None
     training: Evaluation | None = None
-    """Of the same model on what it was fitted to."""
+    """Scores of the model on what it was fitted to."""
     continuation: Continuation | None = None
     sheet: Sheet | None = None
     spans: tuple[Span, ...] = ()

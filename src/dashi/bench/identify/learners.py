@@ -30,7 +30,7 @@ HOLD: Final = 5
 """Every fifth trajectory is held out."""
 CENTRES: Final = 128
 WIDTHS: Final = (1.0, 2.0, 4.0)
-"""Of the Gaussians, beside the median distance of two centres."""
+"""Widths of the Gaussians, in units of the median distance of two centres."""
 RIDGES: Final = (1e-12, 1e-8, 1e-4)
 """Beside features that are scaled to a mean square of 1, per row."""
 

@@ -30,7 +30,7 @@ class Parity:
     gate: str
     dtype: str
     same_bits: bool
-    """Of fields and masks."""
+    """Whether fields and masks have the same bits on both devices."""
     mean_error: float
     max_error: float
     d_energy: float
@@ -40,7 +40,7 @@ class Parity:
     """Sites at which the masks differ."""
     sites: int
     plain_max_error: float
-    """Of NumPy's decode beside float64 and numpy.fft, where the masks agree."""
+    """Largest error of NumPy's decode beside float64 and numpy.fft, where the masks agree."""
     plain_hamming: int
     support: float
     wanted: tuple[float, float]
@@ -52,7 +52,7 @@ class Parity:
     error: float
     """Relative L2 error of the decoded field beside the field that was encoded."""
     lowpass_error: float
-    """The same without a residual."""
+    """Relative L2 error without a residual."""
 
 
 ROUNDINGS: Final = 64

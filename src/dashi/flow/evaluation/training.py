@@ -33,7 +33,7 @@ class Training:
     interval: int
     """Steps between frames."""
     steps: int
-    """Of a training window."""
+    """Steps of a training window."""
     seeds: tuple[int, ...]
     validation_seeds: tuple[int, ...]
     data: Seen
@@ -44,7 +44,7 @@ class Training:
     spin_up: int = 0
     initial: str = "random"
     options: Mapping[str, int | float] | None = None
-    """Of the initial condition."""
+    """Options of the initial condition."""
 
     @classmethod
     def of(cls, train: Windows, validation: Windows | None) -> Training:

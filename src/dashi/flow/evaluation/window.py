@@ -24,7 +24,7 @@ class Scored:
     """By the names of SERIES, (frames,)."""
     failure: Failure
     spectrum: Floats
-    """Of the last frame."""
+    """Energy spectrum of the last frame."""
     continued: Floats
     """Energy of the frames after the reference's last."""
 

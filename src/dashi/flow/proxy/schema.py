@@ -27,7 +27,7 @@ from dashi.flow.equations import LARGEST_NUMBER, Flow
 from dashi.kernels.hash.blake3 import hexdigest128
 
 VERSION: Final = 1
-"""Of the layout. It rises when the same numbers would mean something else."""
+"""Version of the layout. It rises when the same numbers would mean something else."""
 SCALARS: Final = ("energy", "enstrophy", "mid_energy", "high_energy")
 MID: Final = 1.5
 """The mid band ends at so many times k_cut, unless told otherwise."""
