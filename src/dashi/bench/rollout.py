@@ -31,7 +31,7 @@ FAST_BOUND: Final = 1e-4
 
 @dataclass(frozen=True)
 class BenchCase:
-    """So many states of so many values, of one type; `fast` is the device class beside the portable one."""
+    """A case: a number of states of one size and type; `fast` is the device class beside the portable one."""
 
     d: int
     dtype: str = "float32"

@@ -63,7 +63,7 @@ def _what_ran(metrics: Metrics, flow: Flow | None) -> str:
 
 
 def unfinished_text(folder: Path, metrics: Metrics | None) -> str:
-    """That a run is not finished, by its metrics, its summary, its mark or its checkpoint; empty if it is."""
+    """A sentence that a run is not finished, by its metrics, summary, mark or checkpoint; empty if it is."""
     if metrics is not None and metrics.stopped:
         return f"This run is not finished: it ended after {metrics.steps:,} steps."
     stopped = is_unfinished(folder) or _stopped(folder)

@@ -33,7 +33,7 @@ def safe(text: str) -> str:
 
 
 def shown(cell: Cell) -> str:
-    """As HTML."""
+    """The HTML of a cell: markup as it is, text escaped."""
     return cell.text if isinstance(cell, Markup) else escape(cell)
 
 

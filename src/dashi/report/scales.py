@@ -39,8 +39,8 @@ class Scales:
 
 
 def measured_scales(energy: Floats, spectrum: Floats, flow: Flow) -> Scales | None:
-    """From energies of any shape and spectra (..., shells), whose shell s is at s 2 pi / L. What is not finite is left
-    out; None where nothing moves."""
+    """Scales from energies of any shape and spectra (..., shells), whose shell s is at s 2 pi / L. What is not finite
+    is left out; None where nothing moves."""
     energies = np.asarray(energy, np.float64)
     energies = energies[np.isfinite(energies)]
     shells = np.asarray(spectrum, np.float64).reshape(-1, np.shape(spectrum)[-1])

@@ -62,7 +62,7 @@ class Look:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """As matplotlib's keywords."""
+        """The look of a line as keywords of matplotlib."""
         return {"color": self.colour, "linestyle": (0, _DASHES[self.dashes] or None), "linewidth": self.width}
 
     @property

@@ -51,7 +51,7 @@ class Rows:
         return len(self.own)
 
     def part(self, chosen: Any) -> Rows:
-        """Those rows, by a mask or by numbers."""
+        """The rows that a mask or a list of numbers chooses."""
         return Rows(self.own[chosen], self.diffused[chosen], self.increment[chosen], self.source[chosen])
 
 

@@ -213,7 +213,7 @@ class TorchPeer:
 
 
 def _calls(works: Sequence[Work], calls: int) -> Work:
-    """So many calls, one after the other, in turns."""
+    """Work of `calls` calls one after the other, rotating among `works`."""
     turns = [works[i % len(works)] for i in range(calls)]
 
     def all_of_them() -> None:

@@ -65,7 +65,7 @@ class Training:
         )
 
     def pack(self) -> dict[str, Array]:
-        """As named arrays."""
+        """What a model was fitted to, as named arrays."""
         head = {
             "flow": self.flow.parameters, "interval": self.interval, "steps": self.steps, "seeds": list(self.seeds),
             "validation_seeds": list(self.validation_seeds), "energy": self.energy, "source": self.source,

@@ -70,7 +70,7 @@ class WindowScores:
         )
 
     def _failure(self, admissible: Floats) -> Failure:
-        """From energy and enstrophy over the shells that the model carries, of both."""
+        """The worst failure by energy and by enstrophy, each summed over the shells that the model carries."""
         failures: list[Failure] = []
         for ours, reference, most in (
             (self._energy, self._reference[0], DRIFTED),
