@@ -86,7 +86,7 @@ def _row(evaluation: Evaluation, line: Line) -> Row:
 
 def series(evaluation: Evaluation) -> dict[str, Any]:
     """Every score of every model along time: mean over windows, and the ends of its interval; for JSON."""
-    made: dict[str, Any] = {"time": evaluation.times.tolist(), "models": {}}
+    document: dict[str, Any] = {"time": evaluation.times.tolist(), "models": {}}
     for line in evaluation.lines:
         scores = {
             "correlation": line.correlation,
@@ -96,8 +96,8 @@ def series(evaluation: Evaluation) -> dict[str, Any]:
             "spectrum_error": line.spectrum_error,
             "admissible": line.admissible,
         }
-        made["models"][line.model] = {name: _along(values, evaluation) for name, values in scores.items()}
-    return made
+        document["models"][line.model] = {name: _along(values, evaluation) for name, values in scores.items()}
+    return document
 
 
 def _along(values: Floats, evaluation: Evaluation) -> dict[str, list[float | None]]:
