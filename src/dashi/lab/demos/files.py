@@ -20,9 +20,10 @@ from dashi.flow.proxy.carried import power, squares
 from dashi.flow.proxy.schema import Schema
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
-from dashi.io.run_names import EVALUATION, FIELDS, MODEL, PROXY, TRAINING, Z
+from dashi.io.run_names import EVALUATION, FIELDS, MODEL, TRAINING, Z
 from dashi.lab.demos.work import Work
 from dashi.lab.job import certify_in
+from dashi.report.run import PROXY
 
 
 def keep_fields(work: Work) -> None:
