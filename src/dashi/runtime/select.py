@@ -8,7 +8,7 @@ from typing import Any, Final
 from dashi.errors import DashiError, DeviceNotFoundError, InputError
 from dashi.runtime.cpu_device import CpuDevice, cpu_info
 from dashi.runtime.device import Device
-from dashi.runtime.info import DeviceInfo
+from dashi.runtime.info import DeviceInfo, DeviceList
 from dashi.runtime.instance import Instance, find
 from dashi.runtime.null_device import NullDevice
 from dashi.runtime.probe import safe_drivers
@@ -84,7 +84,7 @@ def _best(timeout: float, validation: bool | None, queues: int, told: str = "aut
     return CpuDevice()
 
 
-def list_devices() -> list[DeviceInfo]:
+def list_devices() -> DeviceList:
     """Every device of this machine: Vulkan's in the order of their numbers, then `cpu` and `null`."""
     found: list[DeviceInfo] = []
     try:
@@ -96,7 +96,7 @@ def list_devices() -> list[DeviceInfo]:
             found = [info for _, info in instance.devices()]
         finally:
             instance.close()
-    return [*found, cpu_info(), NullDevice().info]
+    return DeviceList([*found, cpu_info(), NullDevice().info])
 
 
 def rank(info: DeviceInfo) -> str:
