@@ -65,7 +65,7 @@ class Device(ABC):
         """Some of the bytes of storage, as storage."""
 
     @abstractmethod
-    def shared(self, one: Any, other: Any) -> bool:
+    def shared(self, first: Any, other: Any) -> bool:
         """Whether two pieces of this device's storage have bytes in common."""
 
     @abstractmethod
