@@ -137,9 +137,11 @@ class VulkanDevice(Device):
     def _part(self, storage: Any, offset: int, nbytes: int) -> Buffer:
         return storage.part(offset, nbytes)
 
-    def shared(self, one: Any, other: Any) -> bool:
+    def shared(self, first: Any, other: Any) -> bool:
         return (
-            one.key == other.key and one.offset < other.offset + other.nbytes and other.offset < one.offset + one.nbytes
+            first.key == other.key
+            and first.offset < other.offset + other.nbytes
+            and other.offset < first.offset + first.nbytes
         )
 
     def ends_memory(self, storage: Any) -> bool:
@@ -200,10 +202,10 @@ class VulkanDevice(Device):
             if key not in scratch:
                 scratch[key] = self.empty(count, element)
             named[name] = scratch[key]
-        made = [self._dispatch(kernel, call, dispatch, named) for dispatch in plan.dispatches]
+        dispatched = [self._dispatch(kernel, call, dispatch, named) for dispatch in plan.dispatches]
         buffers = tuple(array.storage for array in named.values())
-        lowered = Lowered(tuple(raw for raw, _, _ in made), sum(work for _, work, _ in made), buffers)
-        sets = [(held, len(d.buffers)) for (_, _, held), d in zip(made, plan.dispatches, strict=True)]
+        lowered = Lowered(tuple(raw for raw, _, _ in dispatched), sum(work for _, work, _ in dispatched), buffers)
+        sets = [(held, len(d.buffers)) for (_, _, held), d in zip(dispatched, plan.dispatches, strict=True)]
         self.graveyard.watch(lowered, partial(_free_sets, self.sets, sets))
         return lowered
 
