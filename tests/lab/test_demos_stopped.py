@@ -39,7 +39,7 @@ import sys
 from dashi.lab.demos import setting
 from dashi.cli.main import main
 from dashi.flow.proxy.persistence import Persistence
-from test_demo_stopped import TINY
+from test_demos_stopped import TINY
 
 
 def waits(*words, rollout=Persistence.rollout, **options):
