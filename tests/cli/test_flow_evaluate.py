@@ -22,8 +22,8 @@ from dashi.flow.evaluation.kept import array_text, text_array
 from dashi.flow.evaluation.record import read_record
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.perfect import Perfect
-from dashi.flow.simulated import windows_of
 from dashi.flow.windows import Windows
+from dashi.flow.windows.simulated import windows_of
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.runtime.cpu_device import CpuDevice
 

@@ -17,7 +17,7 @@ from dashi.flow import Flow
 from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.proxy.catalogue import load_model
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulated import windows_of
+from dashi.flow.windows.simulated import windows_of
 from dashi.runtime.cpu_device import CpuDevice
 
 SMALL = "--n 32 --nu 0.005 --dt 0.02 --set peak=3 --k-cut 5 --device cpu --fast"
@@ -93,13 +93,13 @@ def test_dmd_on_a_linear_flow_finds_its_eigenvalues() -> None:
         made = Dmd.fit(schema, windows, None, device=device, rank=2)
         z = encode(schema, fields, device=device)
         np.testing.assert_allclose(made.rollout(z[:1], 7, device=device)[0, :, : schema.numbers], z[:, :-4], atol=1e-9)
-    assert "rank 2" in made.story
+    assert "rank 2" in made.description
 
 
 def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
     """Least squares over the same pairs, one cut by rank and one damped: neither may be far behind the other."""
     pytest.importorskip("pydmd")
-    from dashi.flow.proxy.carried import encoded, skill
+    from dashi.flow.proxy.carried import encoded, validation_score
     from dashi.flow.proxy.dmd import Dmd
     from dashi.flow.proxy.linear import Ridge
 
@@ -111,7 +111,7 @@ def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
         )
         z = encoded(schema, test, device=cpu)
         score = {
-            kind.name: skill(
+            kind.name: validation_score(
                 schema, kind.fit(schema, train, validation, device=cpu).rollout(z[:, 0], 20, device=cpu), z
             )
             for kind in (Dmd, Ridge)
@@ -253,8 +253,8 @@ def test_ctrl_c_while_a_baseline_is_fitted_keeps_the_model(here: Path, monkeypat
 
 
 def test_ctrl_c_while_data_are_simulated_writes_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dashi.flow import simulated
     from dashi.flow.simulation import simulate
+    from dashi.flow.windows import simulated
 
     def stopped(*words: Any, **more: Any) -> Any:
         raise Interrupted(simulate(*words, **more))
@@ -291,4 +291,4 @@ def test_the_help_has_an_example(command: str) -> None:
 
 def test_a_copy_of_a_model_is_the_model(fitted: Path, tmp_path: Path) -> None:
     shutil.copy(fitted, tmp_path / "copy.npz")
-    assert load_fit(tmp_path / "copy.npz").model.story == load_fit(fitted).model.story
+    assert load_fit(tmp_path / "copy.npz").model.description == load_fit(fitted).model.description

@@ -24,7 +24,7 @@ from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.files import load_z, save_z
 from dashi.flow.proxy.lowpass import decode as lowpass
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.recorded import windows_from_run
+from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.metrics import read_metrics
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.vulkan_device import VulkanDevice

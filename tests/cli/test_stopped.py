@@ -25,8 +25,8 @@ from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.fast import FastEngine
 from dashi.flow.initial import ensemble
 from dashi.flow.proxy.persistence import Damped
-from dashi.flow.simulated import windows_of
 from dashi.flow.simulation import simulate
+from dashi.flow.windows.simulated import windows_of
 from dashi.io.files import unwritable
 from dashi.io.run_folder import CHECKPOINT
 from dashi.lab.demos import main_job, setting, stages

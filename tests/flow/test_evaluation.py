@@ -30,8 +30,8 @@ from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.lowpass import decode
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulated import windows_of
 from dashi.flow.windows import Windows
+from dashi.flow.windows.simulated import windows_of
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
 
@@ -56,7 +56,7 @@ class Fake(Model):
         return np.stack([self._step(z0, j) for j in range(frames + 1)], axis=1)
 
     @property
-    def numbers(self) -> int:
+    def state_size(self) -> int:
         return self.schema.numbers
 
     @property

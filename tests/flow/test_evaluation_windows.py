@@ -15,9 +15,9 @@ from dashi.cli.main import app
 from dashi.errors import FileError, InputError, NonFiniteError
 from dashi.flow import Flow, Kolmogorov, Stochastic
 from dashi.flow.evaluation import Seen, require_disjoint
-from dashi.flow.recorded import windows_from_run
-from dashi.flow.simulated import simulated_steps, windows_of
 from dashi.flow.windows import UNKNOWN, Windows, cut
+from dashi.flow.windows.recorded import windows_from_run
+from dashi.flow.windows.simulated import simulated_steps, windows_of
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
 

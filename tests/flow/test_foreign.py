@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from dashi.errors import FileError, InputError
-from dashi.flow import Flow, foreign, windows_from_dataset
+from dashi.flow import Flow, windows_from_dataset
+from dashi.flow.windows import foreign
 
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("zarr")

@@ -149,7 +149,7 @@ def test_the_certificate_of_the_main_job_verifies(done: tuple[lab.DemoResult, li
 def test_the_model_and_its_states_can_be_used_again(done: tuple[lab.DemoResult, list[str]]) -> None:
     fit = load_fit(done[0].folder / "model.npz")
     assert fit.model.name == "galerkin"
-    assert fit.model.story == done[0].summary["model"]
+    assert fit.model.description == done[0].summary["model"]
     assert set(fit.baselines) == {"truncation", "ridge", "damped", "persistence"}
     assert fit.training is not None
     assert (fit.training.seeds, fit.training.validation_seeds) == ((1, 2), (3,))

@@ -222,7 +222,7 @@ def test_one_member_is_not_numbered(tmp_path: Path) -> None:
 def test_decoded_fields_name_the_flow_of_their_model_and_are_none_of_its_own(tmp_path: Path) -> None:
     from dashi.errors import FileError
     from dashi.flow.decode.decoder import Decoder
-    from dashi.flow.recorded import windows_from_run
+    from dashi.flow.windows.recorded import windows_from_run
 
     flow, schema = Flow(16, nu=0.02, forcing=Kolmogorov(2, 1.0)), Schema(16, 3)
     album = Album(tmp_path, schema, 1, Settings(), 0.5, flow)

@@ -16,12 +16,12 @@ from dashi.cli.progress import phase, progress
 from dashi.errors import FileError, InputError, suggestion
 from dashi.flow.equations import Flow
 from dashi.flow.fields import read_attributes
-from dashi.flow.foreign import NETCDF, open_foreign
 from dashi.flow.grid import Floats
-from dashi.flow.own_data import grid_of, load_record, windows_from_dataset
-from dashi.flow.recorded import windows_from_run
-from dashi.flow.simulated import simulated_steps, windows_of
 from dashi.flow.windows import UNKNOWN, Windows
+from dashi.flow.windows.foreign import NETCDF, open_foreign
+from dashi.flow.windows.own_data import grid_of, load_record, windows_from_dataset
+from dashi.flow.windows.recorded import windows_from_run
+from dashi.flow.windows.simulated import simulated_steps, windows_of
 from dashi.runtime.device import Device
 
 _AXES = ("time", "y", "x", "member")

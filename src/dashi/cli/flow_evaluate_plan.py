@@ -17,8 +17,8 @@ from dashi.flow.evaluation.overlap import require_unseen
 from dashi.flow.evaluation.perturb import label, perturbed, same_times
 from dashi.flow.evaluation.training import Training
 from dashi.flow.initial import INITIAL
-from dashi.flow.simulated import require_room
 from dashi.flow.windows import UNKNOWN, Windows, frames_in
+from dashi.flow.windows.simulated import require_room
 from dashi.runtime.device import Device
 
 SEEDS = 2

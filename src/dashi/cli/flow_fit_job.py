@@ -147,7 +147,7 @@ class FitJob:
         remark(f"fitting {name} to {len(train)} window(s) of {train.frames} frames")
         with progress(f"fit {name}", None, "parts") as advance:
             made = fit_model(name, schema, train, validation, device=device, progress=advance, options=options)
-        remark(f"{name}: {made.story}")
+        remark(f"{name}: {made.description}")
         return made
 
     def _whole(
@@ -210,8 +210,8 @@ class FitJob:
         told: dict[str, Any] = {
             "file": str(file) if file else None,
             "model": fit.model.name,
-            "story": fit.model.story,
-            "numbers": fit.model.numbers,
+            "story": fit.model.description,
+            "numbers": fit.model.state_size,
             "stopped": stopped,
             "baselines": list(fit.baselines),
             "seeds": list(fit.training.seeds) if fit.training else [],

@@ -99,7 +99,7 @@ class Job:
         further = go_on(request, setup, run.rollout, left)
         print_report(Told(request, setup, run, metrics, left, further))
         if run.rollout.stopped:
-            remembers = isinstance(setup.advances, Model) and setup.advances.remembers
+            remembers = isinstance(setup.advances, Model) and setup.advances.has_hidden_state
             remark(*stopped_lines(request, run.rollout, left, further, remembers=remembers))
             raise KeyboardInterrupt
 

@@ -24,7 +24,7 @@ from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.files import load_z
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.recorded import windows_from_run
+from dashi.flow.windows.recorded import windows_from_run
 from dashi.io import run_folder
 from dashi.io.arrays import file_digest
 from dashi.io.files import require_writable

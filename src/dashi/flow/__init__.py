@@ -3,12 +3,9 @@
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import to_field, to_modes
 from dashi.flow.initial import ensemble, from_field
-from dashi.flow.own_data import windows_from_dataset
-from dashi.flow.recorded import windows_from_run
-from dashi.flow.simulated import windows_of
 from dashi.flow.simulation import Every, Simulation, simulate
 from dashi.flow.stepper import stepper
-from dashi.flow.windows import Windows
+from dashi.flow.windows import Windows, windows_from_dataset, windows_from_run, windows_of
 
 __all__ = [
     "Every",
