@@ -9,7 +9,15 @@ import pytest
 from dashi.core.traces.file import read_trace
 from dashi.errors import DeviceNotFoundError, FileError, Interrupted, NoResultError
 from dashi.lab.capacity import size_text
-from dashi.lab.job import Job, Request, require_results, to_go_on, uninterruptible, until_interrupted
+from dashi.lab.job import (
+    Job,
+    Request,
+    interrupted_with,
+    require_results,
+    to_go_on,
+    uninterruptible,
+    until_interrupted,
+)
 from dashi.runtime.cpu_device import CpuDevice
 
 
@@ -49,6 +57,17 @@ def test_interrupted_work_gives_what_was_finished_and_nothing_is_an_interrupt() 
     assert until_interrupted(lambda: stop("half")) == ("half", True)
     with pytest.raises(Interrupted):
         until_interrupted(lambda: stop(None))
+
+
+def test_a_job_is_interrupted_with_its_own_result_or_with_none() -> None:
+    @interrupted_with(str)
+    def job(partial: object) -> str:
+        raise Interrupted(partial)
+
+    for partial, left in (("half", "half"), (None, None), (3, None)):
+        with pytest.raises(Interrupted) as stop:
+            job(partial)
+        assert stop.value.partial == left
 
 
 def test_the_command_line_is_in_the_mark_of_the_run_folder(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
+from dashi.cli.progress import Shown
 from dashi.core.traces.trace import write_trace
 from dashi.errors import FileError
 from dashi.flow.equations import Flow, Kolmogorov
@@ -38,7 +39,7 @@ import sys
 from dashi.lab.demos import setting
 from dashi.cli.main import main
 from dashi.flow.proxy.persistence import Persistence
-from test_demo_stopped import TINY
+from test_demos_stopped import TINY
 
 
 def waits(*words, rollout=Persistence.rollout, **options):
@@ -299,7 +300,10 @@ def test_what_came_there_in_the_meantime_is_not_replaced(here: Path, capsys: pyt
         (here / "run").mkdir()
         (here / "run" / "thesis.txt").write_text("all of it")
 
-    with pytest.raises(FileError, match=r"run is there already"), publish_folder(here / "run", "again") as folder:
+    with (
+        pytest.raises(FileError, match=r"run is there already"),
+        publish_folder(here / "run", "again", events=Shown()) as folder,
+    ):
         come(folder)
     assert (here / "run" / "thesis.txt").read_text() == "all of it"
     assert (here / "run-unfinished" / "summary.json").is_file()
