@@ -20,12 +20,12 @@ import numpy as np
 from dashi.core.rollouts.rollout import rollout
 from dashi.flow import Flow, Kolmogorov, ensemble, to_field
 from dashi.flow.proxy.encode import Encoder, encode
-from dashi.flow.proxy.film import pair
 from dashi.flow.proxy.galerkin_fast import FastGalerkin
 from dashi.flow.proxy.galerkin_operator import FORMS, Galerkin, modes_of
 from dashi.flow.proxy.lowpass import Lowpass, decode
 from dashi.flow.proxy.schema import Schema
 from dashi.runtime import open_device
+from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 
 ROUNDS = 15
@@ -48,6 +48,11 @@ def microseconds(device: Device, steps: Sequence[Step], count: int) -> float:
     return min(t.device or t.wall for t in taken) / 1000 / count
 
 
+def ping_pong(device: Device, z: Any) -> tuple[Array, Array]:
+    """Two arrays for states, the first with these."""
+    return device.array(z), device.empty(z.shape, z.dtype)
+
+
 def step_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int) -> dict[str, float]:
     """Both ways, and NumPy's own transforms where the device is NumPy."""
     schema = Schema(flow.n, k_cut)
@@ -55,7 +60,7 @@ def step_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int) 
     found: dict[str, float] = {}
     for form in FORMS:
         operator = Galerkin(flow, schema, form=form)
-        loaded, state = operator.load(device), pair(device, z)
+        loaded, state = operator.load(device), ping_pong(device, z)
         both = [*operator.step(device, loaded, *state), *operator.step(device, loaded, *reversed(state))]
         found[form] = microseconds(device, both * (steps // 2), steps // 2 * 2)
         if form == "triads" and not operator.hindrance("workgroup", device.limits, states):
@@ -78,7 +83,7 @@ def grid_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int, 
         for n in sizes:
             operator = Galerkin(flow, schema)
             operator.small = n
-            loaded, state = operator.load(device), pair(device, z)
+            loaded, state = operator.load(device), ping_pong(device, z)
             both = [*operator.step(device, loaded, *state), *operator.step(device, loaded, *reversed(state))]
             with device.program(both * (steps // 2), timed=True) as program:
                 program.run()

@@ -31,7 +31,7 @@ from dashi.flow.initial import ensemble
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.lowpass import decode as decode_lowpass
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulation import Every, simulate
+from dashi.flow.simulation import simulate
 from dashi.flow.v4.encode import majority, mask, threshold
 from dashi.io.metrics import Metrics, to_json
 from dashi.kernels import build, glsl
@@ -318,8 +318,8 @@ def test_13_one_seed_is_one_initial_condition(vulkan: VulkanDevice) -> None:
             frames: list[Any] = []
             start = ensemble(flow, "random", [0], peak=2)
             simulate(
-                flow, start, 2, device=device, every=Every(frame=1), fields=("vorticity",),
-                frame=lambda run, fields, into=frames: into.append((run.steps, fields["vorticity"].tobytes())),
+                flow, start, 2, device=device, frame_every=1, fields=("vorticity",),
+                frame=lambda step, fields, into=frames: into.append((step, fields["vorticity"].tobytes())),
             )  # fmt: skip
             assert [step for step, _ in frames] == [0, 1, 2]
             seen.append(frames[0][1])
@@ -373,14 +373,14 @@ def test_15_the_reference_and_the_device_solve_the_same_equations(vulkan: Vulkan
     flow = Flow(n=16, nu=1e-4, dt=0.01, smagorinsky=0.17, scheme="heun", dtype=dtype)
     start = ensemble(flow, "random", [0], peak=2)
     with CpuDevice() as cpu:
-        one = simulate(flow, start, 6, device=cpu, every=Every(hash=2))
-        fast = simulate(flow, start, 6, device=cpu, fast=True)
-    two = simulate(flow, start, 6, device=vulkan, every=Every(hash=2))
+        one = simulate(flow, start, 6, device=cpu, hash_every=2)
+        fast = simulate(flow, start, 6, device=cpu, host_fft=True)
+    two = simulate(flow, start, 6, device=vulkan, hash_every=2)
     assert [h.step for h in two.hashes] == [2, 4, 6]
     assert one.hashes == two.hashes
-    assert one.states.tobytes() == two.states.tobytes()
+    assert one.state.tobytes() == two.state.tobytes()
     # NumPy's own transforms round otherwise, six steps long; the equations are the same.
-    assert l2(fast.states, one.states) < (1e-5 if dtype == "float32" else 1e-13)
+    assert l2(fast.state, one.state) < (1e-5 if dtype == "float32" else 1e-13)
 
 
 def test_the_page_names_the_test_of_every_mistake() -> None:

@@ -11,10 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.bench.peers.flow import PlainFlow
-from dashi.core.rollouts.segments import Block, Segment
 from dashi.flow import initial
 from dashi.flow.equations import Flow
-from dashi.flow.fast import FastEngine
+from dashi.flow.fast import HostSolver
 from dashi.flow.grid import Floats
 from dashi.flow.operator import Vorticity
 from dashi.runtime import stopwatch
@@ -82,9 +81,9 @@ def _measured(device: Device, operator: Vorticity, states: Floats) -> Measured:
 def _difference(flow: Flow, states: Floats, found: Floats) -> float:
     """The relative L2 difference of two steps from float64's."""
     exact = Flow.restore({**flow.parameters, "dtype": "float64"})
-    engine = FastEngine(exact, states.astype(np.float64), ())
-    engine.submit(Block(0, (Segment(CHECKED_STEPS),)))
-    wanted: Any = engine.states()
+    solver = HostSolver(exact, states.astype(np.float64))
+    solver.advance(CHECKED_STEPS)
+    wanted: Any = solver.states()
     return float(np.linalg.norm(found.astype(np.float64) - wanted) / np.linalg.norm(wanted))
 
 
@@ -104,10 +103,10 @@ def beside_plain(n: int, dtype: str = "float64") -> Beside:
     """`fast` on the NumPy device and the plain solver by turns; medians."""
     flow, states = bench_flow(n, dtype)
     steps = max(1, min(100, 1_000_000 // (n * n)))
-    engine, plain = FastEngine(flow, states, ()), PlainFlow(flow, states)
+    solver, plain = HostSolver(flow, states), PlainFlow(flow, states)
 
     def ours() -> None:
-        engine.submit(Block(0, (Segment(steps),)))
+        solver.advance(steps)
 
     def theirs() -> None:
         plain.run(steps)

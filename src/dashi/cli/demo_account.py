@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dashi.core.accounts.account import account
+from dashi.core.accounts.account import build_metrics
 from dashi.core.accounts.placement import Placement
 from dashi.flow.evaluation import Evaluation
 from dashi.flow.grid import Floats
@@ -30,15 +30,14 @@ def metrics_of(job: Job, placed: Placement) -> Metrics | None:
                 "on one machine alone",
             )
         )  # fmt: skip
-    made = account("demo", r.operator, r.run, placed, job.stages, flags=flags, certificate=r.digest)
-    there = {"backend_requested": placed.requested, "backend_used": info.spec, "device": info.name}
-    update: dict[str, Any] = {f"{part}_{name}": value for part in ("fft", "decode") for name, value in there.items()}
-    update |= r.decoder
+    update: dict[str, Any] = dict(r.decoder)
     if r.test is not None:
         update["eval"] = _scores(r.test, job.setting.ours)
     if r.train is not None:
         update["train"] = _scores(r.train, job.setting.ours)
-    return made.model_copy(update=update)
+    return build_metrics(
+        "demo", r.run, placed, job.stages, flags=flags, certificate=r.digest, parts=["fft", "decode"], more=update
+    )
 
 
 def _scores(found: Evaluation, model: str) -> Scores:

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dashi.core.accounts.placement import Placement
-from dashi.core.certificates.certificate import Execution, certify, write_certificate
-from dashi.core.certificates.inputs import save_inputs
+from dashi.core.certificates.certify import certify_folder
 from dashi.core.observations.sheet import save_sheet
-from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.evaluation.fits import Fit, save_fit
 from dashi.flow.evaluation.overlap import Seen
@@ -91,13 +89,7 @@ def keep_rollout(job: Job, placed: Placement, folder: Path) -> None:
         save_sheet(folder / run_folder.SHEET, shell_energies(job.setting.schema, r.z)[:, 1:])
     if r.run is None or r.operator is None or r.z0 is None or not r.run.hashes:
         return
-    every = r.run.hashes[0].step
-    hashes = [one for one in r.run.hashes if one.step % every == 0]  # a stopped run may have ended in between
-    sources = save_inputs(folder / run_folder.INPUTS, r.operator, r.z0)
-    used = fingerprints(r.run.used)
-    done = Execution(placed.device.info, used, r.run.way, hashes[-1].step, every, hashes)
-    file = folder / run_folder.CERTIFICATE
-    r.digest = write_certificate(file, certify(file, r.operator, sources, done))
+    r.digest = certify_folder(r.run, folder, r.operator, r.z0)
 
 
 def keep_scores(job: Job, placed: Placement, folder: Path) -> None:

@@ -150,7 +150,7 @@ class Job:
         with self.stage("simulate", total, "steps", "sim") as advance:
             made = windows_of(
                 s.flow, s.seeds, device=device, steps=s.steps, interval=s.interval, windows=s.windows,
-                spin_up=s.spin_up_steps, fast=device.info.type == "reference", progress=advance,
+                spin_up=s.spin_up_steps, host_fft=device.info.type == "reference", progress=advance,
             )  # fmt: skip
         for name in ("train", "validation", "test"):
             self.results.windows[name] = made.take(np.isin(made.seeds, getattr(s, name)))

@@ -68,7 +68,7 @@ def _keep(folder: Path, info: DeviceInfo, track: Track, reference: Track | None)
 
     with whole():
         summary = _summary(info, track, reference)
-        _certify(folder, info, track)
+        _certify(folder, track)
         summary["files"] = sorted({*(path.name for path in folder.iterdir() if path.name[0] != "."), SUMMARY})
         write_text(folder / SUMMARY, _json(summary))
     return summary
@@ -112,20 +112,19 @@ def _summary(info: DeviceInfo, track: Track, reference: Track | None) -> dict[st
     }
 
 
-def _certify(folder: Path, info: DeviceInfo, track: Track) -> None:
+def _certify(folder: Path, track: Track) -> None:
     """The inputs, and the certificate of what was hashed."""
-    from dashi.cli.demo_rollout import CHUNK, start
-    from dashi.core.certificates.certificate import Execution, certify, write_certificate
+    from dashi.cli.demo_rollout import start
+    from dashi.core.certificates.certificate import write_certificate
+    from dashi.core.certificates.certify import certify
     from dashi.core.certificates.inputs import save_inputs
-    from dashi.core.rollouts.fingerprint import fingerprints
     from dashi.io.run_folder import CERTIFICATE, INPUTS
 
     sources = save_inputs(folder / INPUTS, track.operator, start(DIMENSION))
     run = track.run
     if not run.hashes or run.hashes[-1].step != run.steps:
         return
-    done = Execution(info, fingerprints(run.used), run.way, run.steps, CHUNK, run.hashes)
-    write_certificate(folder / CERTIFICATE, certify(folder / CERTIFICATE, track.operator, sources, done))
+    write_certificate(folder / CERTIFICATE, certify(run, folder / CERTIFICATE, sources))
 
 
 def _draw(folder: Path, reference: Track, summary: dict[str, Any]) -> None:

@@ -16,13 +16,13 @@ from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
 from dashi.cli.rollout_setup import COMMAND, Setup, check_request, read_setup
 from dashi.cli.stopping import stopped_lines, until_stopped
-from dashi.core.accounts.account import Stages, account
+from dashi.core.accounts.account import Stages, build_metrics
 from dashi.core.accounts.placement import Placement, place
-from dashi.core.certificates.certificate import Certificate, Execution, Source, certify, write_certificate
-from dashi.core.certificates.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from dashi.core.certificates.certificate import Certificate, Source, write_certificate
+from dashi.core.certificates.certify import certify
 from dashi.core.certificates.inputs import save_inputs
 from dashi.core.observations.verdict import Verdict, verdict
-from dashi.core.rollouts.fingerprint import fingerprints
+from dashi.core.rollouts.checkpoint import read_checkpoint, read_settings, write_checkpoint
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.core.rollouts.ways import choose_way
@@ -65,11 +65,10 @@ class Job:
                 setup, resumed = read_resume(folder, setup, request)
             run = self._run(setup, placed, folder, resumed)
             judged = judge(setup, run)
-            first = resumed.steps if resumed else 0
-            certificates = self._certify(setup, placed, run, folder)
-            metrics = account(
-                COMMAND, setup.operator, run, placed, self.stages, verdict=judged, flags=self.flags,
-                first_step=first, certificate=next(iter(certificates.values()), None),
+            certificates = self._certify(setup, run, folder)
+            metrics = build_metrics(
+                COMMAND, run, placed, self.stages, verdict=judged, flags=self.flags,
+                certificate=next(iter(certificates.values()), None),
             )  # fmt: skip
             left = self._leave(setup, run, metrics, folder)
         if self.failure:
@@ -134,7 +133,7 @@ class Job:
             return used
         return asked
 
-    def _certify(self, setup: Setup, placed: Placement, run: Run, folder: Path | None) -> dict[Path, str]:
+    def _certify(self, setup: Setup, run: Run, folder: Path | None) -> dict[Path, str]:
         """Writes the certificates asked for; their digests by file."""
         wanted: list[tuple[Path, dict[str, Source]]] = []
         if run.stopped and not run.hashes:
@@ -149,7 +148,7 @@ class Job:
             wanted.append((folder / run_folder.CERTIFICATE, beside))
         digests: dict[Path, str] = {}
         for file, sources in wanted:
-            made = certificate_of(file, setup, sources, placed, run)
+            made = certify(run, file, sources)
             try:
                 digests[file] = write_certificate(file, made)
             except FileError as error:
@@ -187,30 +186,22 @@ class Job:
 def until_failure(error: NonFiniteError) -> Run:
     """The run up to the step after which a value was no longer finite, with that observation."""
     run: Run = error.rollout
-    return replace(run, observations=(*run.observations, error.observation))
+    return replace(run, records={**run.records, "observations": (*run.observations, error.observation)})
 
 
 def keep_checkpoint(folder: Path, setup: Setup, run: Run) -> None:
-    """Writes where the run stands. A hash of a step at which Ctrl-C came is none of the uninterrupted run's."""
-    every = setup.strides
-    now = Checkpoint(
-        run.steps,
-        run.state,
-        tuple(h for h in run.hashes if h.step % every.hash == 0),
-        tuple(seen for seen in run.observations if seen.step % every.observe == 0),
-        run.sheet,
-        run.sheet_steps,
-        (every.hash, every.observe, every.sheet, every.bands),
-    )
-    write_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, now)
+    """Writes where the run stands."""
+    write_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, run)
 
 
 def read_resume(folder: Path, setup: Setup, request: Request) -> tuple[Setup, Run]:
     """The part of the run that the folder's checkpoint holds, and the setup that it goes on with."""
-    kept = read_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, setup.z0.shape, setup.operator.dtype)
-    remark(f"going on after {kept.step} steps")
-    done = Run(kept.step, kept.state, kept.hashes, kept.observations, kept.sheet, kept.sheet_steps)
-    return setup.resumed(request, kept.strides), done
+    file = folder / run_folder.CHECKPOINT
+    settings = read_settings(file)
+    known = setup.resumed(replace(request, hash_every=None, observe_every=None, sheet_every=None, bands=None), settings)
+    done = read_checkpoint(file, setup.identity, setup.operator, known.observers, setup.z0.shape)
+    remark(f"going on after {done.steps} steps")
+    return setup.resumed(request, settings), done
 
 
 def judge(setup: Setup, run: Run) -> Verdict | None:
@@ -219,15 +210,6 @@ def judge(setup: Setup, run: Run) -> Verdict | None:
         return None
     members = (setup.z0, run.state) if len(setup.z0) > 1 else None
     return verdict(run.observations, run.sheet if len(run.sheet) else None, members=members)
-
-
-def certificate_of(file: Path, setup: Setup, sources: dict[str, Source], placed: Placement, run: Run) -> Certificate:
-    """The certificate of a run; of one that was stopped, up to its last hash."""
-    every = setup.strides.hash
-    hashes = [h for h in run.hashes if not run.stopped or h.step % every == 0]
-    steps = hashes[-1].step if run.stopped and hashes else run.steps
-    done = Execution(placed.device.info, fingerprints(run.used), run.way, steps, every, hashes)
-    return certify(file, setup.operator, sources, done)
 
 
 def warn_if_outside(file: Path, certificate: Certificate) -> None:

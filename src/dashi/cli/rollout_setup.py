@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from dashi.cli.output import remark
 from dashi.cli.rollout import Request
 from dashi.core.certificates.certificate import STATE, Source
-from dashi.core.certificates.checkpoint import identity
 from dashi.core.certificates.inputs import as_floats, make_operator, operator_sources, read_source, run_dtype
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
+from dashi.core.rollouts.checkpoint import identity
+from dashi.core.rollouts.observer import Observer
+from dashi.core.rollouts.observers import Hashes, Sheet, StateMetrics
 from dashi.errors import InputError, ShapeError
 from dashi.io.files import require_writable
 from dashi.io.run_folder import require_ours
@@ -48,6 +51,12 @@ class Setup:
         """What a checkpoint must belong to."""
         return identity(self.operator, self.z0)
 
+    @property
+    def observers(self) -> list[Observer[Any]]:
+        """Those whose records a checkpoint holds."""
+        every = self.strides
+        return [Hashes(every.hash), StateMetrics(every.observe), Sheet(every.sheet, every.bands)]
+
     def settings(self, request: Request) -> dict[str, object]:
         """All that decides the results of a run: how and where it runs does not."""
         every = self.strides
@@ -57,8 +66,11 @@ class Setup:
             "sheet-every": every.sheet, "bands": every.bands, "fast": request.fast, "keep-going": request.keep_going,
         }  # fmt: skip
 
-    def resumed(self, request: Request, kept: tuple[int, ...]) -> Setup:
+    def resumed(self, request: Request, settings: Mapping[str, Mapping[str, int]]) -> Setup:
         """The same with the strides of the run that goes on; one that was given must be the same."""
+        sheet = settings.get("sheet", {})
+        kept = [settings.get(name, {}).get("every", 0) for name in ("hashes", "observations", "sheet")]
+        kept.append(sheet.get("bands", self.strides.bands))
         asked = (request.hash_every, request.observe_every, request.sheet_every, request.bands)
         for name, new, old in zip(
             ("--hash-every", "--observe-every", "--sheet-every", "--bands"), asked, kept, strict=True

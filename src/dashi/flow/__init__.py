@@ -6,15 +6,13 @@ from dashi.flow.initial import ensemble, from_field
 from dashi.flow.own_data import windows_from_dataset
 from dashi.flow.recorded import windows_from_run
 from dashi.flow.simulated import windows_of
-from dashi.flow.simulation import Every, Simulation, simulate
+from dashi.flow.simulation import simulate
 from dashi.flow.stepper import stepper
 from dashi.flow.windows import Windows
 
 __all__ = [
-    "Every",
     "Flow",
     "Kolmogorov",
-    "Simulation",
     "Stochastic",
     "Windows",
     "ensemble",

@@ -84,6 +84,10 @@ class FieldStore:
             self._write(name, (chunk, *(0 for _ in one.shape)), padded)
         self._lengths[name] = len(made)
 
+    def count(self, name: str, entries: int) -> None:
+        """So many entries of an array with one entry in each file are there: those that earlier runs left, too."""
+        self._lengths[name] = entries
+
     def missing(self, name: str, count: int) -> int | None:
         """The first of so many entries of an array, with one entry in each file, that is not there in whole."""
         one = self._variables[name]

@@ -86,6 +86,10 @@ class Vorticity(Operator):
             raise InputError(f"a flow has no array {next(iter(arrays))!r}.", "leave it away.")
         return Vorticity(Flow.restore(parameters))
 
+    @property
+    def time_step(self) -> float:
+        return self.flow.dt
+
     def load(self, device: Device) -> Constants:
         return Loaded(device, {**tables(self.flow), **self._tableau.tables})
 
@@ -132,6 +136,9 @@ class Vorticity(Operator):
         points = states * self.flow.n**2 * self.dtype.itemsize / 4
         stages = len(self._tableau.stages)
         return stages * (200 + points / 20) if limits.software else stages * (20 + points / 16_000)
+
+    def reference_us(self, states: int) -> float:
+        return states * self.flow.n**2 / 8
 
 
 def advection(

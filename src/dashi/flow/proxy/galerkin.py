@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dashi.core.rollouts.ways import choose_way
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import followed, quiet, require_start, steps_of
 from dashi.flow.proxy.eddy import eddy_viscosity, shells_of, subgrid
-from dashi.flow.proxy.film import copied, film, pair
+from dashi.flow.proxy.frame_recording import record_frames
 from dashi.flow.proxy.galerkin_choice import (
     BACKSCATTER,
     Backscatter,
@@ -132,7 +131,7 @@ class GalerkinModel(Model):
         way, _ = self.explain(device, len(start))
         if way == "numpy":
             return followed(self.schema, start, FastGalerkin(self.operator("grid")).roll(modes, frames, self.steps))
-        looks = _filmed(self.operator(form_named(way)), modes, frames, self.steps, device)
+        looks = record_frames(self.operator(form_named(way)), modes, frames, self.steps, device=device)
         made = np.concatenate([modes[:, None], np.moveaxis(looks, 0, 1)], axis=1)
         return followed(self.schema, start, made)
 
@@ -204,18 +203,3 @@ class Truncation(GalerkinModel):
     @property
     def story(self) -> str:
         return "the exact truncation, without a closure"
-
-
-def _filmed(operator: Galerkin, modes: Floats, frames: int, steps: int, device: Device) -> Floats:
-    """Frames of states (frames, m, 2 K): every step a few dispatches, or, where that is faster, every frame one."""
-    loaded, state = operator.load(device), pair(device, modes)
-    way, _ = choose_way(operator, device, len(modes))
-    if way == "stepwise":
-        return film(
-            device, state, lambda a, b: operator.step(device, loaded, a, b), copied(device), modes.shape, frames, steps
-        )
-    flag = device.empty(4, np.uint32)
-    return film(
-        device, state, lambda a, b: [operator.many(device, loaded, a, b, flag, steps, way)], copied(device),
-        modes.shape, frames, 1,
-    )  # fmt: skip
