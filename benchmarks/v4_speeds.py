@@ -37,7 +37,8 @@ def main() -> None:
                 rollout(operator, first, 1000, device=device, way=asked, stop_on_nonfinite=False)
                 run = rollout(operator, first, steps, device=device, way=asked, stop_on_nonfinite=False)
                 print(
-                    f"{device.info.name}, {np.dtype(kind)}, {run.way}: {run.steps / run.seconds:,.0f} steps per second"
+                    f"{device.info.name}, {np.dtype(kind)}, {run.strategy}: "
+                    f"{run.steps / run.seconds:,.0f} steps per second"
                 )
 
 

@@ -141,7 +141,7 @@ def test_the_engine_rolls_every_kind_out_with_the_same_hashes_both_ways(
     operator = make(np.float64)
     z = states(operator)
     runs = [rollout(operator, z, 20, device=vulkan, hash_every=5, way=way) for way in ("stepwise", "workgroup")]
-    assert [run.way for run in runs] == ["stepwise", "workgroup"]
+    assert [run.strategy for run in runs] == ["stepwise", "workgroup"]
     assert runs[0].hashes == runs[1].hashes
     assert len(runs[0].hashes) == 4
 

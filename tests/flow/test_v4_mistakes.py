@@ -16,7 +16,7 @@ import pytest
 from dashi import kernels
 from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
-from dashi.core.accounts.account import Stages, account
+from dashi.core.accounts.account import Stages, build_metrics
 from dashi.core.accounts.placement import place
 from dashi.core.carriers.carrier import Carrier
 from dashi.core.operators.affine import Linear
@@ -358,7 +358,7 @@ def _metrics(spec: str) -> Metrics:
     operator = Linear(np.eye(16))
     with place(spec) as placed:
         run = rollout(operator, np.ones(16), 50, device=placed.device, hash_every=50)
-        return account("rollout", operator, run, placed, Stages())
+        return build_metrics("rollout", run, placed, Stages())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -98,7 +98,7 @@ any_simulate: Any = simulate
         (lambda d: any_rollout("linear", np.ones(3), 2, device=d), "str is no operator. Fix: pass one"),
         (lambda d: any_rollout(Linear(np.eye(3)), np.ones(3), 2.5, device=d), "2.5 steps were asked for."),
         (lambda d: any_rollout(Linear(np.eye(3)), np.ones(3), 2, device=d, hash_every="1"), "the stride 'hash' is '1'"),
-        (lambda d: any_simulate(FLOW, ensemble(FLOW, "random", 1), 2, device=d, every=5), "every is 5. Fix: say what"),
+        (lambda d: any_simulate(FLOW, ensemble(FLOW, "random", 1), 2, device=d, look_every="5"), "'look' is '5'"),
         (lambda d: any_simulate(FLOW, ensemble(FLOW, "random", 1), "2", device=d), "'2' steps were asked for."),
         (lambda d: any_simulate("flow", None, 2, device=d), "str is no flow. Fix: pass Flow(n=64, ...)."),
         (lambda d: any_rollout(Linear(np.eye(3)), np.ones(3), 2, device=0), "0 is neither an open device nor the name"),

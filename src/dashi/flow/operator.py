@@ -8,6 +8,7 @@ rollouts, hashes, checkpoints and certificates follow. Where a flow is kicked at
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from dashi.core.operators.operator import Constants, Operator, Parameter, Way
 from dashi.errors import InputError
 from dashi.flow import grid
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
-from dashi.flow.schemes import Sum, Tableau, tableau
+from dashi.flow.schemes import Sum, Tableau, stages_of, tableau
 from dashi.kernels.abi import Limits
 from dashi.kernels.fft.roots import real_table, table
 from dashi.kernels.spectral.modes import FIELDS
@@ -62,7 +63,10 @@ class Vorticity(Operator):
             )
         self.flow = flow
         self.portable = not fast
-        self._tableau: Tableau = tableau(flow)
+
+    @cached_property
+    def _tableau(self) -> Tableau:
+        return tableau(self.flow)
 
     @property
     def shape(self) -> Shape:
@@ -134,7 +138,7 @@ class Vorticity(Operator):
 
     def microseconds(self, way: Way, limits: Limits, states: int) -> float:
         points = states * self.flow.n**2 * self.dtype.itemsize / 4
-        stages = len(self._tableau.stages)
+        stages = len(stages_of(self.flow.scheme))
         return stages * (200 + points / 20) if limits.software else stages * (20 + points / 16_000)
 
     def reference_us(self, states: int) -> float:

@@ -50,6 +50,7 @@ class Trajectory:
     ) -> None:  # fmt: skip
         self.flow, self.every, self.fields, self.transfer = flow, every, tuple(fields), transfer
         self._members = len(members)
+        self._shells = shells(flow).count if every.look else 0
         variables = self._coordinates() | self._frames() | (self._series() if every.look else {})
         attributes = {
             "title": "two-dimensional incompressible flow in a doubly periodic box",
@@ -64,7 +65,7 @@ class Trajectory:
         self._store.put("y", line)
         self._store.put("member", np.asarray(members, np.int64))
         if every.look:
-            self._store.put("wavenumber", np.arange(shells(flow).count) * (2 * np.pi / flow.length))
+            self._store.put("wavenumber", np.arange(self._shells) * (2 * np.pi / flow.length))
 
     def require_frames(self, steps: int) -> None:
         """Refuses to go on after so many steps where frames that were written before are gone or cut short."""
@@ -95,7 +96,7 @@ class Trajectory:
         }
 
     def _series(self) -> dict[str, Variable]:
-        count = shells(self.flow).count
+        count = self._shells
         wave = Variable(("wavenumber",), "float64", (count,), {"units": "1/L", "long_name": "wave number of a shell"})
         grows, members = "time_look", self._members
         made = {
@@ -122,6 +123,10 @@ class Trajectory:
         index = step // self.every.frame
         for name in self.fields:
             self._store.frame(name, index, fields[name])
+
+    def make_durable(self) -> None:
+        """Waits until the frames are on the disk."""
+        self._store.make_durable()
 
     def commit(self, run: Run) -> None:
         """Makes the frames up to the steps of a run part of the store, and writes its series."""
@@ -170,7 +175,7 @@ class Recording:
 
     def frame(self, step: int, fields: Mapping[str, Floats]) -> None:
         """Takes the fields of a step."""
-        self._writer.put(lambda: self._trajectory.add(step, fields))
+        self._writer.put(lambda: self._frame(step, fields))
 
     def keep(self, run: Run) -> None:
         """Takes the run so far, whose frames it was given."""
@@ -182,6 +187,11 @@ class Recording:
         self._trajectory.commit(run)
         if run.stopped:
             write_checkpoint(self._checkpoint, self._belongs, run)
+
+    def _frame(self, step: int, fields: Mapping[str, Floats]) -> None:
+        self._trajectory.add(step, fields)
+        if self._writer.idle:
+            self._trajectory.make_durable()
 
     def _keep(self, run: Run) -> None:
         began = time.monotonic()

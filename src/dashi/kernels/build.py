@@ -144,6 +144,12 @@ class Loader:
         return binary
 
 
+def digest(kernel: Kernel, shader: str, variant: str) -> str:
+    """SHA-256 of the binary of a variant, if it belongs to the present sources and is undamaged. It is not validated:
+    whoever hands it to a driver does that."""
+    return _read(kernel, shader, variant).digest
+
+
 def load(kernel: Kernel, shader: str, variant: str) -> Binary:
     """One binary, loaded and validated."""
     return Loader().load(kernel, shader, variant)

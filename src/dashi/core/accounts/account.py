@@ -11,7 +11,6 @@ from typing import Any
 
 from dashi.core.accounts.placement import Placement
 from dashi.core.observations.verdict import Verdict
-from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.core.rollouts.run import Run
 from dashi.core.traces.trace import Trace
 from dashi.io.metrics import VERSION, HashRecord, Metrics, PerfFlag, StageSeconds, VerdictRecord
@@ -76,7 +75,7 @@ def build_metrics(
         device_name=info.name,
         driver_name=info.driver,
         driver_version=info.driver_info or info.driver_version,
-        kernel_fingerprints=fingerprints(run.used),
+        kernel_fingerprints=dict(run.kernels),
         dtype="float64" if run.operator.dtype.itemsize == 8 else "float32",
         steps=run.steps,
         steps_per_s=1.0 / per_step if per_step else 0.0,

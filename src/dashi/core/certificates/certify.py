@@ -23,7 +23,6 @@ from dashi.core.certificates.certificate import (
 )
 from dashi.core.certificates.inputs import save_inputs
 from dashi.core.operators.operator import Operator
-from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.core.rollouts.run import Run
 from dashi.errors import CertificateError
 from dashi.io.run_folder import CERTIFICATE, INPUTS
@@ -53,7 +52,7 @@ def certify(run: Run, file: Path, sources: Mapping[str, Source]) -> Certificate:
             tier=0,
             portable=facts.portable,
             device=_device(run.device),
-            kernels=fingerprints(run.used),
+            kernels=dict(run.kernels),
             way=run.strategy,  # pyright: ignore[reportArgumentType] - the model checks it
             steps=steps,
             hash_every=min(every, steps),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dashi.core.observations.observation import Hash, Observation, SheetRow
 from dashi.core.operators.operator import OperatorFacts
-from dashi.core.rollouts.fingerprint import Used
+from dashi.core.rollouts.fingerprint import Used, fingerprints
 from dashi.core.rollouts.observer import Observer
 from dashi.runtime.info import DeviceInfo
 from dashi.types import Array as HostArray
@@ -51,6 +52,11 @@ class Run:
     def time(self) -> float:
         """Time since the start, in the operator's own unit; the number of steps where it has none."""
         return self.steps * self.operator.time_step
+
+    @cached_property
+    def kernels(self) -> Mapping[str, str]:
+        """SHA-256 of the SPIR-V of the kernels that were recorded, by "kernel/shader.dtype"."""
+        return fingerprints(self.used)
 
     @property
     def portable(self) -> bool:
