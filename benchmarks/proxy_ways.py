@@ -63,9 +63,9 @@ def step_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int) 
         loaded, state = operator.load(device), ping_pong(device, z)
         both = [*operator.step(device, loaded, *state), *operator.step(device, loaded, *reversed(state))]
         found[form] = microseconds(device, both * (steps // 2), steps // 2 * 2)
-        if form == "triads" and not operator.hindrance("workgroup", device.limits, states):
+        if form == "triads" and not operator.unsupported_reason("workgroup", device.limits, states):
             flag = device.empty(4, np.uint32)
-            many = operator.many(device, loaded, *state, flag, steps, "workgroup")
+            many = operator.step_many(device, loaded, *state, flag, steps, "workgroup")
             found["workgroup"] = microseconds(device, [many], steps)
     fast = FastGalerkin(Galerkin(flow, schema))
     begin = time.perf_counter()
@@ -122,10 +122,10 @@ def check(device: Device, flow: Flow, cuts: Sequence[int]) -> int:
             for form in FORMS:
                 operator = Galerkin(flow, schema, np.full(len(schema.modes), 1e-4), form)
                 start = modes_of(schema, z)
-                ends = [rollout(operator, start, 2, device=d, way="stepwise").state for d in (cpu, device)]
+                ends = [rollout(operator, start, 2, device=d, strategy="stepwise").state for d in (cpu, device)]
                 same[form] = ends[0].tobytes() == ends[1].tobytes()
-                if form == "triads" and not operator.hindrance("workgroup", device.limits, 2):
-                    other = rollout(operator, start, 2, device=device, way="workgroup").state
+                if form == "triads" and not operator.unsupported_reason("workgroup", device.limits, 2):
+                    other = rollout(operator, start, 2, device=device, strategy="workgroup").state
                     same["workgroup"] = ends[0].tobytes() == other.tobytes()
             wrong += sum(not good for good in same.values())
             print(f"k_cut {k_cut:2d} same bits as NumPy: {same}")

@@ -86,7 +86,7 @@ def certificate(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     """The certificate of a run of five steps, beside its inputs."""
     operator, z0 = request.param()
     folder = tmp_path_factory.mktemp("certified")
-    run = rollout(operator, z0, 5, device=device, hash_every=2, way="stepwise")
+    run = rollout(operator, z0, 5, device=device, hash_every=2, strategy="stepwise")
     file = folder / "certificate.json"
     write_certificate(file, certify(run, file, save_inputs(folder / "inputs.npz", operator, z0)))
     assert outcome(file, device) == "verified"

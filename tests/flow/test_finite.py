@@ -12,7 +12,7 @@ from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, NonFiniteError
 from dashi.flow import Flow, ensemble, simulate, stepper, windows_of
 from dashi.flow.diagnostics import Diagnostics
-from dashi.flow.fast import HostSolver
+from dashi.flow.host_fft import HostSolver
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.schema import Schema
@@ -40,11 +40,11 @@ def test_a_rollout_that_nobody_observes_says_at_which_step_it_ceased_to_be_finit
 ) -> None:
     z0 = np.full(8, 3.0, np.float32)
     with pytest.raises(NonFiniteError, match=r"not finite after step 32, the first at index 5") as error:
-        rollout(growing(), z0, 5000, device=device, way=way, bands=2, **strides)
+        rollout(growing(), z0, 5000, device=device, strategy=way, bands=2, **strides)
     assert [h.step for h in error.value.rollout.hashes] == [s for s in (7, 14, 21, 28) if "hash_every" in strides][
         : 4 if strides.get("hash_every") == 7 else 0
     ]
-    gone_on = rollout(growing(), z0, 100, device=device, way=way, bands=2, stop_on_nonfinite=False, **strides)
+    gone_on = rollout(growing(), z0, 100, device=device, strategy=way, bands=2, stop_on_nonfinite=False, **strides)
     assert not np.isfinite(gone_on.state).all()
 
 
@@ -102,7 +102,7 @@ def _unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_unlimited")
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("every", [{}, {"hash_every": 2}, {"frame_every": 1}])
-def test_a_simulation_that_nobody_looks_at_does_not_give_nan(every: dict[str, int], fast: bool) -> None:
+def test_a_simulation_that_nobody_looks_at_does_not_give_nan(every: dict[str, Any], fast: bool) -> None:
     frames: list[Any] = []
 
     def keep(step: int, fields: Any) -> None:

@@ -142,8 +142,8 @@ def test_many_steps_in_a_dispatch_have_the_bits_of_single_ones(name: str, device
     flow = Flow.restore({**FLOWS[name].parameters, "dtype": "float32"})
     schema = schema_of(flow)
     operator, z = Galerkin(flow, schema, eddy_of(schema), "triads"), starts(flow, schema, 3)
-    one = rollout(operator, z, 7, device=device, way="stepwise", hash_every=7)
-    many = rollout(operator, z, 7, device=device, way="workgroup", hash_every=7)
+    one = rollout(operator, z, 7, device=device, strategy="stepwise", hash_every=7)
+    many = rollout(operator, z, 7, device=device, strategy="workgroup", hash_every=7)
     assert many.strategy == "workgroup"
     assert one.hashes == many.hashes
 
@@ -151,11 +151,11 @@ def test_many_steps_in_a_dispatch_have_the_bits_of_single_ones(name: str, device
 def test_states_too_large_for_a_workgroup_are_taken_step_by_step(vulkan: Device) -> None:
     device = vulkan
     large = Galerkin(Flow(128), Schema(128, 40), form="triads")
-    assert "bytes of shared memory in galerkin_rollout" in large.hindrance("workgroup", device.limits, 1)
-    assert "the form grid has no kernel" in Galerkin(Flow(32), SCHEMA).hindrance("workgroup", device.limits, 1)
+    assert "bytes of shared memory in galerkin_rollout" in large.unsupported_reason("workgroup", device.limits, 1)
+    assert "the form grid has no kernel" in Galerkin(Flow(32), SCHEMA).unsupported_reason("workgroup", device.limits, 1)
     state = device.empty((1, *SCHEMA.low.reshape(-1).shape))
     with pytest.raises(FeatureError, match="Fix: use the way stepwise"):
-        Galerkin(Flow(32), SCHEMA).many(device, {}, state, state, state, 2, "workgroup")
+        Galerkin(Flow(32), SCHEMA).step_many(device, {}, state, state, state, 2, "workgroup")
 
 
 @pytest.mark.parametrize(

@@ -302,9 +302,9 @@ def test_the_plain_solver_is_the_same_scheme() -> None:
 def test_the_device_class_stays_near_the_portable_one(device: Device) -> None:
     flow = flow_of("rk4", "float32")
     exact, fast = (
-        rollout(Vorticity(flow, fast=fast), starts(flow), 5, device=device).state.astype(np.float64)
+        rollout(Vorticity(flow, portable=not fast), starts(flow), 5, device=device).state.astype(np.float64)
         for fast in (False, True)
     )
     assert np.linalg.norm(fast - exact) <= 1e-5 * np.linalg.norm(exact)
     with pytest.raises(InputError, match="the device class has float32 and rk4 without eddy viscosity only"):
-        Vorticity(flow_of("eddy", "float32"), fast=True)
+        Vorticity(flow_of("eddy", "float32"), portable=False)

@@ -16,12 +16,12 @@ import pytest
 from dashi import kernels
 from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
-from dashi.core.accounts.account import Stages, build_metrics
-from dashi.core.accounts.placement import place
 from dashi.core.carriers.carrier import Carrier
+from dashi.core.metrics.document import Stages, build_metrics
+from dashi.core.metrics.placement import place
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.rollout import rollout
-from dashi.core.rollouts.ways import choose_way
+from dashi.core.rollouts.strategies import choose_strategy
 from dashi.errors import DeviceNotFoundError, FeatureError, SpirvError
 from dashi.flow import v4
 from dashi.flow.decode import Decoder, Settings
@@ -91,10 +91,10 @@ def test_2_a_state_is_a_row_on_every_device_and_in_every_way(device: Device) -> 
     tried = 0
     for way in ("stepwise", "workgroup", "tagged"):
         try:
-            choose_way(Linear(a), device, 1, way)
+            choose_strategy(Linear(a), device, 1, way)
         except FeatureError:
             continue
-        state = rollout(Linear(a), z, 3, device=device, way=way).state[0]
+        state = rollout(Linear(a), z, 3, device=device, strategy=way).state[0]
         np.testing.assert_allclose(state, z @ a @ a @ a, rtol=0, atol=1e-12)
         tried += 1
     assert tried >= 2  # not every device runs workgroups at the same time, as `tagged` wants

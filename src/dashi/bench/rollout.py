@@ -13,7 +13,7 @@ import numpy as np
 from dashi.core.operators.affine import Linear
 from dashi.core.operators.operator import WAYS, Operator, Way
 from dashi.core.rollouts.rollout import rollout
-from dashi.core.rollouts.ways import limits_of
+from dashi.core.rollouts.strategies import limits_of
 from dashi.kernels.portable import canon
 from dashi.runtime import stopwatch
 from dashi.runtime.array import Array
@@ -79,7 +79,7 @@ class WayTime:
 def measure(device: Device, case: BenchCase) -> tuple[WayTime, ...]:
     """All ways of a case."""
     matrix, states = case.inputs()
-    operator = Linear(matrix, fast=case.fast)
+    operator = Linear(matrix, portable=not case.fast)
     want = _expected(matrix, states)
     return tuple(_measure_way(device, operator, states, way, want) for way in WAYS)
 
@@ -91,15 +91,15 @@ def _expected(matrix: HostArray, states: HostArray) -> HostArray:
 
 def _measure_way(device: Device, operator: Operator, states: HostArray, way: Way, want: HostArray) -> WayTime:
     limits = limits_of(device)
-    problem = operator.hindrance(way, limits, len(states))
+    problem = operator.unsupported_reason(way, limits, len(states))
     if problem:
         return WayTime(way, skipped=problem)
-    got = rollout(operator, states, CHECKED, device=device, way=way).state
+    got = rollout(operator, states, CHECKED, device=device, strategy=way).state
     verdict = _verdict(operator, got, want)
     if verdict.startswith("WRONG"):
         return WayTime(way, checked=verdict)
     loop = _Loop(device, operator, states, way)
-    us, least, steps = loop.measure(max(0.05, operator.microseconds(way, limits, len(states))))
+    us, least, steps = loop.measure(max(0.05, operator.estimated_us(way, limits, len(states))))
     return WayTime(way, us, least, steps, verdict)
 
 
@@ -148,7 +148,7 @@ class _Loop:
         device, operator, constants = self._device, self._operator, self._constants
         there, back = self._state
         if self._way != "stepwise":
-            yield operator.many(device, constants, there, back, self._flag, steps, self._way)
+            yield operator.step_many(device, constants, there, back, self._flag, steps, self._way)
             return
         pair: list[Step] = []
         for source, target in ((there, back), (back, there)):
@@ -187,7 +187,7 @@ def beside_by_hand(device: Device, d: int = 128, steps: int = 2000) -> ByHand:
         for _ in range(steps // bare[1]):
             bare[0].run()
         theirs.append(time.perf_counter() - began)
-        ours.append(rollout(operator, states, steps, device=device, hash_every=steps, way="stepwise").seconds)
+        ours.append(rollout(operator, states, steps, device=device, hash_every=steps, strategy="stepwise").seconds)
     bare[0].close()
     return ByHand(min(ours) / steps * 1e6, min(theirs) / steps * 1e6)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dashi.core.accounts.account import build_metrics
-from dashi.core.accounts.placement import Placement
+from dashi.core.metrics.document import build_metrics
+from dashi.core.metrics.placement import Placement
 from dashi.flow.evaluation import Evaluation
 from dashi.flow.grid import Floats
 from dashi.io.metrics import Metrics, PerfFlag, Scores

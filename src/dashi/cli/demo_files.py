@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dashi.core.accounts.placement import Placement
 from dashi.core.certificates.certify import certify_folder
+from dashi.core.metrics.placement import Placement
 from dashi.core.observations.sheet import save_sheet
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.evaluation.fits import Fit, save_fit

@@ -20,8 +20,8 @@ from dashi.cli.demo_story import command_of
 from dashi.cli.output import remark
 from dashi.cli.progress import Advance, progress
 from dashi.cli.stopping import until_stopped
-from dashi.core.accounts.account import Stages
-from dashi.core.accounts.placement import Placement, place
+from dashi.core.metrics.document import Stages
+from dashi.core.metrics.placement import Placement, place
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.traces.queue import watch
 from dashi.core.traces.trace import Trace

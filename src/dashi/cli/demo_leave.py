@@ -15,7 +15,7 @@ from dashi.cli.demo_files import KEEPERS
 from dashi.cli.demo_folder import whole
 from dashi.cli.demo_story import print_summary, story_of, summary_of
 from dashi.cli.output import remark
-from dashi.core.accounts.placement import Placement
+from dashi.core.metrics.placement import Placement
 from dashi.core.traces.trace import write_trace
 from dashi.errors import InputError
 from dashi.io import run_folder

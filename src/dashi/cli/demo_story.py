@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from dashi.cli.output import add_row, new_table, print_json, print_table
-from dashi.core.accounts.placement import Placement
+from dashi.core.metrics.placement import Placement
 from dashi.flow.evaluation.record import versions_here
 from dashi.io.metrics import Metrics, to_json
 

@@ -24,9 +24,9 @@ from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import phase, progress
 from dashi.cli.stopping import stopped_lines, until_stopped
 from dashi.cli.tracing import traced
-from dashi.core.accounts.account import Stages, build_metrics
-from dashi.core.accounts.placement import Placement, place
 from dashi.core.certificates.certify import certify_folder
+from dashi.core.metrics.document import Stages, build_metrics
+from dashi.core.metrics.placement import Placement, place
 from dashi.core.rollouts.checkpoint import identity, read_checkpoint
 from dashi.core.rollouts.observers import Hashes
 from dashi.core.rollouts.run import Run

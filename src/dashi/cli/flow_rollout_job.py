@@ -18,9 +18,9 @@ from dashi.cli.output import remark
 from dashi.cli.progress import phase, progress
 from dashi.cli.stopping import until_stopped
 from dashi.cli.tracing import traced
-from dashi.core.accounts.account import Stages, build_metrics
-from dashi.core.accounts.placement import Placement, place
 from dashi.core.certificates.certify import certify_folder
+from dashi.core.metrics.document import Stages, build_metrics
+from dashi.core.metrics.placement import Placement, place
 from dashi.core.observations.verdict import verdict
 from dashi.errors import DeviceNotFoundError, NonFiniteError, NoResultError
 from dashi.flow.decode import Decoder

@@ -11,9 +11,9 @@ import typer
 
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
-from dashi.core.accounts.account import Stages, build_metrics
-from dashi.core.accounts.placement import Placement, place
 from dashi.core.certificates.certify import certify_folder
+from dashi.core.metrics.document import Stages, build_metrics
+from dashi.core.metrics.placement import Placement, place
 from dashi.core.operators.affine import Linear
 from dashi.errors import InputError
 from dashi.flow.v4.golden import SETTING, Row

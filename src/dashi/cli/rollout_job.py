@@ -16,16 +16,16 @@ from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
 from dashi.cli.rollout_setup import COMMAND, Setup, check_request, read_setup
 from dashi.cli.stopping import stopped_lines, until_stopped
-from dashi.core.accounts.account import Stages, build_metrics
-from dashi.core.accounts.placement import Placement, place
 from dashi.core.certificates.certificate import Certificate, Source, write_certificate
 from dashi.core.certificates.certify import certify
 from dashi.core.certificates.inputs import save_inputs
+from dashi.core.metrics.document import Stages, build_metrics
+from dashi.core.metrics.placement import Placement, place
 from dashi.core.observations.verdict import Verdict, verdict
 from dashi.core.rollouts.checkpoint import read_checkpoint, read_settings, write_checkpoint
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
-from dashi.core.rollouts.ways import choose_way
+from dashi.core.rollouts.strategies import choose_strategy
 from dashi.errors import DeviceNotFoundError, FeatureError, FileError, NonFiniteError
 from dashi.io import run_folder
 from dashi.io.arrays import write_array, write_arrays
@@ -103,7 +103,7 @@ class Job:
                         bands=strides.bands,
                         keep_every=strides.keep,
                         keep=partial(keep_checkpoint, folder, setup) if folder and strides.keep else None,
-                        way=way,
+                        strategy=way,
                         stop_on_nonfinite=not request.keep_going,
                         progress=advance,
                         resume=resumed,
@@ -124,11 +124,11 @@ class Job:
         """The way asked for, if it is possible here; another may be taken where falling back is allowed."""
         asked = self.request.way
         try:
-            choose_way(setup.operator, placed.device, len(setup.z0), asked)
+            choose_strategy(setup.operator, placed.device, len(setup.z0), asked)
         except FeatureError as error:
             if not self.request.allow_fallback:
                 raise
-            used, _ = choose_way(setup.operator, placed.device, len(setup.z0))
+            used, _ = choose_strategy(setup.operator, placed.device, len(setup.z0))
             self.flags.append(PerfFlag(name="way", requested=asked, used=used, reason=error.what))
             return used
         return asked

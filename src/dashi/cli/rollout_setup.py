@@ -138,9 +138,9 @@ def read_setup(request: Request) -> Setup:
 
 def _dense(request: Request, arrays: dict[str, Array]) -> Operator:
     if "b" not in arrays and request.psi == "none":
-        return Linear(arrays["A"], fast=request.fast)
+        return Linear(arrays["A"], portable=not request.fast)
     numbers = {"alpha": request.alpha, "low": request.low, "high": request.high}
-    return Affine(arrays["A"], arrays.get("b"), request.psi, fast=request.fast, **numbers)
+    return Affine(arrays["A"], arrays.get("b"), request.psi, portable=not request.fast, **numbers)
 
 
 def _strides(request: Request, operator: Operator) -> Strides:

@@ -8,7 +8,7 @@ from typing import Final
 from dashi.core.rollouts.observer import Context
 from dashi.errors import InputError, ShapeError
 from dashi.flow.equations import Flow
-from dashi.flow.operator import Loaded, numbers_of, tables
+from dashi.flow.operator import DeviceTables, numbers_of, tables
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 
@@ -40,17 +40,17 @@ def require_states_of(flow: Flow, context: Context) -> None:
         )
 
 
-def flow_tables(flow: Flow, context: Context) -> Loaded:
+def flow_tables(flow: Flow, context: Context) -> DeviceTables:
     """The tables of the flow's grid on a run's device: those of its operator, if that is the flow's."""
     loaded = context.constants
-    return loaded if isinstance(loaded, Loaded) else Loaded(context.device, tables(flow))
+    return loaded if isinstance(loaded, DeviceTables) else DeviceTables(context.device, tables(flow))
 
 
 class FieldReader:
     """Binds the steps that make fields (members, fields, n, n) of states. Readers with the same `work` share what lies
     between."""
 
-    def __init__(self, flow: Flow, device: Device, loaded: Loaded, names: Sequence[str], work: str) -> None:
+    def __init__(self, flow: Flow, device: Device, loaded: DeviceTables, names: Sequence[str], work: str) -> None:
         self._flow, self._device, self._loaded, self._work = flow, device, loaded, work
         self._kinds = device.array(numbers_of(names))
 
@@ -76,7 +76,7 @@ class PressureReader:
     """Binds the steps that make the pressure (members, 1, n, n) of states: lap p = (w^2 - |S|^2) / 2, taken apart into
     modes and divided by -k^2."""
 
-    def __init__(self, flow: Flow, device: Device, loaded: Loaded) -> None:
+    def __init__(self, flow: Flow, device: Device, loaded: DeviceTables) -> None:
         self._flow, self._device, self._loaded = flow, device, loaded
         parts = ("vorticity", "strain_normal", "strain_shear")
         self._parts = {name: FieldReader(flow, device, loaded, (name,), f"frame_{name}") for name in parts}

@@ -19,7 +19,7 @@ from dashi.flow import grid
 from dashi.flow.derived_fields import FieldReader, flow_tables, require_states_of
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.operator import Loaded, advection
+from dashi.flow.operator import DeviceTables, advection
 from dashi.kernels.segments import segments
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
@@ -160,14 +160,14 @@ class _Kernels:
         self._device: Device = context.device
         self._members = context.shape[0]
         self._context = context
-        self._loaded: Loaded | None = None
+        self._loaded: DeviceTables | None = None
 
     def slots(self) -> list[Slot]:
         """What a look leaves behind, in the order in which `steps` fills it."""
         spectra = [((self._members, self._shells.count), self._flow.kind)] * (4 if self._transfer else 3)
         return [*spectra, ((4,), self._flow.kind)]
 
-    def _load(self) -> Loaded:
+    def _load(self) -> DeviceTables:
         if self._loaded is None:
             self._loaded, device = flow_tables(self._flow, self._context), self._device
             self._places, self._offsets = device.array(self._shells.places), device.array(self._shells.offsets)

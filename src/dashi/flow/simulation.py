@@ -20,9 +20,9 @@ from dashi.errors import InputError, NonFiniteError, ShapeError
 from dashi.flow.derived_fields import require_fields
 from dashi.flow.diagnostics import Diagnostics, DiagnosticsRecord, courant
 from dashi.flow.equations import Flow, Stochastic
-from dashi.flow.fast import HostVorticity
 from dashi.flow.frames import Frames, TakeFrame
 from dashi.flow.grid import Floats
+from dashi.flow.host_fft import HostVorticity
 from dashi.flow.operator import Vorticity
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from dashi.core.operators.operator import Way
+from dashi.core.operators.operator import Strategy
 from dashi.errors import CertificateError
 from dashi.io.array_digest import array_digest as array_digest
 from dashi.io.files import read_plain, write_text
@@ -89,7 +89,7 @@ class Certificate(_Record):
     portable: bool
     device: DeviceRecord
     kernels: Annotated[dict[_KernelName, Fingerprint], Field(max_length=1000)]
-    way: Way
+    way: Strategy
     steps: _Whole
     hash_every: _Whole
     hashes: Annotated[tuple[Claim, ...], Field(min_length=1)]

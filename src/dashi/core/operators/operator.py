@@ -1,4 +1,4 @@
-"""What a rollout advances: an operator over states, the ways in which it can run, and how it is kept.
+"""What a rollout advances: an operator over states, the strategies by which it can run, and how it is kept.
 
 An operator is its kind and version, named arrays and plain parameters. One convention everywhere: a state is a row,
 so `z' = z A`. The kernels compute; an operator only binds them. States live on the device as `(m, *shape)`, m states
@@ -24,11 +24,11 @@ from dashi.types import Shape
 
 Parameter = int | float | str
 Constants = Mapping[str, Array]
-Way = Literal["stepwise", "workgroup", "tagged"]
+Strategy = Literal["stepwise", "workgroup", "tagged"]
 """How many steps run: a dispatch (or a few) for each; many in a dispatch, each state in one workgroup; many in a
 dispatch over several workgroups, which pass values tagged with their step."""
 
-WAYS: tuple[Way, ...] = get_args(Way)
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
 @dataclass(frozen=True)
@@ -103,21 +103,29 @@ class Operator(ABC):
     def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
         """The steps to record that advance all states once, from `source` to `target`, both `(m, *shape)`."""
 
-    def many(
-        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
+    def step_many(
+        self,
+        device: Device,
+        constants: Constants,
+        source: Array,
+        target: Array,
+        flag: Array,
+        count: int,
+        strategy: Strategy,
     ) -> Step:
-        """One step to record that advances all states `count` times by a kernel of that way. `flag` is a u32[4] that a
-        tagged kernel leaves 0 when all went well; `source` is left as it was, so that the chunk can be repeated."""
-        raise FeatureError(f"{self.kind} has no kernel for the way {way!r}.", "use the way stepwise.")
+        """One step to record that advances all states `count` times by a kernel of that strategy. `flag` is a u32[4]
+        that a tagged kernel leaves 0 when all went well; `source` is left as it was, so that the chunk can be
+        repeated."""
+        raise FeatureError(f"{self.kind} has no kernel for the way {strategy!r}.", "use the way stepwise.")
 
-    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
-        """Why the way is not possible on a device with these limits for so many states; empty if it is possible."""
-        return "" if way == "stepwise" else f"{self.kind} has no kernel that runs many steps"
+    def unsupported_reason(self, strategy: Strategy, limits: Limits, states: int) -> str:
+        """Why the strategy is not possible on a device with these limits for so many states; empty if it is."""
+        return "" if strategy == "stepwise" else f"{self.kind} has no kernel that runs many steps"
 
-    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
-        """About how long a step takes that way: good enough to choose between ways, no better."""
+    def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
+        """About how many microseconds a step takes: good enough to choose between strategies, no better."""
         one_by_one = 30.0 if limits.software else 3.0
-        return one_by_one if way == "stepwise" else one_by_one / 3
+        return one_by_one if strategy == "stepwise" else one_by_one / 3
 
     def reference_us(self, states: int) -> float:
         """About how many microseconds a step takes by the reference kernels: Python itself takes some 80, however

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from dashi.core.operators.operator import Way
+from dashi.core.operators.operator import Strategy
 from dashi.core.rollouts.fingerprint import Used
 from dashi.core.rollouts.guard import Check
 from dashi.core.rollouts.observer import Bound, Context, Observer, Slot, Values
@@ -71,7 +71,7 @@ class Engine(Protocol):
     @property
     def used(self) -> Mapping[Any, Used]: ...
 
-    def submit(self, block: Block, way: Way) -> Any:
+    def submit(self, block: Block, strategy: Strategy) -> Any:
         """Starts a block where the one before it ends."""
         ...
 
@@ -104,7 +104,7 @@ class Recorded:
 
     program: Program
     record: Record
-    way: Way
+    strategy: Strategy
     end: int
 
 
@@ -152,9 +152,9 @@ class DeviceEngine:
         self._busy: set[int] = set()
         """Programs of blocks that were submitted and not collected, by their identity."""
 
-    def submit(self, block: Block, way: Way) -> DeviceFlight:
+    def submit(self, block: Block, strategy: Strategy) -> DeviceFlight:
         side, start = self._side, self.at
-        recorded = self._recorded(block.segments, way, start, side)
+        recorded = self._recorded(block.segments, strategy, start, side)
         ticket = recorded.program.submit()
         self._busy.add(id(recorded))
         self.dispatches += recorded.program.dispatches
@@ -175,7 +175,7 @@ class DeviceEngine:
         unchecked: set[int] = set()
         failed = False
         for at, segment in flight.block.ends():
-            if recorded.way == "tagged" and self._alone(segment):
+            if recorded.strategy == "tagged" and self._alone(segment):
                 failed |= bool(next(values)[0])
             seen += [(at, number, [next(values) for _ in self.bound[number].slots]) for number in segment.due]
             if self._checks(segment, flight.block.segments) and not self._check.passes(next(values)):
@@ -212,11 +212,11 @@ class DeviceEngine:
             recorded.program.close()
         self._programs.clear()
 
-    def _recorded(self, segments: tuple[Segment, ...], way: Way, start: int, side: int) -> Recorded:
-        key = (segments, way, start, side)
+    def _recorded(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> Recorded:
+        key = (segments, strategy, start, side)
         if key not in self._programs:
             self._forget()
-            self._programs[key] = self._record(segments, way, start, side)
+            self._programs[key] = self._record(segments, strategy, start, side)
         self._programs.move_to_end(key)
         return self._programs[key]
 
@@ -229,8 +229,10 @@ class DeviceEngine:
             if id(recorded) not in self._busy:
                 self._programs.pop(key).program.close()
 
-    def _record(self, segments: tuple[Segment, ...], way: Way, start: int, side: int) -> Recorded:
-        record = Record(self.device, [slot for segment in segments for slot in self._slots(segment, segments, way)])
+    def _record(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> Recorded:
+        record = Record(
+            self.device, [slot for segment in segments for slot in self._slots(segment, segments, strategy)]
+        )
         # Multiplying canonical values by 1 copies them.
         saving = self.device.bind("scale", self.state[start], out=self._saved[side], a=1.0)
         steps, named = [saving], [saving] if self._repeats else list[Step]()
@@ -239,10 +241,10 @@ class DeviceEngine:
         for segment in segments:
             own: list[Step] = []
             count = self._alone(segment)
-            if count and way != "stepwise":
-                flag = next(slots) if way == "tagged" else self._no_flag
+            if count and strategy != "stepwise":
+                flag = next(slots) if strategy == "tagged" else self._no_flag
                 source, target = self.state[at], self.state[1 - at]
-                own.append(self.operator.many(self.device, self.constants, source, target, flag, count, way))
+                own.append(self.operator.step_many(self.device, self.constants, source, target, flag, count, strategy))
                 at, count = 1 - at, 0
             steps += own
             # Looks at the states that these steps start from: recorded here they run beside them, not before them.
@@ -260,8 +262,8 @@ class DeviceEngine:
                 deferred.append(self._check.step(self.device, self.state[at], next(slots)))
         steps += deferred
         self.used |= {(s.kernel.name, s.call.dtype.name, s.tuning): (s.kernel, s.call) for s in named}
-        program = self.device.program(steps, label=f"rollout {way}", fetch=[record.array])
-        return Recorded(program, record, way, at)
+        program = self.device.program(steps, label=f"rollout {strategy}", fetch=[record.array])
+        return Recorded(program, record, strategy, at)
 
     def _looks(self, segment: Segment, at: int, slots: Iterator[Array]) -> tuple[list[Step], list[Step], list[Step]]:
         """The steps of observers that compare, which follow a segment's last step at once; those of the others, which
@@ -274,9 +276,9 @@ class DeviceEngine:
             certified += steps if observer.certified else ()
         return compared, deferred, certified
 
-    def _slots(self, segment: Segment, segments: Sequence[Segment], way: Way) -> Iterator[Slot]:
+    def _slots(self, segment: Segment, segments: Sequence[Segment], strategy: Strategy) -> Iterator[Slot]:
         """What a segment leaves behind, in the order in which it is bound and read."""
-        if way == "tagged" and self._alone(segment):
+        if strategy == "tagged" and self._alone(segment):
             yield (4,), np.uint32
         for number in segment.due:
             yield from self.bound[number].slots

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dashi.core.operators.operator import HostOperator, HostStepper, Way
+from dashi.core.operators.operator import HostOperator, HostStepper, Strategy
 from dashi.core.rollouts.engine import BlockResult, Seen
 from dashi.core.rollouts.fingerprint import Used
 from dashi.core.rollouts.observer import Bound, Context, Observer, Values
@@ -46,7 +46,7 @@ class HostEngine:
         self._stepper: HostStepper = context.operator.stepper(states)
         self._arrays: tuple[Array, Array] | None = None
 
-    def submit(self, block: Block, way: Way) -> HostFlight:
+    def submit(self, block: Block, strategy: Strategy) -> HostFlight:
         seen: list[Seen] = []
         unchecked: set[int] = set()
         start = self.states()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dashi.core.observations.observation import Observation
-from dashi.core.operators.operator import Way
+from dashi.core.operators.operator import Strategy
 from dashi.core.rollouts.engine import SIDES, BlockResult, Engine, InFlight
 from dashi.core.rollouts.guard import Guard
 from dashi.core.rollouts.interrupt import deferred_interrupt
@@ -37,11 +37,11 @@ class Loop:
     """One run under way. The first observer is `StateMetrics`, asked for or not."""
 
     def __init__(
-        self, engine: Engine, observers: Sequence[Observer[Any]], so_far: Run, end: int, *, way: Way, most: int,
-        stop: bool, guard: Guard | None,
+        self, engine: Engine, observers: Sequence[Observer[Any]], so_far: Run, end: int, *, strategy: Strategy,
+        most: int, stop: bool, guard: Guard | None,
     ) -> None:  # fmt: skip
         self.engine, self.observers, self.so_far, self.end = engine, observers, so_far, end
-        self._way: Way = way
+        self._way: Strategy = strategy
         self._most, self._stop, self._guard = most, stop, guard
         self._schedule = Schedule(observers, engine.bound, end)
         self._records = {one.name: [*so_far.records.get(one.name, ())] for one in observers}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.operators.operator import HostOperator, Operator, Way, float_array, require_finite
+from dashi.core.operators.operator import HostOperator, Operator, Strategy, float_array, require_finite
 from dashi.core.rollouts.engine import DeviceEngine, Engine
 from dashi.core.rollouts.guard import Guard, SumCheck
 from dashi.core.rollouts.host_engine import HostEngine
@@ -16,7 +16,7 @@ from dashi.core.rollouts.loop import MOST_RECORDED, Loop
 from dashi.core.rollouts.observer import Context, Observer, require_stride
 from dashi.core.rollouts.observers import Hashes, Keep, Sheet, StateCopies, StateMetrics
 from dashi.core.rollouts.run import Run
-from dashi.core.rollouts.ways import choose_way, limits_of
+from dashi.core.rollouts.ways import choose_strategy, limits_of
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
@@ -42,7 +42,7 @@ def rollout(
     bands: int | Sequence[int] = 16,
     keep_every: int = 0,
     keep: Keep | None = None,
-    way: str = "auto",
+    strategy: str = "auto",
     stop_on_nonfinite: bool = True,
     guard: Guard | None = None,
     progress: Callable[[int], None] | None = None,
@@ -53,7 +53,7 @@ def rollout(
     `observers` look at the states on their strides; what they leave is in `Run.records`, by their names. The strides
     `hash_every`, `observe_every` and `sheet_every` add the usual ones, `keep_every` one that gives `keep` the run so
     far, with its states; 0 switches them off. `bands` of the sheet are a number of equal slices of the state, or band
-    edges. `way` is auto, stepwise, workgroup or tagged: the bits are the same.
+    edges. `strategy` is auto, stepwise, workgroup or tagged: the bits are the same.
 
     A state that is no longer finite raises NonFiniteError with its step and index, unless `stop_on_nonfinite` is False;
     a `guard` says it in other words, without searching for the step. `resume` goes on from an earlier part of the same
@@ -68,7 +68,7 @@ def rollout(
     everyone: list[Observer[Any]] = [*usual, *observers, *copies]
     _require_names(everyone)
     with using_device(device) as opened:
-        return _rolled_out(operator, z0, steps, opened, everyone, way, stop_on_nonfinite, guard, progress, resume)
+        return _rolled_out(operator, z0, steps, opened, everyone, strategy, stop_on_nonfinite, guard, progress, resume)
 
 
 def _require_names(observers: Sequence[Observer[Any]]) -> None:
@@ -88,15 +88,15 @@ def _rolled_out(
         raise InputError(f"{so_far.steps} steps are done already, {steps} asked for.", "ask for more steps.")
     if stop and resume:
         require_finite("the state to go on from", resume.state)
-    way, reason = _chosen(operator, device, len(start), asked)
+    strategy, reason = _chosen(operator, device, len(start), asked)
     kept = tuple(one for one in observers if one.every and not isinstance(one, StateCopies))
     so_far = replace(
         so_far, operator=operator.facts, device=device.info, observers=kept, reason=reason,
-        strategy=ON_HOST if isinstance(operator, HostOperator) else way,
+        strategy=ON_HOST if isinstance(operator, HostOperator) else strategy,
     )  # fmt: skip
     engine = _engine(Context(device, operator, start.shape, stop), canon(so_far.state), observers, guard)
-    most = _most_steps(operator, device, len(start), way)
-    loop = Loop(engine, observers, so_far, steps, way=way, most=most, stop=stop, guard=guard)
+    most = _most_steps(operator, device, len(start), strategy)
+    loop = Loop(engine, observers, so_far, steps, strategy=strategy, most=most, stop=stop, guard=guard)
     try:
         return loop.go(progress or (lambda _: None))
     finally:
@@ -109,9 +109,9 @@ def _engine(context: Context, states: HostArray, observers: Sequence[Observer[An
     return DeviceEngine(context, states, observers, guard.check if guard else SumCheck(), repeats=guard is None)
 
 
-def _chosen(operator: Operator, device: Device, states: int, asked: str) -> tuple[Way, str]:
+def _chosen(operator: Operator, device: Device, states: int, asked: str) -> tuple[Strategy, str]:
     if not isinstance(operator, HostOperator):
-        return choose_way(operator, device, states, asked)
+        return choose_strategy(operator, device, states, asked)
     if device.info.type != "reference":
         raise InputError(
             f"{operator.kind} computes on the host here, and {device.info.name!r} is another device.",
@@ -120,13 +120,13 @@ def _chosen(operator: Operator, device: Device, states: int, asked: str) -> tupl
     return "stepwise", operator.host_reason
 
 
-def _most_steps(operator: Operator, device: Device, states: int, way: Way) -> int:
+def _most_steps(operator: Operator, device: Device, states: int, strategy: Strategy) -> int:
     """Steps of a block."""
     if device.info.type == "reference":
         most = int(BLOCK_US / operator.reference_us(states))
     else:
-        most = int(BLOCK_US / max(0.05, operator.microseconds(way, limits_of(device), states)))
-    return max(1, min(most, MOST_RECORDED) if way == "stepwise" else most)
+        most = int(BLOCK_US / max(0.05, operator.estimated_us(strategy, limits_of(device), states)))
+    return max(1, min(most, MOST_RECORDED) if strategy == "stepwise" else most)
 
 
 def _require_operator(operator: Any) -> None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dashi.core.observations.observation import Hash, Observation, SheetRow
 from dashi.core.operators.operator import OperatorFacts
@@ -24,7 +25,7 @@ class Run:
     operator: OperatorFacts
     """What advanced the states."""
     steps: int
-    state: HostArray
+    state: npt.NDArray[Any]
     """The last states, (m, *shape)."""
     records: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
     """What the observers left, by their names, in the order of steps."""

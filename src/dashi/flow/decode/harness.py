@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.accounts.dispatch_count import counted
+from dashi.core.metrics.dispatch_count import counted
 from dashi.core.operators.operator import Operator, OperatorFacts
 from dashi.core.rollouts.interrupt import deferred_interrupt
 from dashi.core.rollouts.observer import Bound, Context, Observer

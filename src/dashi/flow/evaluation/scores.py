@@ -12,8 +12,8 @@ import numpy as np
 
 from dashi.flow.diagnostics import shells
 from dashi.flow.equations import Flow
-from dashi.flow.fast import Transforms
 from dashi.flow.grid import Floats
+from dashi.flow.host_fft import Transforms
 from dashi.flow.windows import Windows
 
 _FLOOR: Final = 1e-12

@@ -51,8 +51,8 @@ def record_frames(
         # A kernel that does many steps has nothing to gain where every one is looked at.
         strategy = "auto" if steps > 1 else "stepwise"
         rollout(
-            operator, states, frames * steps, device=device, observers=[StateFrames(steps, record, look)], way=strategy,
-            stop_on_nonfinite=False,
+            operator, states, frames * steps, device=device, observers=[StateFrames(steps, record, look)],
+            strategy=strategy, stop_on_nonfinite=False,
         )  # fmt: skip
     return record
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from types import MappingProxyType
 from typing import Any
 
-from dashi.core.accounts.placement import Placement
+from dashi.core.metrics.placement import Placement
 from dashi.core.observations.verdict import Verdict
 from dashi.core.rollouts.run import Run
 from dashi.core.traces.trace import Trace
