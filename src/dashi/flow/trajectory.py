@@ -175,11 +175,11 @@ class Recording:
 
     def frame(self, step: int, fields: Mapping[str, Floats]) -> None:
         """Takes the fields of a step."""
-        self._writer.put(lambda: self._frame(step, fields))
+        self._writer.put(lambda: self._frame(step, fields), sum(field.nbytes for field in fields.values()))
 
     def keep(self, run: Run) -> None:
         """Takes the run so far, whose frames it was given."""
-        self._writer.put(lambda: self._keep(run))
+        self._writer.put(lambda: self._keep(run), run.state.nbytes)
 
     def finish(self, run: Run) -> None:
         """Waits for what was handed in, and writes the rest: of a run that was stopped, the checkpoint too."""

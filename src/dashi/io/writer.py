@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-MOST: Final = 8
-"""Pieces that wait before whoever hands in more waits too."""
+MOST_BYTES: Final = 1 << 28
+"""That wait, unless a single piece holds more, before whoever hands in more waits too."""
+MOST_PIECES: Final = 64
+
+Piece = Callable[[], object]
 
 
 class Writer:
     """Does pieces of work in the order in which they were handed in. What one of them raises is raised by the next
-    `put`, or at the end of the `with` block; the pieces after it are not done.
+    `put` or `wait`, or at the end of the `with` block; the pieces after it are not done.
 
     Leaving the block waits for all that was handed in, also where an error or Ctrl-C ends it: nothing is lost.
     """
 
-    def __init__(self, most: int = MOST) -> None:
-        self._pieces: queue.Queue[Callable[[], object] | None] = queue.Queue(most)
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._pieces: deque[tuple[Piece, int]] = deque()
+        self._bytes = 0
+        """Of pieces that wait or are being done."""
+        self._busy = self._ended = self._failed = False
         self._error: BaseException | None = None
+        self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="dashi writer", daemon=True)
 
     def __enter__(self) -> Self:
@@ -29,25 +37,35 @@ class Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._pieces.put(None)
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
         self._thread.join()
         if error is None:
             self._raise()
 
-    def put(self, piece: Callable[[], object]) -> None:
-        """Hands in a piece; waits while too many wait already."""
-        self._raise()
-        self._pieces.put(piece)
+    def put(self, piece: Piece, nbytes: int = 0) -> None:
+        """Hands in a piece that holds so many bytes; waits while too much waits already."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failed or self._has_room(nbytes))
+            self._raise()
+            self._pieces.append((piece, nbytes))
+            self._bytes += nbytes
+            self._changed.notify_all()
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits to be done."""
-        return self._pieces.empty()
+        """Whether nothing waits to be done; a piece that is being done may ask."""
+        return not self._pieces
 
     def wait(self) -> None:
         """Until everything that was handed in is done."""
-        self._pieces.join()
-        self._raise()
+        with self._changed:
+            self._changed.wait_for(lambda: self._failed or (not self._pieces and not self._busy))
+            self._raise()
+
+    def _has_room(self, nbytes: int) -> bool:
+        return not self._pieces or (self._bytes + nbytes <= self._most_bytes and len(self._pieces) < MOST_PIECES)
 
     def _raise(self) -> None:
         if self._error is not None:
@@ -55,15 +73,19 @@ class Writer:
             raise error
 
     def _work(self) -> None:
-        failed = False
         while True:
-            piece = self._pieces.get()
-            try:
-                if piece is None:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._pieces) or self._ended)
+                if not self._pieces:
                     return
-                if not failed:
+                (piece, nbytes), self._busy = self._pieces.popleft(), True
+            try:
+                if not self._failed:
                     piece()
-            except BaseException as error:
-                failed, self._error = True, error
-            finally:
-                self._pieces.task_done()
+            except BaseException as error:  # whatever it is, whoever handed it in is told
+                self._failed, self._error = True, error
+            del piece  # with what it holds, before there is room for the next
+            with self._changed:
+                self._busy = False
+                self._bytes -= nbytes
+                self._changed.notify_all()

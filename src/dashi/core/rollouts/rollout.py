@@ -16,7 +16,7 @@ from dashi.core.rollouts.loop import MOST_RECORDED, Loop
 from dashi.core.rollouts.observer import Context, Observer, require_stride
 from dashi.core.rollouts.observers import Hashes, Keep, Sheet, StateCopies, StateMetrics
 from dashi.core.rollouts.run import Run
-from dashi.core.rollouts.ways import choose_strategy, limits_of
+from dashi.core.rollouts.strategies import choose_strategy, limits_of
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
