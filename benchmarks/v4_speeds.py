@@ -34,10 +34,11 @@ def main() -> None:
             operator, first = Linear(matrix.astype(kind)), z[0].astype(kind)
             for way, steps in ways:
                 asked = way or "auto"
-                rollout(operator, first, 1000, device=device, way=asked, stop_on_nonfinite=False)
-                run = rollout(operator, first, steps, device=device, way=asked, stop_on_nonfinite=False)
+                rollout(operator, first, 1000, device=device, strategy=asked, stop_on_nonfinite=False)
+                run = rollout(operator, first, steps, device=device, strategy=asked, stop_on_nonfinite=False)
                 print(
-                    f"{device.info.name}, {np.dtype(kind)}, {run.way}: {run.steps / run.seconds:,.0f} steps per second"
+                    f"{device.info.name}, {np.dtype(kind)}, {run.strategy}: "
+                    f"{run.steps / run.seconds:,.0f} steps per second"
                 )
 
 
