@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.core.operators.affine import Linear
-from dashi.core.operators.operator import WAYS, Operator, Way
+from dashi.core.operators.operator import STRATEGIES, Operator, Strategy
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.strategies import limits_of
 from dashi.kernels.portable import canon
@@ -68,7 +68,7 @@ CASES: Final = (
 class WayTime:
     """Microseconds per step one way: the median and the least of the rounds; or why it was not timed."""
 
-    way: Way
+    way: Strategy
     us: float | None = None
     least_us: float | None = None
     steps: int = 0
@@ -81,7 +81,7 @@ def measure(device: Device, case: BenchCase) -> tuple[WayTime, ...]:
     matrix, states = case.inputs()
     operator = Linear(matrix, portable=not case.fast)
     want = _expected(matrix, states)
-    return tuple(_measure_way(device, operator, states, way, want) for way in WAYS)
+    return tuple(_measure_way(device, operator, states, way, want) for way in STRATEGIES)
 
 
 def _expected(matrix: HostArray, states: HostArray) -> HostArray:
@@ -89,7 +89,7 @@ def _expected(matrix: HostArray, states: HostArray) -> HostArray:
         return rollout(Linear(matrix), states, CHECKED, device=reference).state
 
 
-def _measure_way(device: Device, operator: Operator, states: HostArray, way: Way, want: HostArray) -> WayTime:
+def _measure_way(device: Device, operator: Operator, states: HostArray, way: Strategy, want: HostArray) -> WayTime:
     limits = limits_of(device)
     problem = operator.unsupported_reason(way, limits, len(states))
     if problem:
@@ -114,9 +114,9 @@ def _verdict(operator: Operator, got: HostArray, want: HostArray) -> str:
 class _Loop:
     """Steps recorded as one program: nothing else is timed."""
 
-    def __init__(self, device: Device, operator: Operator, states: HostArray, way: Way) -> None:
+    def __init__(self, device: Device, operator: Operator, states: HostArray, way: Strategy) -> None:
         self._device, self._operator = device, operator
-        self._way: Way = way
+        self._way: Strategy = way
         self._constants = operator.load(device)
         self._state = (device.array(canon(states)), device.empty(states.shape, states.dtype))
         self._flag = device.empty(4, np.uint32)
