@@ -131,10 +131,10 @@ def full_disk() -> Callable[[int], AbstractContextManager[list[Path]]]:
         real = files._write_beside  # pyright: ignore[reportPrivateUsage]
         done: list[Path] = []
 
-        def write(path: Path, fill: Any) -> None:
+        def write(path: Path, fill: Any, durable: bool) -> None:
             if len(done) >= count:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            real(path, fill)
+            real(path, fill, durable)
             done.append(path)
 
         with pytest.MonkeyPatch.context() as patch:

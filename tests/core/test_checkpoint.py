@@ -76,7 +76,11 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 def test_an_identity_tells_operators_states_and_what_else_is_said(tmp_path: Path) -> None:
     z0 = np.ones((1, 5), np.float32)
     own = identity(OPERATOR, z0)
-    others = [identity(Linear(2 * OPERATOR.arrays["A"]), z0), identity(OPERATOR, 2 * z0), identity(OPERATOR, z0, n=1)]
+    others = [
+        identity(Linear(2 * np.eye(5, dtype=np.float32)), z0),
+        identity(OPERATOR, 2 * z0),
+        identity(OPERATOR, z0, n=1),
+    ]
     assert own == identity(Linear(np.eye(5, dtype=np.float32)), z0.copy())
     assert len({own, *others}) == 4
 

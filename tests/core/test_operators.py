@@ -14,7 +14,7 @@ from dashi.core.certificates.inputs import load_operator, save_operator
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.bands import Bands, graph, path, ring, tree
 from dashi.core.operators.catalogue import KINDS, restore
-from dashi.core.operators.operator import Operator, Way
+from dashi.core.operators.operator import Operator, Strategy
 from dashi.core.operators.quadratic import Quadratic
 from dashi.core.operators.sparse import BlockSparse, Csr
 from dashi.core.rollouts.rollout import rollout
@@ -90,7 +90,7 @@ def states(operator: Operator, count: int = 1, seed: int = 5) -> Array:
     return rng.uniform(-1, 1, (count, *operator.shape)).astype(operator.dtype)
 
 
-def roll(device: Device, operator: Operator, z: Array, steps: int, way: Way) -> Array:
+def roll(device: Device, operator: Operator, z: Array, steps: int, way: Strategy) -> Array:
     """So many steps that way, from arrays of our own."""
     constants = operator.load(device)
     now, then = device.array(z), device.empty(z.shape, z.dtype)
@@ -127,7 +127,7 @@ def test_stepwise_and_workgroup_give_the_same_bits_on_numpy_and_vulkan(
 
 
 @pytest.mark.parametrize("way", ["stepwise", "workgroup"])
-def test_an_ensemble_is_its_states_one_by_one(make: Callable[[Any], Operator], device: Device, way: Way) -> None:
+def test_an_ensemble_is_its_states_one_by_one(make: Callable[[Any], Operator], device: Device, way: Strategy) -> None:
     operator = make(np.float32)
     z = states(operator, 3)
     together = roll(device, operator, z, 4, way)

@@ -19,7 +19,7 @@ from dashi.runtime.info import DeviceInfo
 from dashi.types import Array as HostArray
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Run:
     """The states after `steps` steps, what was observed on the way, and how it ran."""
 
@@ -49,6 +49,11 @@ class Run:
     """Before all steps were done: by Ctrl-C, or since a value was no longer finite."""
     used: tuple[Used, ...] = ()
     """The kernels that were recorded, for their fingerprints."""
+
+    def __repr__(self) -> str:
+        where = f" on {self.device.name}" if self.device else ""
+        stopped = ", stopped" if self.stopped else ""
+        return f"<Run of {self.operator.kind}: {self.steps} steps of {len(self.state)} state(s){where}{stopped}>"
 
     @property
     def time(self) -> float:
