@@ -119,7 +119,7 @@ class EvaluateJob:
     def _scored(self, told: str, windows: Windows, device: Device) -> tuple[Evaluation, dict[str, Array] | None, bool]:
         """The scores, the data of the canonical figure where nothing was changed on purpose, whether Ctrl-C came."""
         request, training = self.request, self.training
-        overlaps = require_disjoint(training.seen, windows, allow=request.allow_overlap)
+        overlaps = require_disjoint(training.data, windows, allow=request.allow_overlap)
         if overlaps:
             remark("these data overlap those trained on: what follows says nothing of unseen data")
         asked, told = told, told or differs(training.flow, windows.flow)

@@ -65,7 +65,7 @@ def chosen(request: EvaluateRequest, training: Training) -> Chosen:
         return Chosen(request.eval_steps, request.eval_seed, request.seeds, request.windows, request.start or 0)
     return Chosen(
         2 * training.steps if request.eval_steps is None else request.eval_steps,
-        1 + max((0, *training.seen.seeds)) if request.eval_seed is None else request.eval_seed,
+        1 + max((0, *training.data.seeds)) if request.eval_seed is None else request.eval_seed,
         SEEDS if request.seeds is None else request.seeds,
         1 if request.windows is None else request.windows,
         training.spin_up if request.start is None else request.start,
@@ -91,7 +91,7 @@ def plans_of(request: EvaluateRequest, fit: Fit, training: Training) -> list[Pla
     frames = frames_in(what.steps, training.interval)
     end = what.start + (what.windows * frames - 1) * training.interval
     require_unseen(
-        training.seen, seeds, [(what.start * flow.dt, end * flow.dt)] * len(seeds), allow=request.allow_overlap
+        training.data, seeds, [(what.start * flow.dt, end * flow.dt)] * len(seeds), allow=request.allow_overlap
     )
     plans: list[Plan] = []
     for told, changed in [("", flow), *_changed(request, flow)]:

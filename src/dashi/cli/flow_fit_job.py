@@ -132,7 +132,7 @@ class FitJob:
             steps=request.train_steps,
             seeds=tuple(dict.fromkeys(train.seeds)),
             validation_seeds=chosen,
-            seen=Seen.of(train, validation),
+            data=Seen.of(train, validation),
             energy=largest_energy(train, validation),
             source=str(request.source) if request.source else "simulation",
             spin_up=request.spin_up,

@@ -34,10 +34,11 @@ from dashi.errors import FileError, InputError
 from dashi.flow.grid import Floats
 from dashi.flow.operator import Vorticity
 from dashi.flow.simulation import Simulation, courant, simulate
-from dashi.flow.trajectory import FIELDS, Trajectory, identity, kept_strides, read_checkpoint, write_checkpoint
+from dashi.flow.trajectory import Trajectory, identity, kept_strides, read_checkpoint, write_checkpoint
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import Metrics, write_metrics
+from dashi.io.run_names import FIELDS
 
 COMMAND: Final = "flow simulate"
 _FILES: Final = (FIELDS, run_folder.METRICS, run_folder.STATE, run_folder.CERTIFICATE, run_folder.INPUTS)

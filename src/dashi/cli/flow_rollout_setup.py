@@ -17,7 +17,6 @@ from dashi.core.operators.affine import Linear
 from dashi.core.operators.operator import Operator
 from dashi.errors import InputError
 from dashi.flow.decode import Settings, Statistics, fit_statistics, load_statistics
-from dashi.flow.decode.album import FIELDS, FILM, MEASURES, PICTURES
 from dashi.flow.equations import Flow
 from dashi.flow.proxy.catalogue import load_model
 from dashi.flow.proxy.encode import choose_anchors, encode
@@ -28,13 +27,13 @@ from dashi.flow.windows.recorded import windows_from_run
 from dashi.io import run_folder
 from dashi.io.arrays import file_digest
 from dashi.io.files import require_writable
+from dashi.io.run_names import DECODED, FIELDS, FILM, PICTURES, Z
 from dashi.kernels.portable import canon
 from dashi.lab.capacity import require_disk, require_memory
 from dashi.runtime.device import Device
 from dashi.types import Array, Shape
 
 COMMAND: Final = "flow rollout"
-Z: Final = "z.npz"
 """The last z, with its schema."""
 _MEASURES, _MEMBER, _CLOCK, _HASH = 1024, 96, 40, 400
 """About how many bytes of memory a decode takes that is looked at, and each member of it; one that is not; a hash."""
@@ -155,7 +154,7 @@ def settings_of(request: Request, setup: Setup) -> dict[str, object]:
 def files_of(request: Request) -> tuple[str, ...]:
     """What a rollout may leave."""
     more = {"snapshots": (FIELDS,), "visualize": (PICTURES, FILM)}.get(str(request.observer), ())
-    return (run_folder.METRICS, run_folder.CERTIFICATE, run_folder.INPUTS, Z, MEASURES, *more)
+    return (run_folder.METRICS, run_folder.CERTIFICATE, run_folder.INPUTS, Z, DECODED, *more)
 
 
 def require_room(request: Request, n: int, members: int) -> None:
