@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dashi.lab.demos.wave import demo_wave as demo_wave
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.health import Health as Health
+    from dashi.lab.health import examine as examine
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
     from dashi.lab.rollouts import RolloutResult as RolloutResult
     from dashi.lab.rollouts import rollout as rollout
@@ -35,6 +37,7 @@ _MODULES = {
     "demos.setting": "FULL QUICK",
     "demos.wave": "WaveRequest WaveResult demo_wave",
     "events": "SILENT Events",
+    "health": "Health examine",
     "rollout_setup": "RolloutRequest",
     "rollouts": "RolloutResult rollout",
     "verification": "Verification VerifyRequest verify",
