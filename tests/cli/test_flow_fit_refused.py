@@ -44,9 +44,8 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("work was done before it was refused")
 
-    for name in ("simulated", "read"):
-        monkeypatch.setattr(f"dashi.cli.flow_data.{name}", never)
-    monkeypatch.setattr("dashi.cli.flow_fit_job.fit_model", never)
+    for name in ("simulate_windows", "read_with_remarks", "fit_model"):
+        monkeypatch.setattr(f"dashi.lab.fits.{name}", never)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +81,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("--anchors 999", "999 anchors were asked for; the mid band of 3 to 4.5 has 20 modes."),
         ("--train-steps 7", "use 5 or 10 steps"),
         ("--seeds 100000000000", "this machine has"),
-        ("--train-steps 5000000000000", "Fix: use fewer --seeds or --windows, a shorter --train-steps"),
+        ("--train-steps 5000000000000", "Fix: use fewer seeds or --windows, a shorter --train-steps"),
         ("--seeds 1000000000000000000000000000000", "take more than anything holds"),
         ("--out m.npz/m.npz", "m.npz is no folder. Fix: choose another place."),
         ("--out .", ". cannot be written: it is a folder. Fix: name a file."),
@@ -171,7 +170,7 @@ def test_seeds_choose_nothing_where_none_is_known(here: Path) -> None:
     assert dashi(words, "--frame-every 5 --out run").exit_code == 0
     fit = "flow fit --from run --train-steps 10 --k-cut 3 --device cpu --out m.npz"
     for words in ("--train-seed 1", "--seeds 1"):
-        assert f"so {words.split()[0]} chooses nothing. Fix: leave it away." in refused(fit, words)
+        assert "which seed made it, so none can be chosen. Fix: leave seeds to train on away." in refused(fit, words)
 
 
 # ---- an initial condition from a file

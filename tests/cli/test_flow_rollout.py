@@ -108,7 +108,7 @@ def test_the_observer_none_measures_no_cost_of_a_residual(run: Path, monkeypatch
     def read(*_: Any) -> None:
         raise AssertionError("fields were read back")
 
-    monkeypatch.setattr("dashi.cli.flow_rollout_job.residual_cost", read)
+    monkeypatch.setattr("dashi.lab.decoded_rollouts.residual_cost", read)
     words = ("--fit-from", str(run), *FIT, "--observer", "none", "--residual", "seeded", "--device", "cpu", "--json")
     done = dashi("flow", "rollout", *words)
     assert done.exit_code == 0, done.output

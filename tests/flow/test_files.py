@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 from dashi.cli.main import app
 from dashi.errors import FileError
-from dashi.flow import Every, Flow, Simulation, ensemble, simulate
+from dashi.flow import Every, Flow, Simulation, ensemble
 from dashi.flow.fields import FieldStore, Variable, read_frame
+from dashi.flow.simulation import simulate
 from dashi.flow.trajectory import read_checkpoint, write_checkpoint
 from dashi.runtime import open_device
 from dashi.runtime.cpu_device import CpuDevice

@@ -30,10 +30,6 @@ from typer.testing import CliRunner
 from dashi.cli import (  # noqa: F401 - imported once, before the forks
     demo_rollout,
     demo_wave,
-    flow_evaluate_job,
-    flow_fit_job,
-    flow_job,
-    flow_rollout_job,
     rollout_job,
 )
 from dashi.cli.main import app
@@ -45,6 +41,7 @@ from dashi.io.metrics import read_metrics
 from dashi.io.run_mark import MARK
 from dashi.io.run_reading import is_unfinished, run_file
 from dashi.io.whole_folder import Owner, whole_folder
+from dashi.lab import decoded_rollouts, evaluations, fits, simulations  # noqa: F401 - the same
 
 _ENDED = 7
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT

@@ -13,11 +13,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dashi.lab.decode_parity import DecodeParity as DecodeParity
+    from dashi.lab.decode_parity import ParityRequest as ParityRequest
+    from dashi.lab.decode_parity import compare_decodes as compare_decodes
+    from dashi.lab.decoded_rollouts import DecodedRollout as DecodedRollout
+    from dashi.lab.decoded_rollouts import follow as follow
+    from dashi.lab.decoded_setup import FollowRequest as FollowRequest
+    from dashi.lab.evaluation_plans import EvaluateRequest as EvaluateRequest
+    from dashi.lab.evaluations import Scores as Scores
+    from dashi.lab.evaluations import evaluate as evaluate
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.fit_setup import FitRequest as FitRequest
+    from dashi.lab.fits import FittedModel as FittedModel
+    from dashi.lab.fits import fit as fit
+    from dashi.lab.simulation_setup import SimulateRequest as SimulateRequest
+    from dashi.lab.simulations import SimulatedRun as SimulatedRun
+    from dashi.lab.simulations import simulate as simulate
+    from dashi.lab.v4_comparison import V4Comparison as V4Comparison
+    from dashi.lab.v4_comparison import V4Request as V4Request
+    from dashi.lab.v4_comparison import compare_v4 as compare_v4
 
 _MODULES = {
+    "decode_parity": "DecodeParity ParityRequest compare_decodes",
+    "decoded_rollouts": "DecodedRollout follow",
+    "decoded_setup": "FollowRequest",
+    "evaluation_plans": "EvaluateRequest",
+    "evaluations": "Scores evaluate",
     "events": "SILENT Events",
+    "fit_setup": "FitRequest",
+    "fits": "FittedModel fit",
+    "simulation_setup": "SimulateRequest",
+    "simulations": "SimulatedRun simulate",
+    "v4_comparison": "V4Comparison V4Request compare_v4",
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
