@@ -258,17 +258,17 @@ def test_demo_rollout_has_the_same_hashes_on_every_machine(here: Path) -> None:
 
 
 def test_demo_rollout_says_when_a_hash_differs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dashi.cli import demo_rollout
+    from dashi.lab.demos import wave
     from dashi.runtime.cpu_device import CpuDevice
 
-    right = demo_rollout.start
+    right = wave.start
     calls: list[int] = []
 
     def start(n: int) -> Any:
         calls.append(n)
         return right(n) if len(calls) > 1 else right(n)[::-1].copy()
 
-    monkeypatch.setattr(demo_rollout, "start", start)
+    monkeypatch.setattr(wave, "start", start)
     done = call("demo", "--rollout", "--device", "cpu", "--steps", "100")
     assert done.exit_code == 1
     with CpuDevice() as device:
@@ -328,7 +328,7 @@ def test_ctrl_c_stops_cleanly_and_keeps_what_was_finished(here: Path) -> None:
 def test_operator_is_orthogonal_to_single_precision() -> None:
     import numpy as np
 
-    from dashi.cli.demo_rollout import operator
+    from dashi.lab.demos.wave import operator
 
     matrix = operator(128).astype(np.float64)
     # Each entry is a sum of at most two products, rounded to fp32 once: half an ulp of 1 is 6e-8.

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli.demo_story import print_summary
+from dashi.cli.demo_report import print_summary
 from dashi.cli.main import app
 from dashi.core.traces.file import read_trace
 from dashi.errors import install_extra
@@ -189,16 +189,16 @@ def test_the_report_made_again_is_the_same(done: tuple[Path, dict[str, Any], str
 
 
 def test_a_hash_that_differs_is_a_failure(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dashi.cli import demo_job
+    from dashi.lab.demos import stages
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # the page is not what this is about
-    right, seen = demo_job.rollout, list[int]()
+    right, seen = stages.rollout, list[int]()
 
     def rollout(operator: Any, z0: Any, *rest: Any, **more: Any) -> Any:
         seen.append(1)
         return right(operator, z0 if len(seen) == 1 else z0[:, ::-1].copy(), *rest, **more)
 
-    monkeypatch.setattr(demo_job, "rollout", rollout)
+    monkeypatch.setattr(stages, "rollout", rollout)
     made = call("demo", "--quick", "--device", "cpu")
     assert made.exit_code == 1
     assert "FAILED: other bits on" in made.stdout

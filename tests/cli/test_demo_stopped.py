@@ -16,16 +16,17 @@ from typing import Any, NoReturn
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli import demo_files, demo_folder, demo_job, demo_leave, demo_rollout, demo_setting
-from dashi.cli.demo_folder import beside, require_place
-from dashi.cli.demo_rollout import roll_out
-from dashi.cli.demo_setting import Setting
 from dashi.cli.main import app
+from dashi.cli.progress import Shown
 from dashi.core.traces.trace import write_trace
 from dashi.errors import FileError
 from dashi.flow.equations import Flow, Kolmogorov
 from dashi.io.files import unwritable
 from dashi.io.run_mark import MARK, Mark, write_mark
+from dashi.lab.demos import files, folder, leaving, setting, stages, wave
+from dashi.lab.demos.folder import publish_folder, require_place
+from dashi.lab.demos.setting import Setting
+from dashi.lab.demos.wave import roll_out
 
 TINY = Setting(
     Flow(16, nu=2e-2, dt=0.02, drag=0.1, forcing=Kolmogorov(2, 1.0), scheme="etdrk4"),
@@ -35,7 +36,7 @@ TINY = Setting(
 WAITING = """
 import sys
 
-from dashi.cli import demo_setting
+from dashi.lab.demos import setting
 from dashi.cli.main import main
 from dashi.flow.proxy.persistence import Persistence
 from test_demo_stopped import TINY
@@ -47,11 +48,11 @@ def waits(*words, rollout=Persistence.rollout, **options):
     return rollout(*words, **options)
 
 
-demo_setting.QUICK, Persistence.rollout = TINY, waits
+setting.QUICK, Persistence.rollout = TINY, waits
 main()
 """
 """A program: `dashi` whose small demo waits for a line of input while it scores."""
-ALL = demo_folder.FILES - {"state.png", "report.html"}
+ALL = folder.FILES - {"state.png", "report.html"}
 
 
 def call(*words: str) -> Any:
@@ -75,7 +76,7 @@ def earlier_demo(folder: Path, form: str = "--quick") -> None:
 
 @pytest.fixture
 def tiny(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(demo_setting, "QUICK", TINY)
+    monkeypatch.setattr(setting, "QUICK", TINY)
     return here
 
 
@@ -127,7 +128,7 @@ def test_ctrl_c_while_the_report_is_drawn_loses_nothing(tiny: Path, monkeypatch:
 
 @pytest.mark.usefixtures("undrawn")
 def test_ctrl_c_while_files_are_written_waits_until_they_are(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_files, "save_evaluation", press(demo_files.save_evaluation))
+    monkeypatch.setattr(files, "save_evaluation", press(files.save_evaluation))
     stopped = demo("--out", "run")
     assert stopped.exit_code == 130
     assert not (tiny / "run").exists()
@@ -148,7 +149,7 @@ def test_ctrl_c_while_files_are_written_waits_until_they_are(tiny: Path, monkeyp
 def test_ctrl_c_keeps_the_stages_that_are_finished(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, stage: str, there: set[str], missing: set[str]
 ) -> None:
-    monkeypatch.setattr(demo_job.Job, stage, interrupted)
+    monkeypatch.setattr(stages, stage, interrupted)
     stopped = demo("--out", "run", "--json")
     assert stopped.exit_code == 130
     kept = names(tiny / "run-unfinished")
@@ -162,7 +163,7 @@ def test_ctrl_c_keeps_the_stages_that_are_finished(
 
 @pytest.mark.usefixtures("undrawn")
 def test_before_anything_is_finished_nothing_is_left(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_job.Job, "simulate", interrupted)
+    monkeypatch.setattr(stages, "simulate", interrupted)
     stopped = demo("--out", "run")
     assert stopped.exit_code == 130
     assert "nothing was finished yet; `dashi demo --quick --device cpu --out run` begins anew" in stopped.stderr
@@ -174,7 +175,7 @@ def test_a_full_disk_keeps_what_was_written_before(tiny: Path, monkeypatch: pyte
     def full(path: Path, *rest: Any) -> NoReturn:
         raise unwritable(path, OSError(errno.ENOSPC, "No space left on device"))
 
-    monkeypatch.setattr(demo_files, "save_evaluation", full)
+    monkeypatch.setattr(files, "save_evaluation", full)
     ended = demo("--out", "run")
     assert ended.exit_code == 3
     assert "No space left on device.\nFix: make room on that disk" in ended.stderr
@@ -188,7 +189,7 @@ def test_runs_that_were_stopped_keep_their_folders_and_a_finished_one_takes_its_
 ) -> None:
     with monkeypatch.context() as during:
         for _ in range(2):
-            during.setattr(demo_leave, "write_trace", press(write_trace))
+            during.setattr(leaving, "write_trace", press(write_trace))
             assert demo("--out", "run").exit_code == 130
     assert names(tiny) == {"run-unfinished", "run-unfinished-2"}
     earlier_demo(tiny / "run", "--rollout")
@@ -272,8 +273,7 @@ def foreign(here: Path, kind: str) -> str:
 def test_a_place_that_is_not_a_demo_s_is_refused_before_the_work(
     here: Path, monkeypatch: pytest.MonkeyPatch, kind: str, what: str, form: str
 ) -> None:
-    monkeypatch.setattr("dashi.cli.demo_job.place", pytest.fail)
-    monkeypatch.setattr("dashi.open", pytest.fail)
+    monkeypatch.setattr("dashi.lab.job.place", pytest.fail)
     made = call("demo", form, "--device", "cpu", "--out", foreign(here, kind))
     assert made.exit_code == 3, made.output
     assert made.stderr.startswith(f"error: {what}")
@@ -287,7 +287,7 @@ def test_a_link_keeps_pointing_to_where_the_demo_is(here: Path) -> None:
     (here / "disk").mkdir()
     (here / "run").symlink_to(here / "disk" / "run")
     place = require_place(here / "run")
-    with beside(place, "again") as folder:
+    with publish_folder(place, "again") as folder:
         assert folder == here / "disk" / "run-unfinished"
         (folder / "summary.json").write_text("{}")
     assert (here / "run" / "summary.json").read_text() == "{}"
@@ -300,7 +300,10 @@ def test_what_came_there_in_the_meantime_is_not_replaced(here: Path, capsys: pyt
         (here / "run").mkdir()
         (here / "run" / "thesis.txt").write_text("all of it")
 
-    with pytest.raises(FileError, match=r"run is there already"), beside(here / "run", "again") as folder:
+    with (
+        pytest.raises(FileError, match=r"run is there already"),
+        publish_folder(here / "run", "again", events=Shown()) as folder,
+    ):
         come(folder)
     assert (here / "run" / "thesis.txt").read_text() == "all of it"
     assert (here / "run-unfinished" / "summary.json").is_file()
@@ -317,7 +320,10 @@ def test_an_earlier_demo_comes_back_if_it_cannot_be_replaced(here: Path, monkeyp
         rename(source, target)
 
     monkeypatch.setattr(os, "rename", fails)
-    with pytest.raises(FileError, match=r"run cannot be written: Input/output"), beside(here / "run", "x") as folder:
+    with (
+        pytest.raises(FileError, match=r"run cannot be written: Input/output"),
+        publish_folder(here / "run", "x") as folder,
+    ):
         (folder / "summary.json").write_text("new")
     assert (here / "run" / "summary.json").read_text() == "old"
     assert (here / "run-unfinished" / "summary.json").read_text() == "new"
@@ -336,7 +342,7 @@ def test_a_second_ctrl_c_between_the_renames_brings_the_earlier_demo_back(
         rename(source, target)
 
     monkeypatch.setattr(os, "rename", pressed_twice)
-    with pytest.raises(KeyboardInterrupt), beside(here / "run", "x") as folder:
+    with pytest.raises(KeyboardInterrupt), publish_folder(here / "run", "x") as folder:
         (folder / "summary.json").write_text("new")
     assert (here / "run" / "summary.json").read_text() == "old"
     assert (here / "run-unfinished" / "summary.json").read_text() == "new"
@@ -351,7 +357,7 @@ def test_a_rollout_that_is_killed_before_numpy_repeats_it_does_not_say_that_noth
             raise SystemExit(9)
         return roll_out(*words)
 
-    monkeypatch.setattr(demo_rollout, "roll_out", killed)
+    monkeypatch.setattr(wave, "roll_out", killed)
     assert call("demo", "--rollout", "--device", "cpu", "--steps", "100", "--out", "run").exit_code == 9
     summary = json.loads((here / "run-unfinished" / "summary.json").read_text())
     assert summary["verified"] == "nothing yet: NumPy has not repeated it"

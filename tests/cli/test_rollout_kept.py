@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli import rollout_job
 from dashi.cli.main import app
 from dashi.io.run_folder import open_run
 from dashi.io.run_reading import typed_for
+from dashi.lab import rollouts
 from dashi.report.run import read_run
 
 FullDisk = Callable[[int], AbstractContextManager[list[Path]]]
@@ -115,7 +115,7 @@ def test_a_place_that_a_rollout_cannot_have_is_refused_before_the_work(
     (here / "taken").mkdir()
     (here / "taken" / "thesis.txt").touch()
     before = {path.name for path in here.iterdir()}
-    monkeypatch.setattr("dashi.cli.rollout_job.place", pytest.fail)
+    monkeypatch.setattr("dashi.lab.job.place", pytest.fail)
     found = dashi(ROLLOUT, "--out run" if "--out" not in words else "", words)
     assert (found.exit_code, said in found.stderr, "\nFix: " in found.stderr) == (3, True, True), found.output
     assert {path.name for path in here.iterdir()} == before
@@ -129,13 +129,13 @@ def test_a_file_that_can_no_longer_be_written_takes_nothing_else_with_it(
     """Somebody put a folder there while the steps were made."""
     write_inputs(6)
     whole = dashi(PLAIN, "--json")
-    rollout = rollout_job.rollout
+    rollout = rollouts.engine.rollout
 
     def meanwhile(*words: Any, **named: Any) -> Any:
         (here / "taken").mkdir()
         return rollout(*words, **named)
 
-    monkeypatch.setattr(rollout_job, "rollout", meanwhile)
+    monkeypatch.setattr(rollouts.engine, "rollout", meanwhile)
     found = dashi(PLAIN, out, option, "taken --json")
     assert found.exit_code == 3, found.output
     assert "error: taken cannot be written: Is a directory.\nFix: " in found.stderr
@@ -153,7 +153,7 @@ def test_a_second_rollout_into_the_same_folder_waits_its_turn(
     here: Path, write_inputs: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_inputs(6)
-    rollout, second = rollout_job.rollout, list[Any]()
+    rollout, second = rollouts.engine.rollout, list[Any]()
 
     def meanwhile(*words: Any, **named: Any) -> Any:
         if not second:
@@ -161,7 +161,7 @@ def test_a_second_rollout_into_the_same_folder_waits_its_turn(
             second[0] = dashi(ROLLOUT, "--out run")
         return rollout(*words, **named)
 
-    monkeypatch.setattr(rollout_job, "rollout", meanwhile)
+    monkeypatch.setattr(rollouts.engine, "rollout", meanwhile)
     first = dashi(ROLLOUT, "--out run")
     assert first.exit_code == 0, first.output
     assert second[0].exit_code == 3

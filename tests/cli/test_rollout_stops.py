@@ -70,11 +70,11 @@ def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(here: Path, device: s
 
 
 def test_a_checkpoint_of_other_inputs_is_refused(here: Path) -> None:
-    from dashi.cli import rollout_job
+    from dashi.lab import rollouts
 
     words = (*INPUTS, "--hash-every", "2", "--device", "cpu", "--out", "run", "--checkpoint-every", "5")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rollout_job.run_folder, "close_run", lambda *_, **__: None)
+        patch.setattr(rollouts.run_folder, "close_run", lambda *_, **__: None)
         rollout(*words, "--steps", "12")
     assert (here / "run" / "checkpoint.npz").exists()
     for other in (("--b", "b.npz"), ("--psi", "squash"), ("--dtype", "float64")):

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli import demo_job, demo_setting
 from dashi.cli.main import app
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.engine import Engine
@@ -30,12 +29,13 @@ from dashi.flow.windows.simulated import windows_of
 from dashi.io.files import unwritable
 from dashi.io.run_folder import CHECKPOINT
 from dashi.lab import fit_files
+from dashi.lab.demos import main_job, setting, stages
 from dashi.report.run import read_run
 from dashi.report.sections import what_is_shown
 from dashi.runtime.cpu_device import CpuDevice
 
 FLOW = Flow(16, nu=2e-2, dt=0.02)
-TINY = demo_setting.Setting(
+TINY = setting.Setting(
     Flow(16, nu=2e-2, dt=0.02, drag=0.1, forcing=Kolmogorov(2, 1.0), scheme="etdrk4"),
     k_cut=3, spin_up=0.4, window=0.4, interval=5, certified=20, checked=10, words=("--quick",),
 )  # fmt: skip
@@ -108,8 +108,8 @@ def test_a_fit_ends_where_ctrl_c_came_while_the_spin_up_ran(here: Path, monkeypa
 def test_a_demo_ends_where_ctrl_c_came_in_the_last_block(
     here: Path, monkeypatch: pytest.MonkeyPatch, engine: type, at: int
 ) -> None:
-    monkeypatch.setattr(demo_setting, "QUICK", TINY)
-    monkeypatch.setattr(demo_job, "draw", lambda *_: None)
+    monkeypatch.setattr(setting, "QUICK", TINY)
+    monkeypatch.setattr(main_job, "draw", lambda *_: None)
     monkeypatch.setattr(engine, "submit", press(engine.submit, at))
     found = dashi("demo --quick --device cpu --out run --json")
     assert found.exit_code == 130, found.output
@@ -193,7 +193,7 @@ def test_with_json_there_is_a_document_of_whatever_was_stopped(
     here: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     (here / "r").mkdir()
-    monkeypatch.setattr(demo_job.Job, "simulate", stop)
+    monkeypatch.setattr(stages, "simulate", stop)
     monkeypatch.setattr("dashi.lab.simulations.solve", stop)
     monkeypatch.setattr("dashi.report.run.read_run", stop)
     found = dashi(words, "--json")
@@ -202,8 +202,8 @@ def test_with_json_there_is_a_document_of_whatever_was_stopped(
 
 
 def test_a_demo_that_is_stopped_while_it_draws_tells_what_it_has(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_setting, "QUICK", TINY)
-    monkeypatch.setattr(demo_job, "draw", stop)
+    monkeypatch.setattr(setting, "QUICK", TINY)
+    monkeypatch.setattr(main_job, "draw", stop)
     found = dashi("demo --quick --device cpu --out run --json")
     assert found.exit_code == 130, found.output
     told = json.loads(found.stdout)

@@ -165,7 +165,7 @@ def test_what_cannot_be_drawn_is_refused_with_a_fix() -> None:
         draw(CPU, broken)
     assert str(caught.value) == (
         "the energy of band 1 in row 2 is nan; 2 of 15 values are not finite. "
-        "Fix: cut the sheet there, or allow such values (--nonfinite): they are shown in magenta."
+        "Fix: cut the sheet there, or allow such values (`nonfinite=True`): they are shown in magenta."
     )
     with pytest.raises(InputError) as caught:
         draw(CPU, np.zeros((0, 3)))

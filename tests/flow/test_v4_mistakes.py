@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.cli.rollout import Request
 from dashi.cli.rollout_report import print_report
 from dashi.core.accounts.account import Stages, account
 from dashi.core.accounts.placement import place
@@ -38,6 +37,7 @@ from dashi.kernels import build, glsl
 from dashi.kernels.compiler import Compiler
 from dashi.kernels.spirv.module import parse
 from dashi.kernels.spirv.reflect import reflect
+from dashi.lab.rollouts import RolloutResult
 from dashi.runtime import Device
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.select import open_device
@@ -347,8 +347,7 @@ def test_14_flags_say_what_was_executed_and_times_have_their_units(
     assert made.ns_per_step * made.steps_per_s == pytest.approx(1e9)
     # 1 ns is 0.001 us: Python alone needs more for a step, and no step here takes a second.
     assert 1_000 < made.ns_per_step < 1_000_000_000
-    options: dict[str, Any] = dict.fromkeys(Request.__dataclass_fields__)
-    print_report(Request(**options), rollout(Linear(np.eye(4)), np.ones(4), 5, device=vulkan), made, {}, None)
+    print_report(RolloutResult(rollout(Linear(np.eye(4)), np.ones(4), 5, device=vulkan), made, {}, None), None)
     printed = re.search(r"([\d.]+) us per step", capsys.readouterr().out)
     assert printed is not None
     assert float(printed[1]) * 1000 == pytest.approx(made.ns_per_step, abs=1)

@@ -64,7 +64,7 @@ def test_what_is_not_a_run_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")
     (tmp_path / "file").write_text("")
-    said = r"is there already and is not the folder of a run. Fix: choose another with --out."
+    said = r"is there already and is not the folder of a run. Fix: choose another with `out=`."
     for out in (tmp_path / "mine", tmp_path / "file"):
         with pytest.raises(FileError, match=said):
             begin(out)
@@ -73,7 +73,7 @@ def test_what_is_not_a_run_is_left_alone(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_is_resumed_and_never_written_over_unasked(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with pytest.raises(FileError, match=r"holds no checkpoint to go on from. Fix: leave --resume away"):
+    with pytest.raises(FileError, match=r"holds no checkpoint to go on from. Fix: leave `resume=True` away"):
         begin(out, resume=True)
     assert not out.exists()
     begin(out)
@@ -154,7 +154,9 @@ def test_a_run_takes_the_place_of_a_finished_one_only_when_it_is_finished(tmp_pa
     assert close_run(folder, {METRICS}, finished=False) == folder
     assert (out / METRICS).read_text() == "first"
     (folder / CHECKPOINT).write_text("")
-    with pytest.raises(FileError, match=r"interrupted. Fix: go on with --resume, .* or remove .*unfinished/checkpoint"):
+    with pytest.raises(
+        FileError, match=r"interrupted. Fix: go on with `resume=True`, .* or remove .*unfinished/checkpoint"
+    ):
         begin(out)
     assert begin(out, resume=True) == folder
     assert close_run(folder, {METRICS}, finished=True) == out
@@ -208,7 +210,7 @@ def test_the_place_where_runs_of_a_folder_work_is_no_place_of_its_own(tmp_path: 
     out = finished(tmp_path / "run", METRICS)
     inner = begin(out)
     for resume in (False, True):
-        with pytest.raises(FileError, match=r"unfinished is where runs of .*run work. Fix: give --out .*run, or "):
+        with pytest.raises(FileError, match=r"unfinished is where runs of .*run work. Fix: give `out=.*run`, or "):
             begin(inner, resume)
     alone = finished(tmp_path / UNFINISHED, STATE)  # a name like others where there is no run around it
     assert names(alone) == [STATE]
@@ -326,7 +328,7 @@ def test_a_finished_run_is_replaced_unasked_only_by_one_with_the_same_settings(t
     folder = begin(out, settings={"steps": 8, "seed": 1})
     (folder / METRICS).write_text("first")
     close_run(folder, {METRICS}, finished=True)
-    fix = r" Fix: replace it with --overwrite, or choose another with --out."
+    fix = r" Fix: replace it with `overwrite=True`, or choose another with `out=`."
     said = r"run holds a finished run of `dashi rollout` with other settings \(steps is 8 there, 9 here\)." + fix
     with pytest.raises(FileError, match=said):
         begin(out, settings={"steps": 9, "seed": 1})
@@ -400,7 +402,7 @@ def test_all_that_a_run_wrote_aside_takes_its_place_whatever_it_is_called(tmp_pa
 
 def test_a_folder_belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
     out = finished(tmp_path / "run", METRICS)
-    said = rf"another run is at work in {out}. Fix: wait for it, or choose another with --out."
+    said = rf"another run is at work in {out}. Fix: wait for it, or choose another with `out=`."
     with open_run(out, False, "rollout") as folder:
         assert folder is not None
         assert folder == out / UNFINISHED

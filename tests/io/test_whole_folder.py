@@ -67,7 +67,9 @@ def test_what_the_command_did_not_leave_is_never_replaced(tmp_path: Path, name: 
             (folder / METRICS).write_text("second")
             (out / name).write_text("mine")
 
-    with pytest.raises(FileError, match=r"run (holds|is there already and is not) .*Fix: .*choose another with --out."):
+    with pytest.raises(
+        FileError, match=r"run (holds|is there already and is not) .*Fix: .*choose another with `out=`."
+    ):
         come()
     assert (out / name).read_text() == "mine"
     assert not earlier or (out / METRICS).read_text() == "first"

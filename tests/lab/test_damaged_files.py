@@ -17,7 +17,7 @@ from dashi.core.certificates.checkpoint import Checkpoint
 from dashi.core.observations.observation import Hash
 from dashi.core.operators.catalogue import restore
 from dashi.errors import FileError, InputError
-from dashi.flow import Every, Flow, ensemble, simulate
+from dashi.flow import Every, Flow, ensemble
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.evaluation.kept import array_text, load_evaluation, pack, text_array, unpack
 from dashi.flow.fields import FieldStore, Variable, series_variable
@@ -26,7 +26,7 @@ from dashi.flow.proxy import Schema
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.catalogue import pack as pack_model
 from dashi.flow.proxy.catalogue import unpack as unpack_model
-from dashi.flow.simulation import Simulation
+from dashi.flow.simulation import Simulation, simulate
 from dashi.flow.trajectory import read_checkpoint, write_checkpoint
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.arrays import read_arrays, write_arrays

@@ -9,9 +9,16 @@ import pytest
 from dashi.core.traces.file import read_trace
 from dashi.errors import DeviceNotFoundError, FileError, Interrupted, NoResultError
 from dashi.lab.capacity import size_text
-from dashi.lab.job import Job, Request, require_results, to_go_on, uninterruptible, until_interrupted
+from dashi.lab.job import (
+    Job,
+    Request,
+    interrupted_with,
+    require_results,
+    to_go_on,
+    uninterruptible,
+    until_interrupted,
+)
 from dashi.runtime.cpu_device import CpuDevice
-from dashi.runtime.null_device import NullDevice
 
 
 def test_a_device_named_is_closed_and_one_that_was_open_stays_open() -> None:
@@ -52,6 +59,17 @@ def test_interrupted_work_gives_what_was_finished_and_nothing_is_an_interrupt() 
         until_interrupted(lambda: stop(None))
 
 
+def test_a_job_is_interrupted_with_its_own_result_or_with_none() -> None:
+    @interrupted_with(str)
+    def job(partial: object) -> str:
+        raise Interrupted(partial)
+
+    for partial, left in (("half", "half"), (None, None), (3, None)):
+        with pytest.raises(Interrupted) as stop:
+            job(partial)
+        assert stop.value.partial == left
+
+
 def test_the_command_line_is_in_the_mark_of_the_run_folder(tmp_path: Path) -> None:
     job = Job(command="rollout", request=Request(command_line="dashi rollout --x"), out=tmp_path / "run")
     job.require_place()
@@ -67,9 +85,11 @@ def test_a_full_disk_ends_a_run_that_can_go_on_and_says_so(tmp_path: Path) -> No
 
 
 def test_the_null_device_has_no_results() -> None:
-    with NullDevice() as device, Job(command="demo", request=Request(), device=device).place() as placed:
-        with pytest.raises(NoResultError, match="use `device=` auto, cpu or vulkan:0"):
-            require_results(placed)
+    with (
+        Job(command="demo", request=Request(), device="null").place() as placed,
+        pytest.raises(NoResultError, match="use `device=` auto, cpu or vulkan:0"),
+    ):
+        require_results(placed)
 
 
 def test_what_is_uninterruptible_is_finished_before_ctrl_c_counts() -> None:

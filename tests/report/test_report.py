@@ -247,11 +247,11 @@ def test_every_part_of_the_extra_that_is_missing_is_an_error_with_a_fix(
 
 
 def test_the_picture_of_a_rollout_needs_the_extra_and_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from dashi.cli.picture import draw
+    from dashi.report.wave import draw_wave
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(InputError, match=r"matplotlib is not installed.* Fix: pip install 'dashi-compute\[plot\]'"):
-        draw(tmp_path / "state.png", None, {})  # pyright: ignore[reportArgumentType]
+        draw_wave(tmp_path / "state.png", np.ones((2, 2)), [1.0], 1, {})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -71,7 +71,7 @@ def workloads(kernel: Kernel, variant: str, device: Device, size: Size, number: 
     that has none, its largest ordinary case."""
     if number is not None and not 0 <= number < len(kernel.bench):
         known = f"it has {len(kernel.bench)}, counted from 0" if kernel.bench else "it has none"
-        raise InputError(f"kernel {kernel.name!r} has no benchmark case {number}; {known}.", "leave --case away.")
+        raise InputError(f"kernel {kernel.name!r} has no benchmark case {number}; {known}.", "leave `case=` away.")
     room = room_of(device)
     if number is None and (size == "small" or not kernel.bench):
         return [_ordinary(kernel, variant, device.limits, room)]

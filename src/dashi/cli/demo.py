@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from dashi.cli.options import Json, OneDevice, Overwrite, example, whole_within
+from dashi.cli.progress import Shown
 from dashi.errors import InputError
 
 _OUT: Final = Path("runs/demo")
@@ -53,17 +55,40 @@ def demo(
     trace for Perfetto. Every stage is kept as soon as it is finished, in OUT-unfinished, which becomes OUT at the end:
     Ctrl-C loses nothing and replaces nothing. Without Vulkan it runs on NumPy, and says so.
     """
-    if rollout:
-        from dashi.cli.demo_wave import STEPS, roll_wave
-
-        if quick or opened:
-            raise InputError("--rollout makes no report.", "leave --quick and --open away.")
-        roll_wave(device, out or Path(f"{_OUT}-rollout"), steps or STEPS, json, overwrite=overwrite)
-        return
-    if steps is not None:
+    if rollout and (quick or opened):
+        raise InputError("--rollout makes no report.", "leave --quick and --open away.")
+    if steps is not None and not rollout:
         raise InputError("--steps goes with --rollout.", "add --rollout, or leave --steps away.")
-    from dashi.cli.demo_job import Job
-    from dashi.cli.demo_setting import FULL, QUICK
+    form = "-rollout" if rollout else "-quick" if quick else ""
+    where: dict[str, Any] = {"device": device, "out": out or Path(f"{_OUT}{form}"), "overwrite": overwrite}
+    same = _wave(steps, where, json) if rollout else _main_job(quick, where, opened, json)
+    if not same:
+        raise typer.Exit(1)
 
-    place = out or (Path(f"{_OUT}-quick") if quick else _OUT)
-    Job(QUICK if quick else FULL, device, place, open_report=opened, json=json, overwrite=overwrite).do()
+
+def _wave(steps: int | None, where: dict[str, Any], as_json: bool) -> bool:
+    from dashi.cli.demo_report import print_wave
+    from dashi.lab.demos import wave
+    from dashi.lab.job import until_interrupted
+
+    request = wave.WaveRequest(steps=steps or wave.STEPS)
+    result, stopped = until_interrupted(lambda: wave.demo_wave(request, **where, events=Shown()))
+    print_wave(result, as_json)
+    if stopped:
+        raise KeyboardInterrupt
+    return result.same
+
+
+def _main_job(quick: bool, where: dict[str, Any], opened: bool, as_json: bool) -> bool:
+    from dashi.cli.demo_report import print_demo
+    from dashi.lab.demos import main_job, setting
+    from dashi.lab.job import until_interrupted
+
+    request = main_job.DemoRequest(setting=setting.QUICK if quick else setting.FULL)
+    result, stopped = until_interrupted(lambda: main_job.demo(request, **where, events=Shown()))
+    print_demo(result, as_json)
+    if opened and result.report:
+        webbrowser.open(result.report.absolute().as_uri())
+    if stopped:
+        raise KeyboardInterrupt
+    return result.same

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from dashi.cli.flags import in_flags
 from dashi.errors import DashiError
 from dashi.io.files import unwritable
 
@@ -82,7 +83,7 @@ def _on_stdout() -> Generator[None]:
 
 def print_error(error: DashiError, as_json: bool) -> None:
     """What happened and the fix, on stderr; with --json also as a document on stdout."""
-    what, fix = _indented(error.what), _indented(error.fix)
+    what, fix = _indented(in_flags(error.what)), _indented(in_flags(error.fix))
     sys.stderr.write(f"{_coloured('error:', _RED)} {what}\nFix: {fix}\n")
     if as_json:
         print_json({"error": error_document(error)})
@@ -97,7 +98,7 @@ def _coloured(word: str, colour: str) -> str:
 
 def error_document(error: DashiError) -> dict[str, str]:
     """What happened and the fix, as documents have it."""
-    return {"type": type(error).__name__, "what": error.what, "fix": error.fix}
+    return {"type": type(error).__name__, "what": in_flags(error.what), "fix": in_flags(error.fix)}
 
 
 def print_outcome(document: dict[str, Any], failure: DashiError | None) -> None:

@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import typer
 
 from dashi.cli import rollout_options as o
-from dashi.cli.options import Json, OneDevice, Overwrite, example
+from dashi.cli.options import Json, OneDevice, Overwrite, example, typed
+from dashi.cli.output import print_error, remark
+from dashi.cli.progress import Shown
+from dashi.cli.stopping import stopped_lines
+from dashi.errors import FileError
 
 _EXAMPLE = (
     "dashi demo --rollout --steps 100 && dashi rollout --z0 runs/demo-rollout/inputs.npz --A "
     "runs/demo-rollout/inputs.npz --steps 1000 --hash-every 100 --certificate certificate.json"
 )
-
-
-@dataclass(frozen=True)
-class Request:
-    """What was asked for on the command line."""
-
-    z0: Path
-    matrix: Path | None
-    bias: Path | None
-    psi: str
-    alpha: float
-    low: float
-    high: float
-    operator: Path | None
-    steps: int
-    dtype: str | None
-    hash_every: int | None
-    observe_every: int | None
-    sheet_every: int | None
-    bands: int | None
-    certificate: Path | None
-    metrics: Path | None
-    out: Path | None
-    checkpoint_every: int | None
-    resume: bool
-    overwrite: bool
-    device: str
-    way: str
-    fast: bool
-    allow_fallback: bool
-    require_gpu: bool
-    keep_going: bool
-    json: bool
 
 
 def register(app: typer.Typer) -> None:
@@ -91,13 +61,29 @@ def rollout(
     it ran; with --json the metrics document and the names of the files. Ctrl-C keeps what was finished; with --out and
     --checkpoint-every even a run that was killed goes on with --resume. Exit code 3 if a value is not finite.
     """
-    from dashi.cli.rollout_job import Job
+    from dashi import lab
+    from dashi.cli.rollout_report import print_report
+    from dashi.lab.job import until_interrupted
 
-    request = Request(
-        z0=z0, matrix=A, bias=b, psi=psi, alpha=alpha, low=low, high=high, operator=operator,
-        steps=steps, dtype=dtype, hash_every=hash_every, observe_every=observe_every, sheet_every=sheet_every,
-        bands=bands, certificate=certificate, metrics=metrics, out=out, checkpoint_every=checkpoint_every,
-        resume=resume, overwrite=overwrite, device=op_device or device, way=way, fast=fast,
-        allow_fallback=allow_fallback, require_gpu=require_gpu, keep_going=keep_going, json=json,
+    request = lab.RolloutRequest(
+        z0=z0, steps=steps, operator=operator, A=A, b=b, psi=psi, alpha=alpha, low=low, high=high, portable=not fast,
+        dtype=dtype, hash_every=hash_every, observe_every=observe_every, sheet_every=sheet_every, bands=bands,
+        checkpoint_every=checkpoint_every, certificate=certificate, metrics=metrics, strategy=way,
+        stop_on_nonfinite=not keep_going, allow_fallback=allow_fallback, require_gpu=require_gpu, command_line=typed(),
     )  # fmt: skip
-    Job(request).do()
+    where = partial(lab.rollout, device=op_device or device, out=out, resume=resume, overwrite=overwrite)
+    unwritten: FileError | None = None
+    stopped = False
+    try:
+        result, stopped = until_interrupted(lambda: where(request, events=Shown()))
+    except FileError as error:
+        if error.result is None:
+            raise
+        result, unwritten = error.result, error
+    print_report(result, metrics, unwritten, as_json=json)
+    if unwritten:
+        print_error(unwritten, as_json=False)  # with --json it is in the document: there is only one
+        raise typer.Exit(3)
+    if stopped:
+        remark(*stopped_lines(out, result.folder))
+        raise KeyboardInterrupt

@@ -23,7 +23,7 @@ def locked(folder: Path) -> Generator[None]:
         raise unwritable(folder, error) from error
     try:
         if handle is not None and try_lock(handle) == BUSY:
-            raise FileError(f"another run is at work in {folder}.", "wait for it, or choose another with --out.")
+            raise FileError(f"another run is at work in {folder}.", "wait for it, or choose another with `out=`.")
         yield
     finally:
         if handle is not None:

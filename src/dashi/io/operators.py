@@ -51,7 +51,7 @@ def read_operator(path: Path) -> StoredOperator:
     if not isinstance(kind, str) or type(version) is not int:
         raise FileError(
             f"{path} describes no operator: `kind` must be text and `version` an integer.",
-            "write it with numpy.savez(file, kind='linear', version=1, A=A), or name a matrix with --A.",
+            "write it with numpy.savez(file, kind='linear', version=1, A=A), or name a matrix with `A=`.",
         )
     arrays = {name: values for name, values in found.items() if values.ndim}
     return StoredOperator(kind, version, arrays, plain)

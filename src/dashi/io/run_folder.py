@@ -51,7 +51,7 @@ __all__ = [
     "SHEET", "STATE", "SUMMARY", "UNFINISHED", "close_run", "open_run", "reopen_run", "require_asked", "require_ours",
 ]  # fmt: skip
 
-CHOOSE: Final = "choose another with --out."
+CHOOSE: Final = "choose another with `out=`."
 """What helps where a place is not free."""
 
 
@@ -85,7 +85,7 @@ def _open(out: Path, resume: bool, begun: Mark, overwrite: bool) -> Path:
         if os.path.lexists(checkpoint) and not resume and not overwrite:
             raise FileError(
                 f"{out} holds a run that was interrupted.",
-                f"go on with --resume, replace it with --overwrite, {CHOOSE[:-1]}, or remove {checkpoint}.",
+                f"go on with `resume=True`, replace it with `overwrite=True`, {CHOOSE[:-1]}, or remove {checkpoint}.",
             )
         if resume:
             _refuse_links(place, begun.files)
@@ -105,7 +105,7 @@ def _open(out: Path, resume: bool, begun: Mark, overwrite: bool) -> Path:
 
 
 def _no_checkpoint(out: Path) -> FileError:
-    return FileError(f"{out} holds no checkpoint to go on from.", "leave --resume away, or correct --out.")
+    return FileError(f"{out} holds no checkpoint to go on from.", "leave `resume=True` away, or correct `out=`.")
 
 
 def close_run(folder: Path, written: Collection[str], finished: bool) -> Path:
@@ -158,7 +158,7 @@ def require_ours(out: Path, command: str, *, overwrite: bool = False) -> None:
             if link.is_symlink():
                 raise FileError(f"{link} is a link: a run writes in its own folder alone.", f"remove it, or {CHOOSE}")
         if out.name == UNFINISHED and _mark(out.parent):
-            raise FileError(f"{out} is where runs of {out.parent} work.", f"give --out {out.parent}, or {CHOOSE}")
+            raise FileError(f"{out} is where runs of {out.parent} work.", f"give `out={out.parent}`, or {CHOOSE}")
         mark = _mark(out)
         foreign = mark is None and any(not path.name.startswith(".") for path in out.iterdir())
     except OSError as error:
@@ -167,7 +167,7 @@ def require_ours(out: Path, command: str, *, overwrite: bool = False) -> None:
         raise FileError(f"{out} is there already and is not the folder of a run.", CHOOSE)
     if mark is not None and mark.command not in ("", command) and not overwrite:
         what = f"{out} holds a run of `dashi {mark.command}`, and one of `dashi {command}` has a folder of its own."
-        raise FileError(what, f"replace it with --overwrite, or {CHOOSE}")
+        raise FileError(what, f"replace it with `overwrite=True`, or {CHOOSE}")
 
 
 def require_asked(out: Path, before: Mark, begun: Mark, *, overwrite: bool) -> None:
@@ -181,7 +181,7 @@ def require_asked(out: Path, before: Mark, begun: Mark, *, overwrite: bool) -> N
         name = next(name for name in {**new, **old} if old.get(name) != new.get(name))
         other = f"with other settings ({name} is {old.get(name, 'not said')} there, {new.get(name, 'not said')} here)"
     what = f"{out} holds a finished run of `dashi {before.command or begun.command}` {other}."
-    raise FileError(what, f"replace it with --overwrite, or {CHOOSE}")
+    raise FileError(what, f"replace it with `overwrite=True`, or {CHOOSE}")
 
 
 def _mark(folder: Path) -> Mark | None:

@@ -61,7 +61,7 @@ def require_replaceable(out: Path, owner: Owner) -> Path:
         _require_known(out, place, owner)
         if place.is_mount() or place.resolve() == Path.cwd():
             why = "a disk of its own" if place.is_mount() else "the folder you are in"
-            raise FileError(f"{out} is {why}: it cannot be replaced as a whole.", "name a folder in it with --out.")
+            raise FileError(f"{out} is {why}: it cannot be replaced as a whole.", "name a folder in it with `out=`.")
     # What is there is replaced by a rename, which its parent must allow.
     require_writable(place.absolute().parent if place.exists() else place, folder=True)
     _sweep(place)

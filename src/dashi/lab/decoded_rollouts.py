@@ -34,7 +34,7 @@ from dashi.io import run_folder
 from dashi.io.metrics import Metrics, StageSeconds, write_metrics
 from dashi.lab.decoded_setup import FollowRequest, Setup, Z, check_follow, files_of, make_setup, settings_of
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, as_path, certify_in, require_results, until_interrupted
+from dashi.lab.job import AnyPath, Job, as_path, certify_in, interrupted_with, require_results, until_interrupted
 from dashi.runtime.cpu_device import cpu_info
 from dashi.runtime.device import Device
 from dashi.types import Array
@@ -106,6 +106,7 @@ class DecodedRollout:
         )
 
 
+@interrupted_with(DecodedRollout)
 def follow(
     request: FollowRequest, *, device: str | Device = "auto", out: AnyPath | None = None, overwrite: bool = False,
     events: Events = SILENT,

@@ -23,7 +23,7 @@ from dashi.flow.windows import Windows
 from dashi.lab.evaluation_files import COMMAND, FILES, ScoreFolder, record_of, settings_of, summary_of
 from dashi.lab.evaluation_plans import EvaluateRequest, Plan, check_evaluation, chosen, plans_of
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, as_path, require_results, until_interrupted
+from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
 from dashi.lab.score_tables import ScoreTable, ScoreTables, share_remark
 from dashi.runtime.device import Device
 from dashi.types import Array
@@ -61,6 +61,7 @@ class Scores:
         return self.table()._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
+@interrupted_with(Scores)
 def evaluate(
     request: EvaluateRequest, *, device: str | Device = "auto", out: AnyPath | None = None, overwrite: bool = False,
     events: Events = SILENT,

@@ -21,7 +21,7 @@ from dashi.lab.events import SILENT, Events
 from dashi.lab.fit_files import FitFile
 from dashi.lab.fit_setup import FitRequest, check_fit, check_models, check_recorded
 from dashi.lab.flow_windows import WindowPlan, read_with_remarks, simulate_windows
-from dashi.lab.job import AnyPath, Job, as_path, until_interrupted
+from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, until_interrupted
 from dashi.lab.score_tables import ScoreTable, ScoreTables, share_remark
 from dashi.runtime.device import Device
 
@@ -54,6 +54,7 @@ class FittedModel:
         return f"FittedModel({self.model.name}: {self.model.story}{', stopped' if self.stopped else ''}{where})"
 
 
+@interrupted_with(FittedModel)
 def fit(
     request: FitRequest, *, device: str | Device = "auto", out: AnyPath | None = None, events: Events = SILENT
 ) -> FittedModel:

@@ -23,8 +23,9 @@ import os
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from dashi.core.accounts.account import Stages
 from dashi.core.accounts.placement import Placement, is_gpu, place
@@ -45,6 +46,7 @@ from dashi.runtime.device import Device
 from dashi.types import Array
 
 AnyPath = str | os.PathLike[str]
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
@@ -150,6 +152,25 @@ def until_interrupted(work: Callable[[], Result]) -> tuple[Result, bool]:
         if stop.partial is None:
             raise
         return stop.partial, True
+
+
+def interrupted_with(kind: type[Result]) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """A job whose `Interrupted` has a partial result of the job itself, or none: never that of a smaller rollout,
+    simulation or evaluation that it was at when Ctrl-C came."""
+
+    def guarded(job: Callable[Given, Result]) -> Callable[Given, Result]:
+        @wraps(job)
+        def run(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+            try:
+                return job(*args, **kwargs)
+            except Interrupted as stop:
+                if stop.partial is None or isinstance(stop.partial, kind):
+                    raise
+                raise Interrupted from stop
+
+        return run
+
+    return guarded
 
 
 @contextmanager

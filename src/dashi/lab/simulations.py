@@ -27,7 +27,7 @@ from dashi.io.arrays import write_arrays
 from dashi.io.metrics import Metrics, write_metrics
 from dashi.lab.events import SILENT, Events
 from dashi.lab.flow_windows import faster_choice
-from dashi.lab.job import AnyPath, Job, as_path, certify_in, to_go_on, until_interrupted
+from dashi.lab.job import AnyPath, Job, as_path, certify_in, interrupted_with, to_go_on, until_interrupted
 from dashi.lab.run_certificates import RunCertificate
 from dashi.lab.seeds import seed_count
 from dashi.lab.simulation_setup import (
@@ -149,6 +149,7 @@ class SimulatedRun:
         )
 
 
+@interrupted_with(SimulatedRun)
 def simulate(
     request: SimulateRequest, *, device: str | Device = "auto", out: AnyPath | None = None, resume: bool = False,
     overwrite: bool = False, events: Events = SILENT,

@@ -45,7 +45,7 @@ class NullProgram(Program):
 
 
 def _no_result(*_: object) -> Never:
-    raise NoResultError("the null device computes nothing.", "use --device auto, cpu or vulkan:N for results.")
+    raise NoResultError("the null device computes nothing.", "use `device=` auto, cpu or vulkan:N for results.")
 
 
 class NullDevice(Device):

@@ -23,6 +23,6 @@ def load_library(name: str, known: Sequence[str]) -> Any:
     if not found:
         raise InputError(
             f"{name} {library.__version__} finds no GPU here.",
-            f"run it on a machine with one, and a build of {name} for it, or leave --peer away.",
+            f"run it on a machine with one, and a build of {name} for it, or leave `peer=` away.",
         )
     return library

@@ -51,7 +51,7 @@ def _open(requested: str, part: str, *, allow_fallback: bool, require_gpu: bool)
         device.close()
         raise DeviceNotFoundError(
             f"a GPU is required, but {requested!r} is {info.name!r} ({info.type}).",
-            "name a GPU with --device (`dashi devices list` shows them), or leave --require-gpu away.",
+            "name a GPU with `device=` (`dashi devices list` shows them), or leave `require_gpu=True` away.",
         )
     return Placement(device, requested, flags)
 

@@ -31,7 +31,7 @@ STATE: Final = "z0"
 """The input that is not an array of the operator: the initial states."""
 
 _LARGEST: Final = 1 << 28
-_AGAIN: Final = "get the original, or make a new one: dashi rollout ... --certificate FILE."
+_AGAIN: Final = "get the original, or certify a rollout anew."
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _Whole = Annotated[int, Field(ge=1, lt=1 << 53)]
 _Text = Annotated[str, Field(max_length=1000)]

@@ -34,7 +34,7 @@ def run_dtype(asked: str | None, z0: Array) -> np.dtype[Any]:
     if z0.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise DTypeError(
             f"z0 is an array of {z0.dtype}; a run has states of float32 or float64.",
-            "say which with --dtype, or save z0 as one of them.",
+            "say which with `dtype=`, or save z0 as one of them.",
         )
     return z0.dtype
 
@@ -48,7 +48,7 @@ def as_floats(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
     with np.errstate(over="ignore"):
         made: Array = np.ascontiguousarray(values.astype(dtype)).reshape(values.shape)
     if not np.isfinite(made).all():  # pyright: ignore[reportArgumentType] - floats by now
-        raise InputError(f"{name} has values that {dtype} cannot hold.", "use --dtype float64.")
+        raise InputError(f"{name} has values that {dtype} cannot hold.", "use `dtype=float64`.")
     return made
 
 
@@ -73,7 +73,7 @@ def make_operator(
 
 
 def save_operator(path: Path, operator: Operator) -> None:
-    """Keeps an operator as one .npz file that `--operator` takes."""
+    """Keeps an operator as one .npz file that a rollout takes as its `operator`."""
     write_operator(path, StoredOperator(operator.kind, operator.version, operator.arrays, operator.parameters))
 
 
@@ -108,7 +108,7 @@ def certified_inputs(certificate: Certificate, folder: Path, inputs: Path | None
     if certificate.portable != operator.portable:
         raise CertificateError(
             "the certificate is of a run that is not portable: its hashes are those of one device and driver alone.",
-            "certify a run without --fast.",
+            "certify a run without `portable=False`.",
         )
     return operator, z0
 
@@ -117,7 +117,8 @@ def _certified(record: InputRecord, folder: Path, inputs: Path | None) -> Array:
     path = locate(record.path, folder, inputs)
     if not os.path.isfile(path):  # says no to names that the system refuses, where Path raises
         raise FileError(
-            f"the input {record.name!r} is not there: {path}.", "put it there, or say where it is with --inputs DIR."
+            f"the input {record.name!r} is not there: {path}.",
+            "put it there, or say in which folder it is with `inputs=`.",
         )
     if path.suffix == ".npy" and record.key != record.name:
         raise CertificateError(f"{path} has one array and no key {record.key!r}.", _ORIGINAL)
@@ -126,12 +127,12 @@ def _certified(record: InputRecord, folder: Path, inputs: Path | None) -> Array:
         raise CertificateError(
             f"{path}: {record.key} is {values.dtype.name} of shape {values.shape}; the certificate says {record.dtype} "
             f"of shape {record.shape}.",
-            "find the file that was used (--inputs DIR looks elsewhere).",
+            "find the file that was used (`inputs=` looks in another folder).",
         )
     if array_digest(values) != record.digest:
         raise CertificateError(
             f"{path}: {record.key} is not the {record.name} of this certificate: its digest is other.",
-            "find the file that was used (--inputs DIR looks elsewhere).",
+            "find the file that was used (`inputs=` looks in another folder).",
         )
     return values
 
@@ -149,6 +150,6 @@ def locate(recorded: str, folder: Path, inputs: Path | None) -> Path:
     if path.is_absolute() or "\0" in recorded or not any(target.is_relative_to(root) for root in allowed):
         raise CertificateError(
             f"the certificate names an input outside of its folder: {recorded}.",
-            f"if you trust it, say where the input is: --inputs {Path(recorded).parent}.",
+            f"if you trust it, say where the input is: `inputs={Path(recorded).parent}`.",
         )
     return named_file(folder / path)

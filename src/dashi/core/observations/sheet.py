@@ -128,7 +128,7 @@ def _shown(
         raise InputError(
             f"the energy of band {band} in row {step} is {energies[step, band]}; "
             f"{int((~finite).sum())} of {finite.size} values are not finite.",
-            "cut the sheet there, or allow such values (--nonfinite): they are shown in magenta.",
+            "cut the sheet there, or allow such values (`nonfinite=True`): they are shown in magenta.",
         )
     largest = float(np.abs(energies[finite]).max(initial=0.0)) or 1.0
     # Of the largest energy, so that any magnitude can be drawn; what is not finite becomes NaN, which has a colour.

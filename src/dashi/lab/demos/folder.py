@@ -1,4 +1,4 @@
-"""The folder of `dashi demo`: filled beside its place while the work goes on, and put there when it is whole.
+"""The folder of a demonstration: filled beside its place while the work goes on, and put there when it is whole.
 
 Until then it is `OUT-unfinished` (`OUT-unfinished-2`, ... where a run that was stopped left one): always an empty one.
 So a run that is stopped or killed replaces nothing and loses nothing, and a finished run is never half of one.
@@ -15,13 +15,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Final
 
-from dashi.cli.output import remark
-from dashi.core.rollouts.interrupt import deferred_interrupt
 from dashi.io.files import unwritable
 from dashi.io.locks import BUSY, try_lock
 from dashi.io.parts import named_by, remove_stale
 from dashi.io.run_folder import CERTIFICATE, CONTINUATION, INPUTS, METRICS, REPORT, SHEET, SUMMARY
 from dashi.io.whole_folder import Owner, put, require_replaceable
+from dashi.lab.events import SILENT, Events
+from dashi.lab.job import uninterruptible
 
 PICTURE: Final = "state.png"
 FILES: Final = frozenset(
@@ -43,28 +43,19 @@ def require_place(out: Path, owner: Owner = OWNER) -> Path:
 
 
 @contextmanager
-def beside(out: Path, again: str, owner: Owner = OWNER) -> Generator[Path]:
+def publish_folder(out: Path, again: str, owner: Owner = OWNER, events: Events = SILENT) -> Generator[Path]:
     """An empty folder to fill, which becomes `out` at the end. If anything stops that, what is in it stays, and where
     it is and how to go on is told; `again` is the command that does the work anew."""
     folder, handle = _empty(out)
     try:
         yield folder
-        with whole():
+        with uninterruptible():
             put(folder, out, owner)
     except BaseException:
-        _tell(folder, out, again)
+        _tell(folder, out, again, events)
         raise
     finally:
         os.close(handle)
-
-
-@contextmanager
-def whole() -> Generator[None]:
-    """What is written within is written to its end before Ctrl-C counts; a second one counts at once."""
-    with deferred_interrupt() as interrupt:
-        yield
-    if interrupt.asked:
-        raise KeyboardInterrupt
 
 
 def _empty(out: Path) -> tuple[Path, int]:
@@ -97,16 +88,16 @@ def _remove_half_written(folder: Path) -> None:
                 remove_stale(Path(at, name))
 
 
-def _tell(folder: Path, out: Path, again: str) -> None:
+def _tell(folder: Path, out: Path, again: str, events: Events) -> None:
     """Where what was finished is, and how to go on."""
     if not folder.exists():
-        remark(f"{out} is finished")
+        events.remark(f"{out} is finished")
         return
     names = sorted(path.name for path in folder.iterdir() if path.name[0] != ".")
     if not names:
         shutil.rmtree(folder, ignore_errors=True)
-        remark(f"nothing was finished yet; `{again}` begins anew")
+        events.remark(f"nothing was finished yet; `{again}` begins anew")
         return
-    kept = f", and {out} is as it was" if out.exists() else ""
-    remark(f"{folder} holds what was finished ({len(names)} file{'s' * (len(names) != 1)}){kept}")
-    remark(f"`dashi report {quote(str(folder))}` shows it, `{again}` begins anew")
+    unchanged = f", and {out} is as it was" if out.exists() else ""
+    events.remark(f"{folder} holds what was finished ({len(names)} file{'s' * (len(names) != 1)}){unchanged}")
+    events.remark(f"`dashi report {quote(str(folder))}` shows it, `{again}` begins anew")

@@ -1,23 +1,24 @@
-"""The picture of `dashi demo`. Needs the extra `plot`."""
+"""The picture of a rollout of a wave. Needs the extra `plot`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dashi.cli.demo_rollout import CHUNK, Track
 from dashi.io.files import write_atomic
+from dashi.report.style import plot_module
+from dashi.types import Array
 
 
-def draw(file: Path, track: Track, summary: dict[str, Any]) -> None:
-    """The first states as a space-time picture, and how well the norm is kept over the whole run."""
-    from dashi.report.style import plot_module
-
+def draw_wave(file: Path, first: Array, norms: Sequence[float], every: int, summary: Mapping[str, Any]) -> None:
+    """The first states (steps + 1, sites) as a space-time picture, and how well the norm, which is that of every so
+    many steps, is kept over the whole run."""
     figure = plot_module("matplotlib.figure").Figure(figsize=(10, 7.2), dpi=150, layout="constrained")
     space, norm = figure.subplots(2, 1, height_ratios=[3, 1])
-    states = np.asarray(track.states, dtype=np.float64)
+    states = np.asarray(first, dtype=np.float64)
     limit = float(np.abs(states).max()) * 0.8 or 1.0
     image = space.imshow(
         states.T, aspect="auto", origin="lower", cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest"
@@ -26,9 +27,9 @@ def draw(file: Path, track: Track, summary: dict[str, Any]) -> None:
     space.set_ylabel("site")
     space.set_title(f"State of z' = z A over the first {len(states) - 1} steps", loc="left", fontsize=11)
     figure.colorbar(image, ax=space, label="z", pad=0.01)
-    first = float(np.sqrt(np.sum(states[0] ** 2)))
-    steps = np.arange(1, len(track.norms) + 1) * CHUNK
-    norm.plot(steps, (np.asarray(track.norms) / first - 1) * 1e6, color="#2166ac", linewidth=1.2)
+    start = float(np.sqrt(np.sum(states[0] ** 2)))
+    steps = np.arange(1, len(norms) + 1) * every
+    norm.plot(steps, (np.asarray(norms) / start - 1) * 1e6, color="#2166ac", linewidth=1.2)
     norm.axhline(0, color="0.7", linewidth=0.8, zorder=0)
     norm.set_xlabel("step")
     norm.set_ylabel("norm, change (1e-6)")

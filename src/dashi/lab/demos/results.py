@@ -1,4 +1,4 @@
-"""What `dashi demo` has found so far."""
+"""What the main job has computed so far."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Results:
     windows: dict[str, Windows] = field(default_factory=dict[str, Windows])
     models: dict[str, Model] = field(default_factory=dict[str, Model])
     z: Floats | None = None
-    """Of the model left alone on the shown window, (frames, D)."""
+    """States of the model left alone on the shown window, (frames, D)."""
     run: Run | None = None
     operator: Operator | None = None
     z0: Floats | None = None
     """What the certified rollout started from."""
     fields: Floats | None = None
-    """Decoded, (frames, n, n)."""
+    """Decoded of z, (frames, n, n)."""
     alone: Floats | None = None
     """Energy of the decoded fields."""
     proxy: Floats | None = None
@@ -36,8 +36,9 @@ class Results:
     train: Evaluation | None = None
     checked: str = ""
     differs: int | None = None
+    """The step after which NumPy has another hash, if there is one."""
     digest: str | None = None
-    """Of the certificate."""
+    """The digest of the certificate."""
     notes: list[str] = field(default_factory=list[str])
 
     @property

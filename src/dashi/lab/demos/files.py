@@ -1,18 +1,13 @@
-"""The files of `dashi demo`: what each stage leaves as soon as it is finished."""
+"""The files of the main job: what each stage leaves as soon as it is finished."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from dashi.core.accounts.placement import Placement
-from dashi.core.certificates.certificate import Execution, certify, write_certificate
-from dashi.core.certificates.inputs import save_inputs
 from dashi.core.observations.sheet import save_sheet
-from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.evaluation.fits import Fit, save_fit
 from dashi.flow.evaluation.overlap import Seen
@@ -26,16 +21,14 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.trajectory import FIELDS
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
+from dashi.lab.demos.work import Work
+from dashi.lab.job import certify_in
+from dashi.report.run import EVALUATION, MODEL, PROXY, TRAINING, Z
 
-if TYPE_CHECKING:
-    from dashi.cli.demo_job import Job
 
-
-def keep_fields(job: Job, placed: Placement, folder: Path) -> None:
+def keep_fields(work: Work) -> None:
     """The shown window: what happened, and what was decoded of the model's states."""
-    from dashi.report.run import PROXY
-
-    r, flow = job.results, job.setting.flow
+    r, flow = work.results, work.setting.flow
     if not r.windows:
         return
     test, now = r.windows["test"], r.shown[1]
@@ -53,8 +46,8 @@ def keep_fields(job: Job, placed: Placement, folder: Path) -> None:
         variables[name] = Variable(("y", "x"), "float32", shape, {**frame, "long_name": meaning}, "time")
     attributes = {f"flow_{name}": value for name, value in flow.parameters.items()} | {"seed": test.seeds[now]}
     # Going on in the store of an earlier stage: what is in it already needs its last frame alone, which counts them.
-    there = {name for name in names if (folder / FIELDS / name / "zarr.json").is_file()}
-    store = FieldStore(folder / FIELDS, variables, attributes, resume=True)
+    there = {name for name in names if (work.folder / FIELDS / name / "zarr.json").is_file()}
+    store = FieldStore(work.folder / FIELDS, variables, attributes, resume=True)
     for axis in ("x", "y"):
         store.put(axis, np.arange(flow.n) * flow.dx)
     for name, (_, values) in names.items():
@@ -64,11 +57,9 @@ def keep_fields(job: Job, placed: Placement, folder: Path) -> None:
     store.commit()
 
 
-def keep_model(job: Job, placed: Placement, folder: Path) -> None:
+def keep_model(work: Work) -> None:
     """The model with its baselines, and what they were fitted to: whatever is fitted so far."""
-    from dashi.report.run import MODEL
-
-    r, s = job.results, job.setting
+    r, s = work.results, work.setting
     if s.ours not in r.models:
         return
     train, validation = r.windows["train"], r.windows["validation"]
@@ -78,38 +69,29 @@ def keep_model(job: Job, placed: Placement, folder: Path) -> None:
     )  # fmt: skip
     # The perfect model is of the flow that is scored on, and is asked for there: `dashi flow evaluate --perfect`.
     others = {name: model for name, model in r.models.items() if name not in (s.ours, "perfect")}
-    save_fit(folder / MODEL, Fit(r.models[s.ours], others, training, (r.train,) if r.train else ()))
+    save_fit(work.folder / MODEL, Fit(r.models[s.ours], others, training, (r.train,) if r.train else ()))
 
 
-def keep_rollout(job: Job, placed: Placement, folder: Path) -> None:
+def keep_rollout(work: Work) -> None:
     """The states of the model left alone, their sheet, and the certificate of what was hashed."""
-    from dashi.report.run import Z
-
-    r = job.results
+    r = work.results
     if r.z is not None:
-        save_z(folder / Z, job.setting.schema, r.z)
-        save_sheet(folder / run_folder.SHEET, shell_energies(job.setting.schema, r.z)[:, 1:])
+        save_z(work.folder / Z, work.setting.schema, r.z)
+        save_sheet(work.folder / run_folder.SHEET, shell_energies(work.setting.schema, r.z)[:, 1:])
     if r.run is None or r.operator is None or r.z0 is None or not r.run.hashes:
         return
-    every = r.run.hashes[0].step
-    hashes = [one for one in r.run.hashes if one.step % every == 0]  # a stopped run may have ended in between
-    sources = save_inputs(folder / run_folder.INPUTS, r.operator, r.z0)
-    used = fingerprints(r.run.used)
-    done = Execution(placed.device.info, used, r.run.way, hashes[-1].step, every, hashes)
-    file = folder / run_folder.CERTIFICATE
-    r.digest = write_certificate(file, certify(file, r.operator, sources, done))
+    # A stopped run may have ended between two strides.
+    r.digest = certify_in(work.folder, r.operator, r.z0, r.run, work.placed, r.run.hashes[0].step)
 
 
-def keep_scores(job: Job, placed: Placement, folder: Path) -> None:
+def keep_scores(work: Work) -> None:
     """All scores, as far as they are there, and the canonical figure's data."""
-    from dashi.report.run import EVALUATION, TRAINING
-
-    r = job.results
+    r = work.results
     if r.test is not None:
-        save_evaluation(folder / EVALUATION, r.test)
+        save_evaluation(work.folder / EVALUATION, r.test)
     if r.train is not None:
-        save_evaluation(folder / TRAINING, r.train)
-        keep_model(job, placed, folder)
+        save_evaluation(work.folder / TRAINING, r.train)
+        keep_model(work)
     if r.test is None or r.alone is None or r.proxy is None:
         return
     past, now = r.shown
@@ -123,10 +105,10 @@ def keep_scores(job: Job, placed: Placement, folder: Path) -> None:
         "proxy": np.concatenate([r.proxy, empty]),
         "alone": np.concatenate([np.full(length, np.nan), r.alone]),
     }
-    write_arrays(folder / run_folder.CONTINUATION, arrays)
+    write_arrays(work.folder / run_folder.CONTINUATION, arrays)
 
 
-KEEPERS: Final[Mapping[str, Callable[[Job, Placement, Path], None]]] = {
+KEEPERS: Final[Mapping[str, Callable[[Work], None]]] = {
     "simulate": keep_fields,
     "fit": keep_model,
     "roll out": keep_rollout,
@@ -140,7 +122,7 @@ def shell_energies(schema: Schema, z: Floats) -> Floats:
     """Energy by shells of |k| of the modes that z (frames, D) holds, (frames, shells) from 0 on."""
     weights = power(schema, z) / squares(schema)
     number = shell_numbers((schema.modes**2).sum(axis=1))
-    made = np.zeros((len(z), int(number.max()) + 1))
-    for shell in range(made.shape[1]):
-        made[:, shell] = weights[:, number == shell].sum(axis=1)
-    return made
+    energies = np.zeros((len(z), int(number.max()) + 1))
+    for shell in range(energies.shape[1]):
+        energies[:, shell] = weights[:, number == shell].sum(axis=1)
+    return energies

@@ -31,11 +31,16 @@ class Setting:
     checked: int = 320
     """Steps that NumPy repeats."""
     words: tuple[str, ...] = ()
-    """What chooses it on the command line."""
+    """The words that choose it on the command line."""
+
+    @property
+    def form(self) -> str:
+        """Its name in run folders."""
+        return " ".join(self.words) or "full"
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """All of them."""
+        """Seeds to train, to choose and to judge, in this order."""
         return (*self.train, *self.validation, *self.test)
 
     @property
@@ -44,7 +49,7 @@ class Setting:
 
     @property
     def steps(self) -> int:
-        """Of a window: whole frames."""
+        """Steps of a window: whole frames."""
         return round(self.window / self.flow.dt / self.interval) * self.interval
 
     @property
@@ -61,4 +66,4 @@ QUICK: Final = Setting(
     Flow(32, nu=1e-2, dt=0.02, drag=0.1, forcing=Kolmogorov(4, 1.0), scheme="etdrk4"),
     k_cut=5, spin_up=4.0, window=2.0, interval=5, certified=40, checked=20, words=("--quick",),
 )  # fmt: skip
-"""The same, to see that everything works: too short to say much about skill."""
+"""A smaller flow, to see that everything works: too short to say much about skill."""

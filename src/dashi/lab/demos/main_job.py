@@ -1,0 +1,115 @@
+"""The main job: a turbulent flow, a proxy that learns it, a certified rollout of the proxy, scores, and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dashi.core.accounts.placement import Placement
+from dashi.core.traces.queue import watch
+from dashi.errors import Interrupted
+from dashi.io.run_folder import REPORT
+from dashi.lab.demos.documents import command_of
+from dashi.lab.demos.folder import OWNER, publish_folder, require_place
+from dashi.lab.demos.leaving import draw, keep
+from dashi.lab.demos.results import Results
+from dashi.lab.demos.setting import FULL, Setting
+from dashi.lab.demos.stages import run_stages
+from dashi.lab.demos.work import STAGES, Work
+from dashi.lab.events import SILENT, Events
+from dashi.lab.job import AnyPath, Job, Request, interrupted_with, require_results
+from dashi.runtime.device import Device
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoRequest(Request):
+    """The main job: `FULL`, or `QUICK`, which takes seconds."""
+
+    setting: Setting = FULL
+
+
+@dataclass(frozen=True, eq=False)
+class DemoResult:
+    """What the main job leaves."""
+
+    results: Results
+    """Windows, models, the run and the scores; of a job that was stopped, as far as it came."""
+    summary: Mapping[str, Any]
+    """What the folder keeps as summary.json."""
+    folder: Path
+    report: Path | None
+    """The page, where it could be drawn."""
+    seconds: float
+    """From the beginning to the end, the report included."""
+
+    @property
+    def same(self) -> bool:
+        """Whether NumPy gave no other hash than the device, as far as it repeated the rollout."""
+        return self.results.differs is None
+
+
+@interrupted_with(DemoResult)
+def demo(
+    request: DemoRequest | None = None,
+    *,
+    device: str | Device = "auto",
+    out: AnyPath = "runs/demo",
+    overwrite: bool = False,
+    events: Events = SILENT,
+) -> DemoResult:
+    """Makes a flow, fits models to it, rolls one out alone, decodes, scores on seeds that nothing has seen, lets NumPy
+    repeat the first steps, and draws the report. What will be refused is refused before the first stage.
+
+    Every stage is kept as soon as it is finished, in OUT-unfinished, which becomes OUT at the end: Ctrl-C raises
+    `Interrupted`, loses nothing and replaces nothing.
+    """
+    asked = request or DemoRequest()
+    setting, place = asked.setting, Path(out)
+    owner = replace(OWNER, settings={"form": setting.form}, overwrite=overwrite)
+    job = Job(command="demo", request=asked, device=device, out=place, overwrite=overwrite, events=events)
+    place_of_run = require_place(place, owner)
+    with job.place() as placed:
+        require_results(placed)
+        again = command_of(setting, placed.device.info.spec, place)
+        notes = _say_where(placed, events)
+        with publish_folder(place_of_run, again, owner, events) as folder:
+            work = Work(setting, place, folder, placed, job.stages, events, Results(notes=notes))
+            try:
+                with watch(placed.device, work.trace):
+                    run_stages(work)
+                keep(work, STAGES[-1])  # again: now the trace has all that the queue did
+                draw(work, place_of_run)
+            except KeyboardInterrupt as stop:
+                raise Interrupted(_until_stopped(work)) from stop
+    return _result(work, place_of_run)
+
+
+def _say_where(placed: Placement, events: Events) -> list[str]:
+    """Tells where the job runs; notes for its report."""
+    info = placed.device.info
+    events.remark(f"the main job on {info.name} ({info.spec}, {info.type})")
+    if info.type != "reference":
+        return []
+    why = "as asked" if placed.requested == "cpu" else "since there is no Vulkan device here"
+    note = f"All ran on NumPy, {why}, with its own transforms where they are faster."
+    events.remark(note if placed.requested == "cpu" else f"{note} `dashi doctor` says how to get one.")
+    return [note]
+
+
+def _until_stopped(work: Work) -> DemoResult | None:
+    """Keeps what the stage that was stopped has finished, and draws what there is, unless that was stopped itself;
+    None where nothing was finished."""
+    if not work.results.windows:
+        return None
+    if work.missing:
+        keep(work, work.missing[0])
+        draw(work, work.folder)
+    work.summary["stopped"] = True
+    return _result(work, work.folder)
+
+
+def _result(work: Work, place: Path) -> DemoResult:
+    report = place / REPORT if REPORT in work.summary["files"] else None
+    return DemoResult(work.results, work.summary, place, report, work.seconds)

@@ -1,0 +1,246 @@
+"""Rollouts as jobs: inputs, device, run, and the files that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from dashi.core.accounts.account import account
+from dashi.core.accounts.placement import Placement
+from dashi.core.certificates.certificate import Certificate, Source, certify, write_certificate
+from dashi.core.certificates.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from dashi.core.certificates.inputs import save_inputs
+from dashi.core.observations.verdict import Verdict, verdict
+from dashi.core.rollouts import rollout as engine
+from dashi.core.rollouts.run import Run
+from dashi.core.rollouts.ways import choose_way
+from dashi.errors import FeatureError, FileError, Interrupted, NonFiniteError
+from dashi.io import run_folder
+from dashi.io.arrays import write_array, write_arrays
+from dashi.io.metrics import Metrics, PerfFlag, write_metrics
+from dashi.lab.events import SILENT, Events
+from dashi.lab.job import AnyPath, Job, as_path, execution_of, interrupted_with, require_gpu_used, until_interrupted
+from dashi.lab.rollout_setup import RolloutRequest, Setup, check_request, read_setup
+from dashi.runtime.device import Device
+
+COMMAND: Final = "rollout"
+
+
+@dataclass(frozen=True, eq=False)
+class RolloutResult:
+    """What a rollout job leaves."""
+
+    run: Run
+    """States, hashes and observations; how it ran."""
+    metrics: Metrics
+    certificates: Mapping[Path, str]
+    """Digests of the certificates that were written, by file: the one asked for first, then that of the folder."""
+    folder: Path | None
+    """Where the run folder lies. A run that was stopped lies beside the finished one that was there before."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """A run, as far as it came, what ended it, and what ran otherwise than asked for."""
+
+    run: Run
+    flags: tuple[PerfFlag, ...] = ()
+    failure: NonFiniteError | None = None
+
+
+@interrupted_with(RolloutResult)
+def rollout(
+    request: RolloutRequest,
+    *,
+    device: str | Device = "auto",
+    out: AnyPath | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    events: Events = SILENT,
+) -> RolloutResult:
+    """Runs the request on a device. With `out`, state, sheet, metrics, inputs and a certificate are left in that
+    folder, and checkpoints where they are asked for; `resume` goes on from the folder's checkpoint.
+
+    A state that is no longer finite raises `NonFiniteError`, and Ctrl-C `Interrupted` with the result so far as its
+    `partial`, both after what was finished is in the folder. A certificate or metrics file beside the folder that
+    cannot be written raises its `FileError`, with the result of all else as `result`.
+    """
+    job = Job(
+        command=COMMAND, request=request, device=device, out=as_path(out), resume=resume, overwrite=overwrite,
+        events=events,
+    )  # fmt: skip
+    check_request(request, job)
+    with job.timed("encode", "reading"):
+        setup = read_setup(request, job)
+    with job.place() as placed, job.open_folder(setup.settings(request) if job.out else None) as folder:
+        resumed: Run | None = None
+        if folder and resume:
+            setup, resumed = _read_resume(folder, setup, request, events)
+        outcome = _run(job, request, setup, placed, folder, resumed)
+        certificates, unwritten = _certify(request, setup, placed, folder, outcome, events)
+        metrics = account(
+            COMMAND, setup.operator, outcome.run, placed, job.stages, verdict=judge(setup, outcome.run),
+            flags=outcome.flags, first_step=resumed.steps if resumed else 0,
+            certificate=next(iter(certificates.values()), None),
+        )  # fmt: skip
+        certified = folder is not None and folder / run_folder.CERTIFICATE in certificates
+        place = _close(setup, outcome.run, metrics, folder, certified=certified) if folder else None
+        unwritten = _write_metrics(as_path(request.metrics), metrics) or unwritten
+    if outcome.failure:
+        raise outcome.failure
+    require_gpu_used(request, metrics)
+    if place is not None:  # the run may have taken its place
+        certificates = {place / f.name if f.parent == folder else f: digest for f, digest in certificates.items()}
+    result = RolloutResult(outcome.run, metrics, certificates, place)
+    if unwritten:
+        unwritten.result = result
+        raise unwritten
+    if outcome.run.stopped:
+        raise Interrupted(result)
+    return result
+
+
+def _run(
+    job: Job, request: RolloutRequest, setup: Setup, placed: Placement, folder: Path | None, resumed: Run | None
+) -> _Outcome:
+    every, start = setup.strides, resumed.steps if resumed else 0
+    strategy, flags = _strategy(request, setup, placed)
+    failure: NonFiniteError | None = None
+    job.events.remark(
+        f"rolling out {request.steps - start} steps of {setup.operator.kind} on {placed.device.info.name}"
+    )
+    with job.timed("rollout", "rollout", request.steps - start, "steps") as advance:
+        work = partial(
+            engine.rollout, setup.operator, setup.z0, request.steps, device=placed.device, hash_every=every.hash,
+            observe_every=every.observe, sheet_every=every.sheet, bands=every.bands, keep_every=every.keep,
+            keep=partial(keep_checkpoint, folder, setup) if folder and every.keep else None, way=strategy,
+            stop_on_nonfinite=request.stop_on_nonfinite, progress=advance, resume=resumed,
+        )  # fmt: skip
+        try:
+            run, _ = until_interrupted(work)
+        except NonFiniteError as error:
+            # What came before is kept, and told, before the error is.
+            failure, run = error, until_failure(error)
+            error.fix = "look at the operator's spectral radius, or let it go on with `stop_on_nonfinite=False`."
+    if run.reruns:
+        reason = f"a poll of the tagged kernel ran out in {run.reruns} blocks"
+        flags = (*flags, PerfFlag(name="tagged_rerun", requested="tagged", used="stepwise", reason=reason))
+    if run.stopped and folder and failure is None:
+        keep_checkpoint(folder, setup, run)
+    return _Outcome(run, flags, failure)
+
+
+def _strategy(request: RolloutRequest, setup: Setup, placed: Placement) -> tuple[str, tuple[PerfFlag, ...]]:
+    """The strategy asked for, if it is possible here; another may be taken where falling back is allowed."""
+    asked = request.strategy
+    try:
+        choose_way(setup.operator, placed.device, len(setup.z0), asked)
+    except FeatureError as error:
+        if not request.allow_fallback:
+            raise
+        used, _ = choose_way(setup.operator, placed.device, len(setup.z0))
+        return used, (PerfFlag(name="way", requested=asked, used=used, reason=error.what),)
+    return asked, ()
+
+
+def _certify(
+    request: RolloutRequest, setup: Setup, placed: Placement, folder: Path | None, outcome: _Outcome, events: Events
+) -> tuple[dict[Path, str], FileError | None]:
+    """Writes the certificates asked for; their digests by file, and why the one beside the folder is missing."""
+    run, asked = outcome.run, as_path(request.certificate)
+    done = execution_of(run, placed, setup.strides.hash)
+    if done is None:
+        if run.stopped:
+            events.remark("it ended before the first hash: there is nothing to certify")
+        return {}, None
+    if outcome.failure is None and not np.isfinite(run.state).all() and (asked or folder):
+        events.remark("what is certified is not finite: its bits repeat, and mean nothing")
+    digests: dict[Path, str] = {}
+    unwritten: FileError | None = None
+    if asked is not None:
+        certificate = certify(asked, setup.operator, setup.sources, done)
+        try:
+            digests[asked] = write_certificate(asked, certificate)
+            _remark_if_outside(asked, certificate, events)
+        except FileError as error:
+            unwritten = error
+    if folder is not None and setup.operator.portable:
+        file = folder / run_folder.CERTIFICATE
+        sources: dict[str, Source] = save_inputs(folder / run_folder.INPUTS, setup.operator, setup.z0)
+        digests[file] = write_certificate(file, certify(file, setup.operator, sources, done))
+    return digests, unwritten
+
+
+def _close(setup: Setup, run: Run, metrics: Metrics, folder: Path, *, certified: bool) -> Path:
+    """Writes state, sheet and metrics, after which the folder is whole; where the run lies."""
+    written = {run_folder.METRICS, run_folder.STATE}
+    single = setup.z0.shape[0] == 1
+    write_arrays(folder / run_folder.STATE, {"z": run.state[0] if single else run.state, "step": run.steps})
+    if setup.strides.sheet:
+        write_array(folder / run_folder.SHEET, run.sheet)
+        written.add(run_folder.SHEET)
+    if certified:
+        written |= {run_folder.CERTIFICATE, run_folder.INPUTS}
+    write_metrics(folder / run_folder.METRICS, metrics)
+    return run_folder.close_run(folder, written, finished=not run.stopped)
+
+
+def _write_metrics(file: Path | None, metrics: Metrics) -> FileError | None:
+    """Writes the metrics where they were asked for besides; why they are missing there."""
+    try:
+        if file is not None:
+            write_metrics(file, metrics)
+    except FileError as error:
+        return error
+    return None
+
+
+def until_failure(error: NonFiniteError) -> Run:
+    """The run up to the step after which a value was no longer finite, with that observation."""
+    run: Run = error.rollout
+    return replace(run, observations=(*run.observations, error.observation))
+
+
+def keep_checkpoint(folder: Path, setup: Setup, run: Run) -> None:
+    """Writes where the run stands. A hash of a step at which Ctrl-C came is none of the uninterrupted run's."""
+    every = setup.strides
+    now = Checkpoint(
+        run.steps,
+        run.state,
+        tuple(h for h in run.hashes if h.step % every.hash == 0),
+        tuple(seen for seen in run.observations if seen.step % every.observe == 0),
+        run.sheet,
+        run.sheet_steps,
+        (every.hash, every.observe, every.sheet, every.bands),
+    )
+    write_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, now)
+
+
+def _read_resume(folder: Path, setup: Setup, request: RolloutRequest, events: Events) -> tuple[Setup, Run]:
+    """The part of the run that the folder's checkpoint holds, and the setup that it goes on with."""
+    kept = read_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, setup.z0.shape, setup.operator.dtype)
+    events.remark(f"going on after {kept.step} steps")
+    done = Run(kept.step, kept.state, kept.hashes, kept.observations, kept.sheet, kept.sheet_steps)
+    return setup.resumed(request, kept.strides), done
+
+
+def judge(setup: Setup, run: Run) -> Verdict | None:
+    """What became of the states, where anything was observed."""
+    if not run.observations:
+        return None
+    members = (setup.z0, run.state) if len(setup.z0) > 1 else None
+    return verdict(run.observations, run.sheet if len(run.sheet) else None, members=members)
+
+
+def _remark_if_outside(file: Path, certificate: Certificate, events: Events) -> None:
+    """A certificate whose inputs are not beside it is harder to verify, so that is said."""
+    outside = [one.name for one in certificate.inputs if one.path.startswith("../")]
+    if outside:
+        events.remark(
+            f"{file}: {', '.join(outside)} not in its folder; elsewhere `dashi verify --inputs DIR` finds them"
+        )
