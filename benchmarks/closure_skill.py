@@ -93,7 +93,7 @@ PERFECT = 16
 ONCE: Final = ("persistence", "ridge", "delay", "dmd")
 SIZES: Final = {"n": 128, "steps": 1200, "k_cut": "8,12,16,21", "slaved": "8,12"}
 QUICK: Final = {"n": 32, "steps": 400, "k_cut": "4,6", "slaved": "4"}
-QUICK_OPTIONS: Final = ("iterations=20", "then=5", "batch=8")
+QUICK_OPTIONS: Final = ("iterations=20", "long_iterations=5", "batch=8")
 
 
 def wanted(cuts: Sequence[int], slaved: Sequence[int]) -> list[tuple[str, int]]:
@@ -165,7 +165,7 @@ def fitted(data: Data, names: Sequence[tuple[str, int]], options: Mapping[str, A
             model = MODELS[name].fit(schema, data.train, data.validation, device=data.device, **more)
         made[f"{name} {k}"] = model
         how = f"{time.perf_counter() - begin:.1f} s" if kept is None else f"from {kept}"
-        print(f"  {name} {k}: {model.story} ({how})", flush=True)
+        print(f"  {name} {k}: {model.description} ({how})", flush=True)
         if name in MODELS and kept != files.own(name, k):
             save_model(files.own(name, k), model)
     return made
@@ -184,7 +184,7 @@ def rows(found: Evaluation, models: Mapping[str, Model]) -> list[dict[str, Any]]
             "0.8": float(np.mean(line.horizons[0.8])), "0.9": float(np.mean(line.horizons[0.9])),
             "all": line.horizons[0.5].tolist(), "enstrophy": [float(drift[j]) for j in (20, 40, -1) if j < len(drift)],
             "spectrum_error": float(np.mean(line.spectrum_error[:, -1])), "seconds": line.seconds,
-            "failures": sorted(set(line.failures)), "story": models[line.model].story,
+            "failures": sorted(set(line.failures)), "story": models[line.model].description,
         })  # fmt: skip
     return made
 

@@ -22,7 +22,7 @@ from closure_skill import settings
 
 from dashi.flow.evaluation.scores import horizons
 from dashi.flow.proxy import Schema
-from dashi.flow.proxy.carried import correlations, encoded, skill
+from dashi.flow.proxy.carried import correlations, encoded, validation_score
 from dashi.flow.proxy.dmd import RANKS, Dmd, require_pydmd
 from dashi.io.files import write_text
 from dashi.runtime import open_device
@@ -77,7 +77,7 @@ class Bench:
         made[..., held] += mean
         times = np.arange(reference.shape[1]) * self.interval
         follows = horizons(correlations(self.schema, made, reference), times, (0.5,))[0.5]
-        return skill(self.schema, made, reference), float(follows.mean())
+        return validation_score(self.schema, made, reference), float(follows.mean())
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:

@@ -24,7 +24,7 @@ from closure_skill import Setting, settings
 from dashi.flow.evaluation.scores import horizons
 from dashi.flow.proxy import Model, Schema, load_model
 from dashi.flow.proxy.carried import correlations, encoded
-from dashi.flow.proxy.galerkin import GalerkinModel
+from dashi.flow.proxy.galerkin.model import GalerkinModel
 from dashi.flow.proxy.judge import held_energy
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
@@ -51,7 +51,7 @@ def candidates(setting: Setting, cuts: Sequence[int], fitted: Path, device: Devi
             schema = Schema(setting.flow.n, k)
             model = GalerkinModel.fit(schema, train, chosen_on, device=device, backscatter=form)
             made[f"galerkin {form} {k}"] = model
-            print(f"  {model.story}", flush=True)
+            print(f"  {model.description}", flush=True)
     return {**made, **kept("decaying", cuts, ["slaved"], fitted)}
 
 
@@ -63,7 +63,7 @@ def row(name: str, model: Model, unseen: Windows, shown: Sequence[int], device: 
     frames = [round(t / model.interval) for t in shown]
     follows = horizons(correlations(model.schema, made, z), unseen.times, (0.5,))[0.5]
     return {
-        "model": name, "story": model.story, "time to 0.5": float(follows.mean()),
+        "model": name, "story": model.description, "time to 0.5": float(follows.mean()),
         "energy": [float(ours[:, j].mean()) for j in frames], "truth": [float(truth[:, j].mean()) for j in frames],
         "largest gain": float((ours.max(axis=1) / ours[:, 0]).max()),
         "worst ratio to the truth": [float(f((ours / truth)[:, frames[-1]])) for f in (np.min, np.max)],

@@ -4,8 +4,11 @@ DashiError
 ├── InputError            what the caller passed does not fit
 │   ├── DTypeError        an array or scalar of the wrong type
 │   ├── ShapeError        an array of the wrong shape or size
+│   │   └── BoundsError   an index beyond the end of an array
 │   ├── AlignmentError    an offset or size that breaks an alignment rule
+│   ├── UnsupportedOperationError  what arrays on a device do not do
 │   ├── UnknownNameError  a name that nothing here has
+│   ├── EntryPointError   an operator or model that an installed package declares twice, or that cannot be loaded
 │   ├── FileError         a file that cannot be read, is not what it claims to be, or cannot be written
 │   └── CertificateError  a certificate that was edited, or that this version cannot repeat
 ├── NonFiniteError        a state that is no longer finite stopped a rollout
@@ -77,12 +80,24 @@ class ShapeError(InputError):
     """An array of the wrong shape or size."""
 
 
+class BoundsError(ShapeError, IndexError):
+    """An index beyond the end of an array."""
+
+
 class AlignmentError(InputError):
     """An offset or size that breaks an alignment rule."""
 
 
+class UnsupportedOperationError(InputError, TypeError):
+    """What NumPy's arrays do and arrays on a device do not: iteration, truth values, parts in many pieces."""
+
+
 class UnknownNameError(InputError, KeyError):
     """A name that nothing here has."""
+
+
+class EntryPointError(InputError):
+    """An operator or model that two installed packages declare, or that cannot be loaded from the one that does."""
 
 
 class FileError(InputError):

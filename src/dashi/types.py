@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,13 @@ Shape = tuple[int, ...]
 Array = npt.NDArray[np.generic]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DType:
-    """A storable element type: its short name, NumPy type, GLSL type and features."""
+    """A storable element type: its short name, NumPy type, GLSL type and features.
+
+    It compares equal to NumPy's dtype and to everything that NumPy takes for it (`np.float32`, "float32"), hashes like
+    NumPy's dtype, and NumPy takes it wherever a dtype belongs: `np.dtype(d)`, `np.zeros(3, d)`.
+    """
 
     name: str
     numpy: np.dtype[np.generic]
@@ -25,9 +29,24 @@ class DType:
     features: frozenset[str] = frozenset()
 
     @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """NumPy's own dtype: `np.dtype` takes an object by this attribute."""
+        return self.numpy
+
+    @property
     def size(self) -> int:
         """Bytes per element."""
         return self.numpy.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element, under NumPy's name."""
+        return self.numpy.itemsize
+
+    @property
+    def kind(self) -> str:
+        """NumPy's letter for the sort of number: f, i, u, or b for truth values."""
+        return self.numpy.kind
 
     @property
     def is_float(self) -> bool:
@@ -37,6 +56,31 @@ class DType:
     def vector(self) -> str:
         """The GLSL type of 16 bytes of it, which devices load at once. Halves have none as long: words are used."""
         return _VECTORS[self.name]
+
+    def from_bytes(self, values: Array) -> Array:
+        """The elements that bytes of the device hold, flat. Any byte but 0 is True."""
+        return values != 0 if self.kind == "b" else values.view(self.numpy)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType):
+            return self.name == other.name
+        if other is None:  # NumPy takes None for float64
+            return False
+        if isinstance(other, str) and other in DTYPES:
+            return self.name == other
+        try:
+            return self.numpy == np.dtype(cast("Any", other))
+        except (TypeError, ValueError):
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.numpy)
+
+    def __str__(self) -> str:
+        return self.numpy.name
+
+    def __repr__(self) -> str:
+        return f"DType({self.numpy.name})"
 
 
 _VECTORS: Final = {
@@ -58,7 +102,11 @@ _ALL: Final = (
     DType("u8", np.dtype(np.uint8), "uint8_t", "uint8_t", frozenset({"int8"})),
 )
 DTYPES: Final[dict[str, DType]] = {d.name: d for d in _ALL}
-_BY_NUMPY: Final[dict[np.dtype[np.generic], DType]] = {d.numpy: d for d in _ALL}
+"""The element types that kernels compute with."""
+
+BOOL: Final = DType("bool", np.dtype(np.bool_), "uint8_t", "uint8_t", frozenset({"int8"}))
+"""Truth values: stored as bytes 0 and 1, and no variant of any kernel."""
+_BY_NUMPY: Final[dict[np.dtype[np.generic], DType]] = {d.numpy: d for d in (*_ALL, BOOL)}
 
 
 def dtype(of: str | npt.DTypeLike) -> DType:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from dashi.cli import findings as looked_at
 from dashi.cli.main import app
+from dashi.lab import health
 from dashi.runtime import probe
 from dashi.runtime.drivers import driver_environment, driver_files
 
@@ -104,7 +104,7 @@ def doctor(*arguments: str) -> tuple[int, dict[str, Any]]:
 @pytest.fixture
 def quick_doctor(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """`dashi doctor` in this process. The binaries of all kernels, which take it longest, are left to other tests."""
-    monkeypatch.setattr(looked_at, "binaries", lambda: looked_at.Finding("kernel binaries", "ok", "left to others"))
+    monkeypatch.setattr(health, "binaries", lambda: health.PartHealth("kernel binaries", "ok", "left to others"))
     return lambda *arguments: CliRunner().invoke(app, ["doctor", *arguments])
 
 
@@ -135,9 +135,7 @@ def test_doctor_without_a_loader_warns_and_names_the_command(
     done = quick_doctor("--json")
     assert done.exit_code == 0
     document = json.loads(done.stdout)
-    assert document["verdict"] == (
-        "dashi works on the NumPy device (--device cpu); there is no Vulkan device that works."
-    )
+    assert document["verdict"] == ("dashi works on the NumPy device (cpu); there is no Vulkan device that works.")
     (loader,) = findings(document, "Vulkan loader")
     assert loader["status"] == "warning"
     assert loader["text"] == "no Vulkan loader was found (tried /nonexistent/libvulkan.so)"
@@ -149,7 +147,7 @@ def test_doctor_for_people_shows_fixes_and_ends_with_its_verdict(
 ) -> None:
     monkeypatch.setenv("DASHI_VULKAN_LOADER", "/nonexistent/libvulkan.so")
     lines = quick_doctor().stdout.splitlines()
-    assert lines[-1] == "dashi works on the NumPy device (--device cpu); there is no Vulkan device that works."
+    assert lines[-1] == "dashi works on the NumPy device (cpu); there is no Vulkan device that works."
     beginnings = [line for line in lines if line and not line.startswith(" ")]  # others go on with what was said above
     assert [line.split()[0] for line in beginnings[:4]] == ["ok"] * 4
     (loader,) = [i for i, line in enumerate(lines) if line.split()[:3] == ["!!", "Vulkan", "loader"]]
@@ -170,7 +168,7 @@ REMOVE_BOTH = "pip uninstall -y dashi dashi-compute, then install dashi-compute 
 
 @pytest.mark.usefixtures("other_dashi")
 def test_doctor_warns_of_the_other_distribution_named_dashi() -> None:
-    (other,) = [f for f in looked_at.host() if f.name == "other dashi"]
+    (other,) = [f for f in health.host() if f.name == "other dashi"]
     assert other.status == "warning"
     assert other.text == (
         "the distribution dashi 0.4.2 (Dataset shift) is installed too, and is imported by the same name"
@@ -179,7 +177,7 @@ def test_doctor_warns_of_the_other_distribution_named_dashi() -> None:
 
 
 def test_doctor_says_nothing_of_another_distribution_where_there_is_none() -> None:
-    assert not list(looked_at.other_distribution())
+    assert not list(health.other_distribution())
 
 
 @pytest.mark.usefixtures("other_dashi")

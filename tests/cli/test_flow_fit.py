@@ -93,13 +93,13 @@ def test_dmd_on_a_linear_flow_finds_its_eigenvalues() -> None:
         made = Dmd.fit(schema, windows, None, device=device, rank=2)
         z = encode(schema, fields, device=device)
         np.testing.assert_allclose(made.rollout(z[:1], 7, device=device)[0, :, : schema.numbers], z[:, :-4], atol=1e-9)
-    assert "rank 2" in made.story
+    assert "rank 2" in made.description
 
 
 def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
     """Least squares over the same pairs, one cut by rank and one damped: neither may be far behind the other."""
     pytest.importorskip("pydmd")
-    from dashi.flow.proxy.carried import encoded, skill
+    from dashi.flow.proxy.carried import encoded, validation_score
     from dashi.flow.proxy.dmd import Dmd
     from dashi.flow.proxy.linear import Ridge
 
@@ -111,7 +111,7 @@ def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
         )
         z = encoded(schema, test, device=cpu)
         score = {
-            kind.name: skill(
+            kind.name: validation_score(
                 schema, kind.fit(schema, train, validation, device=cpu).rollout(z[:, 0], 20, device=cpu), z
             )
             for kind in (Dmd, Ridge)
@@ -291,4 +291,4 @@ def test_the_help_has_an_example(command: str) -> None:
 
 def test_a_copy_of_a_model_is_the_model(fitted: Path, tmp_path: Path) -> None:
     shutil.copy(fitted, tmp_path / "copy.npz")
-    assert load_fit(tmp_path / "copy.npz").model.story == load_fit(fitted).model.story
+    assert load_fit(tmp_path / "copy.npz").model.description == load_fit(fitted).model.description

@@ -60,13 +60,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--option foo=3", "the model galerkin has no option 'foo'. Fix: use factor, way"),
+        ("--option foo=3", "the model galerkin has no option 'foo'. Fix: use factor, strategy"),
         (
             "--option factor=nan",
             "the option factor of the model galerkin is 'nan'. Fix: use a finite number, 0 or more.",
         ),
         ("--option factor=1e999", "the option factor of the model galerkin is"),
-        ("--option way=sideways", "Fix: use one of auto, grid, triads, numpy."),
+        ("--option strategy=sideways", "Fix: use one of auto, grid, triads, numpy."),
         ("--model delay --option delays=9", "Fix: use 1 to 2 delays."),
         ("--model delay --option delays=1.5", "Fix: use a whole number, 1 or more."),
         ("--model ridge --option penalty=-1", "Fix: use a finite number, 0 or more."),

@@ -179,7 +179,7 @@ def test_a_rollout_in_pieces_is_the_rollout(name: str, run: str, models: dict[st
         whole = model.rollout(z0, 7, device=cpu)
         parts = [*model.pieces(z0, 7, device=cpu, most=3)]
     assert [part.shape[1] for part in parts] == [3, 3, 1]
-    assert model.remembers == (name in ("delay", "perfect"))
+    assert model.has_hidden_state == (name in ("delay", "perfect"))
     # Pieces round the modes of `numpy` once more each: a few units in the last place of float32.
     np.testing.assert_allclose(np.concatenate(parts, axis=1), whole[:, 1:], rtol=1e-5, atol=1e-6)
 

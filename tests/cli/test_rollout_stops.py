@@ -69,23 +69,6 @@ def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(here: Path, device: s
     assert not (here / "run" / "checkpoint.npz").exists()
 
 
-def test_a_checkpoint_of_other_inputs_is_refused(here: Path) -> None:
-    from dashi.lab import rollouts
-
-    words = (*INPUTS, "--hash-every", "2", "--device", "cpu", "--out", "run", "--checkpoint-every", "5")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rollouts.run_folder, "close_run", lambda *_, **__: None)
-        rollout(*words, "--steps", "12")
-    assert (here / "run" / "checkpoint.npz").exists()
-    for other in (("--b", "b.npz"), ("--psi", "squash"), ("--dtype", "float64")):
-        assert "of a run with other inputs" in rollout(*words, "--steps", "12", *other, "--resume", ends=3).stderr
-    for option in ("--hash-every", "--sheet-every", "--bands"):
-        told = rollout(*words, "--steps", "12", option, "3", "--resume", ends=3).stderr
-        assert f"the run that goes on has {option} " in told
-    longer = hashes(*words, "--steps", "20", "--resume")
-    assert longer == hashes(*INPUTS, "--hash-every", "2", "--steps", "20", "--device", "cpu")
-
-
 def killed_after_a_checkpoint(file: Path, words: tuple[str, ...]) -> bool:
     """Runs, or goes on, until a checkpoint was written and some time passed, then kills; False if it ended first."""
     before = file.stat().st_mtime_ns if file.exists() else None

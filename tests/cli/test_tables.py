@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from dashi.cli import bench_fft, bench_flow, bench_report, bench_rollout, output, tables
 from dashi.cli.bench_beside import Bench
 from dashi.cli.doctor import _print as print_findings  # pyright: ignore[reportPrivateUsage]
-from dashi.cli.findings import Finding
 from dashi.cli.flow_scores import print_scores
 from dashi.cli.main import app
 from dashi.cli.tables import Table
 from dashi.flow.evaluation.fits import load_fit
+from dashi.lab.health import Health, PartHealth
 from dashi.lab.score_tables import ScoreTable, ScoreTables
 
 MEASURED = Path(__file__).parents[2] / "docs" / "benchmarks"
@@ -119,11 +119,13 @@ def test_scores_of_an_evaluation_fit(fitted: Path, printed: list[Table]) -> None
 
 
 def test_what_doctor_finds_fits(printed: list[Table], capsys: pytest.CaptureFixture[str]) -> None:
-    found = [
-        Finding("driver", "ok", "/usr/share/vulkan/icd.d/a_driver_with_a_long_name.x86_64.json: no device of its kind"),
-        Finding("validation layers", "optional", "not installed", "apt install vulkan-validationlayers"),
-    ]
-    print_findings(found, "dashi works.")
+    parts = (
+        PartHealth(
+            "driver", "ok", "/usr/share/vulkan/icd.d/a_driver_with_a_long_name.x86_64.json: no device of its kind"
+        ),
+        PartHealth("validation layers", "optional", "not installed", "apt install vulkan-validationlayers"),
+    )
+    print_findings(Health(parts))
     require_fit(printed[0])
     assert "Fix: apt install vulkan-validationlayers" in rendered(printed[0], 80)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import hypothesis.extra.numpy as nps
@@ -11,7 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashi import kernels
+from dashi.errors import AlignmentError, FeatureError
 from dashi.kernels.abi import Kernel
+from dashi.kernels.cases import inputs
+from dashi.runtime.array import Array
 from dashi.runtime.conformance import check, missing_features
 from dashi.runtime.null_device import NullDevice
 from dashi.runtime.vulkan_device import VulkanDevice
@@ -39,6 +43,36 @@ def test_a_kernel_is_planned_and_recorded_without_a_device(name: str) -> None:
     with NullDevice() as null:
         results = list(check(null, kernels.get(name), quick=True))
     assert all(r.ok for r in results), [r.message for r in results if not r.ok]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kernel_writes_nothing_beside_the_view_that_it_is_given(name: str, vulkan: VulkanDevice) -> None:
+    kernel = kernels.get(name)
+    variant = kernel.dtypes[0]
+    case = next(c for c in kernel.cases if all(math.prod(shape) for shape in c.shapes.values()))
+    arrays = [vulkan.array(values) for values in inputs(kernel, case, variant, "normal", 0).values()]
+    scalars: Any = case.scalars
+    try:
+        alone = vulkan.bind(kernel, *arrays, **scalars)
+    except FeatureError as error:
+        pytest.skip(error.what)
+    wholes = [vulkan.full(vulkan.part_alignment + out.nbytes + 64, 0xA5, np.uint8) for out in alone.outputs]
+    views = [view_in(whole, out) for whole, out in zip(wholes, alone.outputs, strict=True)]
+    if any(out.dtype.size < 4 and out.nbytes % 16 for out in alone.outputs):
+        with pytest.raises(AlignmentError, match="are written 16 bytes at a time"):
+            vulkan.bind(kernel, *arrays, out=views, **scalars)
+        return
+    with vulkan.program([alone, vulkan.bind(kernel, *arrays, out=views, **scalars)]) as program:
+        program.run()
+    for out, view, whole in zip(alone.outputs, views, wholes, strict=True):
+        assert (np.delete(whole.numpy(), np.s_[view.offset : view.offset + view.nbytes]) == 0xA5).all()
+        assert not kernel.portable or view.numpy().tobytes() == out.numpy().tobytes()
+
+
+def view_in(whole: Array, like: Array) -> Array:
+    """A view into bytes, not at their beginning, in the shape and type of an array."""
+    start = whole.device.part_alignment
+    return whole[start : start + like.nbytes].view(like.dtype).reshape(like.shape)
 
 
 def any_bits(dtype: type) -> st.SearchStrategy[np.ndarray]:

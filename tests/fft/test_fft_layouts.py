@@ -88,11 +88,11 @@ def test_lengths_with_odd_factors_hold_what_the_tuning_says() -> None:
 @pytest.mark.parametrize("n", [32, 64, 128, 256])
 def test_powers_of_two_alone_have_numpys_bits(n: int, dtype: type, tuning: str, vulkan: VulkanDevice) -> None:
     x = np.random.default_rng(n).standard_normal((1, n, n)).astype(dtype)
-    turns, scale = (real_table(n, dtype), table(n, dtype)), 1 / (n * n)
-    modes = vulkan.run("rfft2", x, *turns, modes=n // 2 + 1, tuning=tuning).numpy()
-    assert modes.tobytes() == np.asarray(kernels.get("rfft2").reference(x, *turns, n // 2 + 1, 1.0)).tobytes()
-    again = vulkan.run("irfft2", modes, *turns, scale=scale, tuning=tuning).numpy()
-    assert again.tobytes() == np.asarray(kernels.get("irfft2").reference(modes, *turns, scale)).tobytes()
+    twiddles, scale = (real_table(n, dtype), table(n, dtype)), 1 / (n * n)
+    modes = vulkan.run("rfft2", x, *twiddles, modes=n // 2 + 1, tuning=tuning).numpy()
+    assert modes.tobytes() == np.asarray(kernels.get("rfft2").reference(x, *twiddles, n // 2 + 1, 1.0)).tobytes()
+    again = vulkan.run("irfft2", modes, *twiddles, scale=scale, tuning=tuning).numpy()
+    assert again.tobytes() == np.asarray(kernels.get("irfft2").reference(modes, *twiddles, scale)).tobytes()
 
 
 def field_plan(
@@ -170,10 +170,10 @@ def test_how_a_field_is_shared_out_leaves_no_trace_in_the_bits(
     kernel = replace(kernels.get("fft2"), tunings={"odd": {**wide, **numbers}}, prefer=None)
     x = np.random.default_rng(7).standard_normal((*shape, 2)).astype(dtype)
     x[0, 1, :3] = [[1e-30, -1e-38], [0.0, 1e-44], [-2e-20, 3e20]]
-    turns = table(shape[2], dtype, "rows"), table(shape[1], dtype, "columns")
+    twiddles = table(shape[2], dtype, "rows"), table(shape[1], dtype, "columns")
     for inverse in (0, 1):
-        got = vulkan.run(kernel, x, *turns, inverse=inverse, scale=0.3).numpy()
-        assert got.tobytes() == np.asarray(kernel.reference(x, *turns, inverse, 0.3)).tobytes()
+        got = vulkan.run(kernel, x, *twiddles, inverse=inverse, scale=0.3).numpy()
+        assert got.tobytes() == np.asarray(kernel.reference(x, *twiddles, inverse, 0.3)).tobytes()
 
 
 @pytest.mark.parametrize("shape", [(5, 8, 1024), (2, 8, 64)])
@@ -186,18 +186,18 @@ def test_fields_of_more_workgroups_than_fit_side_by_side(shape: tuple[int, int, 
         return made
 
     x = np.random.default_rng(3).standard_normal((*shape, 2)).astype(np.float32)
-    turns = table(shape[2], np.float32, "rows"), table(shape[1], np.float32, "columns")
-    got = vulkan.run(replace(base, plan=plan), x, *turns, inverse=0, tuning="wide").numpy()
-    assert got.tobytes() == np.asarray(base.reference(x, *turns, 0, 1.0)).tobytes()
+    twiddles = table(shape[2], np.float32, "rows"), table(shape[1], np.float32, "columns")
+    got = vulkan.run(replace(base, plan=plan), x, *twiddles, inverse=0, tuning="wide").numpy()
+    assert got.tobytes() == np.asarray(base.reference(x, *twiddles, 0, 1.0)).tobytes()
 
 
 @pytest.mark.parametrize("tuning", ["wide", "small"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_whole_field_of_1024_has_numpys_bits_and_its_values(dtype: type, tuning: str, vulkan: VulkanDevice) -> None:
     x = np.random.default_rng(7).standard_normal((1, 1024, 1024, 2)).astype(dtype)
-    turns = table(1024, dtype, "rows"), table(1024, dtype, "columns")
-    got = vulkan.run("fft2", x, *turns, inverse=0, tuning=tuning).numpy()
-    assert got.tobytes() == np.asarray(kernels.get("fft2").reference(x, *turns, 0, 1.0)).tobytes()
+    twiddles = table(1024, dtype, "rows"), table(1024, dtype, "columns")
+    got = vulkan.run("fft2", x, *twiddles, inverse=0, tuning=tuning).numpy()
+    assert got.tobytes() == np.asarray(kernels.get("fft2").reference(x, *twiddles, 0, 1.0)).tobytes()
     along = np.fft.fft2(x.astype(np.float64).view(np.complex128)[..., 0])
     error = np.linalg.norm(got.astype(np.float64).view(np.complex128)[..., 0] - along) / np.linalg.norm(along)
     assert error < 4 * np.finfo(dtype).eps
@@ -225,15 +225,15 @@ def test_layouts_leave_no_trace_in_the_bits(
 ) -> None:
     kernel = replace(kernels.get("fft"), tunings={"odd": numbers}, prefer=None)
     x = np.random.default_rng(5).standard_normal((*shape, 2)).astype(dtype)
-    turns = table(shape[1], dtype, "lines")
-    got = vulkan.run(kernel, x, turns, inverse=0).numpy()
-    assert got.tobytes() == np.asarray(kernel.reference(x, turns, inverse=0, scale=1.0)).tobytes()
+    twiddles = table(shape[1], dtype, "lines")
+    got = vulkan.run(kernel, x, twiddles, inverse=0).numpy()
+    assert got.tobytes() == np.asarray(kernel.reference(x, twiddles, inverse=0, scale=1.0)).tobytes()
 
 
 def test_windows_also_serve_real_lines(vulkan: VulkanDevice) -> None:
     numbers = NUMBERS | {"points": 64, "each": 8, "shared": 100}
     kernel = replace(kernels.get("rfft"), tunings={"odd": numbers}, prefer=None)
     x = np.random.default_rng(5).standard_normal((3, 96)).astype(np.float32)
-    turns = real_table(96, np.float32)
-    got = vulkan.run(kernel, x, turns, modes=49).numpy()
-    assert got.tobytes() == np.asarray(kernel.reference(x, turns, modes=49, scale=1.0)).tobytes()
+    twiddles = real_table(96, np.float32)
+    got = vulkan.run(kernel, x, twiddles, modes=49).numpy()
+    assert got.tobytes() == np.asarray(kernel.reference(x, twiddles, modes=49, scale=1.0)).tobytes()

@@ -13,7 +13,18 @@ from dashi.errors import InputError
 from dashi.flow import Flow, Kolmogorov
 from dashi.flow.proxy import Model
 
-SIZES = ["--device", "cpu", "--k-cut", "3", "--slaved", "3", "--option", "iterations=1", "--option", "then=0"]
+SIZES = [
+    "--device",
+    "cpu",
+    "--k-cut",
+    "3",
+    "--slaved",
+    "3",
+    "--option",
+    "iterations=1",
+    "--option",
+    "long_iterations=0",
+]
 
 
 @pytest.fixture

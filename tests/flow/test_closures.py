@@ -13,13 +13,13 @@ from dashi.core.rollouts.rollout import rollout
 from dashi.errors import DashiError, InputError
 from dashi.flow import Flow, Kolmogorov
 from dashi.flow.proxy import MODELS, Schema, load_model, save_model
-from dashi.flow.proxy.carried import encoded, skill
-from dashi.flow.proxy.closures import Slaved
-from dashi.flow.proxy.closures_device import DeviceLoss, rolls_of
-from dashi.flow.proxy.closures_operator import SlavedGalerkin
-from dashi.flow.proxy.closures_plan import Plan
-from dashi.flow.proxy.closures_tables import Band, Closure, Parameters
-from dashi.flow.proxy.closures_training import Course, Loss
+from dashi.flow.proxy.carried import encoded, validation_score
+from dashi.flow.proxy.closure.device_loss import DeviceLoss, rollout_batch
+from dashi.flow.proxy.closure.model import Slaved
+from dashi.flow.proxy.closure.operator import SlavedGalerkin
+from dashi.flow.proxy.closure.plan import Plan
+from dashi.flow.proxy.closure.tables import Band, Closure, Parameters
+from dashi.flow.proxy.closure.training import Loss, TrainingSetup
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
 from dashi.runtime.cpu_device import CpuDevice
@@ -27,7 +27,7 @@ from dashi.runtime.vulkan_device import VulkanDevice
 
 SCHEMA = Schema(32, 4, 8, ((6, 0), (-4, 4)))
 FLOW = Flow(32, nu=5e-3, dt=0.02, drag=0.1, forcing=Kolmogorov(2, 1.0))
-TINY: dict[str, Any] = {"iterations": 2, "then": 1, "frames": 2, "then_frames": 3, "batch": 4, "checks": 1}
+TINY: dict[str, Any] = {"iterations": 2, "long_iterations": 1, "frames": 2, "long_frames": 3, "batch": 4, "checks": 1}
 
 
 def exact(scheme: Any = "etdrk4") -> Flow:
@@ -65,7 +65,7 @@ def data() -> dict[str, Windows]:
 @pytest.mark.parametrize(("scheme", "depth"), [("etdrk4", 1), ("etdrk4", 2), ("heun", 3), ("rk4", 4)])
 def test_the_slope_of_the_loss_is_that_of_finite_differences(scheme: str, depth: int) -> None:
     parameters, numbers, closure = some_closure(depth, np.float64)
-    loss = Loss(Course.of(exact(scheme), parameters.band, 0.1, 8.0))
+    loss = Loss(TrainingSetup.of(exact(scheme), parameters.band, 0.1, 8.0))
     z = some_modes(3, 4)
     slope = parameters.gradient(loss(closure, z)[1])
     way = np.random.default_rng(1).normal(size=parameters.size)
@@ -79,9 +79,9 @@ def test_the_slope_of_the_loss_is_that_of_finite_differences(scheme: str, depth:
 
 def test_members_that_go_one_after_another_give_the_same_slope(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters, _, closure = some_closure(2, np.float64)
-    loss, z = Loss(Course.of(exact(), parameters.band, 0.1, 8.0)), some_modes(3, 4)
+    loss, z = Loss(TrainingSetup.of(exact(), parameters.band, 0.1, 8.0)), some_modes(3, 4)
     together, slopes = loss(closure, z)
-    monkeypatch.setattr("dashi.flow.proxy.closures_training.MOST_BYTES", 1)
+    monkeypatch.setattr("dashi.flow.proxy.closure.training.MOST_BYTES", 1)
     apart, others = loss(closure, z)
     assert apart == pytest.approx(together, rel=1e-12)
     assert np.allclose(parameters.gradient(others), parameters.gradient(slopes), rtol=1e-9, atol=1e-14)
@@ -90,9 +90,9 @@ def test_members_that_go_one_after_another_give_the_same_slope(monkeypatch: pyte
 @pytest.mark.parametrize(("scheme", "depth"), [("etdrk4", 2), ("heun", 1), ("rk4", 4)])
 def test_kernels_give_the_same_loss_and_slope_as_numpy(vulkan: VulkanDevice, scheme: str, depth: int) -> None:
     parameters, _, closure = some_closure(depth, np.float64)
-    course, z = Course.of(exact(scheme), parameters.band, 0.1, 8.0), some_modes(3, 4)
-    by_numpy, slopes = Loss(course)(closure, z)
-    by_kernels = DeviceLoss(vulkan, course, rolls_of(course, depth, 3, 3))
+    setup, z = TrainingSetup.of(exact(scheme), parameters.band, 0.1, 8.0), some_modes(3, 4)
+    by_numpy, slopes = Loss(setup)(closure, z)
+    by_kernels = DeviceLoss(vulkan, setup, rollout_batch(setup, depth, 3, 3))
     found, others = by_kernels(closure, z)
     by_kernels.close()
     # Both in float64, in other orders.
@@ -158,7 +158,7 @@ def test_it_beats_the_eddy_viscosity_on_seeds_that_it_has_not_seen(data: dict[st
     schema = Schema(32, 4)
     with CpuDevice() as cpu:
         given = (schema, data["train"], data["validation"])
-        options: dict[str, Any] = {"iterations": 40, "then": 0, "batch": 16, "checks": 1}
+        options: dict[str, Any] = {"iterations": 40, "long_iterations": 0, "batch": 16, "checks": 1}
         models = [
             Slaved.fit(*given, device=cpu, **options),
             MODELS["galerkin"].fit(*given, device=cpu),
@@ -167,9 +167,9 @@ def test_it_beats_the_eddy_viscosity_on_seeds_that_it_has_not_seen(data: dict[st
         reference = encoded(schema, data["test"], device=cpu)
         frames = data["test"].frames - 1
         ours, eddy, perfect = (
-            skill(schema, model.rollout(reference[:, 0], frames, device=cpu), reference) for model in models
+            validation_score(schema, model.rollout(reference[:, 0], frames, device=cpu), reference) for model in models
         )
-    assert models[0].numbers == models[1].numbers == schema.numbers
+    assert models[0].state_size == models[1].state_size == schema.numbers
     assert eddy + (perfect - eddy) / 3 < ours
 
 
@@ -181,10 +181,10 @@ def test_it_comes_back_from_its_file_with_the_same_rollout(data: dict[str, Windo
         again = load_model(tmp_path / "model.npz")
         z = some_z(1, np.float32)
         assert np.array_equal(model.rollout(z, 2, device=cpu), again.rollout(z, 2, device=cpu))
-    assert sum(told) == TINY["iterations"] + TINY["then"]
-    assert again.story == model.story
-    assert "slaved" in again.story
-    assert "trained by NumPy or SciPy on the host" in again.story
+    assert sum(told) == TINY["iterations"] + TINY["long_iterations"]
+    assert again.description == model.description
+    assert "slaved" in again.description
+    assert "trained by NumPy or SciPy on the host" in again.description
 
 
 def test_training_by_kernels_goes_the_same_way(
@@ -193,7 +193,7 @@ def test_training_by_kernels_goes_the_same_way(
     schema = Schema(32, 4)
     with CpuDevice() as cpu:
         ours = Slaved.fit(schema, data["train"], None, device=cpu, **TINY)
-    monkeypatch.setattr("dashi.flow.proxy.closures.fits", lambda *_: True)
+    monkeypatch.setattr("dashi.flow.proxy.closure.model.fits", lambda *_: True)
     theirs = Slaved.fit(schema, data["train"], None, device=vulkan, **TINY)
     # Adam makes steps of the same length of slopes of any size, so small ones may differ.
     assert theirs.loss == pytest.approx(ours.loss, rel=1e-3)
@@ -202,7 +202,7 @@ def test_training_by_kernels_goes_the_same_way(
         assert np.linalg.norm(moved) > 0
         # Three steps go alike to some 1e-5 of their length.
         assert np.linalg.norm(other - moved) < 1e-3 * np.linalg.norm(moved), name
-    assert f"by kernels on {vulkan.info.name}" in theirs.story
+    assert f"by kernels on {vulkan.info.name}" in theirs.description
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_training_by_kernels_goes_the_same_way(
         ({"reach": 0.5}, "below k_cut"),
         ({"iterations": 0}, "iterations"),
         ({"rate": -1.0}, "rate"),
-        ({"memory": float("nan")}, "memory"),
+        ({"lift_time": float("nan")}, "lift_time"),
         ({"depht": 1}, "no option 'depht'"),
     ],
 )
@@ -221,6 +221,18 @@ def test_options_that_make_no_sense_are_refused(data: dict[str, Windows], option
     with CpuDevice() as cpu, pytest.raises(InputError, match=text) as caught:
         Slaved.fit(SCHEMA, data["train"], None, device=cpu, **options)
     assert "Fix:" in str(caught.value)
+
+
+def test_former_names_of_options_are_read_and_never_beside_the_current_ones(data: dict[str, Windows]) -> None:
+    former: dict[str, Any] = {"iterations": 1, "then": 1, "frames": 1, "then_frames": 2, "memory": 0.3, "batch": 1}
+    current: dict[str, Any] = {"iterations": 1, "frames": 1, "batch": 1}
+    current |= {"long_iterations": 1, "long_frames": 2, "lift_time": 0.3}
+    with CpuDevice() as cpu:
+        old, new = (Slaved.fit(SCHEMA, data["train"], None, device=cpu, **options) for options in (former, current))
+        for name, table in old.arrays.items():
+            assert np.asarray(table).tobytes() == np.asarray(new.arrays[name]).tobytes()
+        with pytest.raises(InputError, match=r"long_iterations is there twice.* Fix: leave then away"):
+            Slaved.fit(SCHEMA, data["train"], None, device=cpu, **former, long_iterations=1)
 
 
 def test_a_flow_with_an_eddy_viscosity_of_its_own_is_refused() -> None:
@@ -241,6 +253,6 @@ def test_damaged_tables_are_refused(name: str) -> None:
 
 
 def test_windows_too_short_for_long_rollouts_are_used_as_they_are() -> None:
-    assert [phase.frames for phase in Plan(frames=10, then_frames=25).phases(4)] == [4, 4]
+    assert [phase.frames for phase in Plan(frames=10, long_frames=25).phases(4)] == [4, 4]
     with pytest.raises(InputError, match="one frame alone"):
         Plan().phases(0)

@@ -56,7 +56,7 @@ class Fake(Model):
         return np.stack([self._step(z0, j) for j in range(frames + 1)], axis=1)
 
     @property
-    def numbers(self) -> int:
+    def state_size(self) -> int:
         return self.schema.numbers
 
     @property

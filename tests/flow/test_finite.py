@@ -163,7 +163,7 @@ def tiny() -> Windows:
 def test_a_model_that_blows_up_is_an_error_with_the_frames_before(name: str, tiny: Windows) -> None:
     if name == "dmd":
         pytest.importorskip("pydmd")
-    options: dict[str, Any] = {"iterations": 1, "then": 0} if name == "slaved" else {}
+    options: dict[str, Any] = {"iterations": 1, "long_iterations": 0} if name == "slaved" else {}
     with CpuDevice() as cpu:
         model = MODELS[name].fit(SCHEMA, tiny, None, device=cpu, **options)
         z0 = encode(SCHEMA, tiny.fields[:, 0], device=cpu)

@@ -14,7 +14,7 @@ from dashi.kernels.philox import philox, unit
 from dashi.kernels.spectral.modes import FIELDS, Floats
 from dashi.kernels.spectral.stages import TUNINGS, dispatches, kept_columns
 from dashi.runtime import Device
-from dashi.runtime.device import Room
+from dashi.runtime.device import ScratchPool
 from dashi.runtime.vulkan_device import VulkanDevice
 
 
@@ -81,8 +81,8 @@ def stage_inputs(n: int, members: int, seed: int = 0) -> tuple[Floats, ...]:
     square = wave_x[None] ** 2 + wave_y[:, None] ** 2
     inverse = (1 / np.maximum(square, 1)).astype(np.float32)
     tables = rng.standard_normal((2, n, modes)).astype(np.float32)
-    turns = real_table(n, np.float32), table(n, np.float32)
-    return (z, wave_x, wave_y, inverse, *turns, x, *tables)
+    twiddles = real_table(n, np.float32), table(n, np.float32)
+    return (z, wave_x, wave_y, inverse, *twiddles, x, *tables)
 
 
 @pytest.mark.parametrize("tuning", ["wide", "small"])
@@ -125,16 +125,16 @@ def test_many_small_fields_have_numpys_bits_where_shared_memory_is_short(dtype: 
 
 def test_the_eddy_tendency_is_its_parts_one_after_the_other(device: Device) -> None:
     n, keep, eddy = 24, kept_columns(24), 0.3
-    z, *waves, inverse, turns, turns_h = stage_inputs(n, 2)[:6]
+    z, *waves, inverse, twiddles, twiddles_columns = stage_inputs(n, 2)[:6]
     low = np.minimum(np.arange(n), n - np.arange(n)) * 3 < n
     z = np.where(low[:, None, None] & (np.arange(n // 2 + 1) < keep)[:, None], z, np.float32(0))
-    made = device.run("vorticity_eddy", z, *waves, inverse, turns, turns_h, eddy=eddy).numpy()
+    made = device.run("vorticity_eddy", z, *waves, inverse, twiddles, twiddles_columns, eddy=eddy).numpy()
     kinds = np.array([FIELDS.index(name) for name in (*ADVECTED, *STRAINS)], np.uint32)
     spectra = device.run("spectral_fields", z, *waves, inverse, kinds).numpy()
-    values = device.run("irfft2", spectra.reshape(12, n, -1, 2), turns, turns_h).numpy()
+    values = device.run("irfft2", spectra.reshape(12, n, -1, 2), twiddles, twiddles_columns).numpy()
     products = device.run("advection", values.reshape(2, 6, n, n), products=3, eddy=eddy).numpy()
     flat = products.reshape(6, n, n)
-    modes = device.run("rfft2", flat, turns, turns_h, modes=n // 2 + 1, scale=1.0 / (n * n)).numpy()
+    modes = device.run("rfft2", flat, twiddles, twiddles_columns, modes=n // 2 + 1, scale=1.0 / (n * n)).numpy()
     whole = device.run("flux_divergence", modes.reshape(2, 3, n, -1, 2), *waves).numpy()
     np.testing.assert_array_equal(made[:, :, :keep], whole[:, :, :keep])
     assert not made[:, :, keep:].any()
@@ -147,9 +147,9 @@ def test_a_force_of_another_grid_is_refused(device: Device) -> None:
 
 def test_steps_of_one_room_share_what_lies_between_their_dispatches(vulkan: VulkanDevice) -> None:
     given = [vulkan.array(a) for a in (*stage_inputs(16, 1), np.zeros((1, 2), np.float32))]
-    room: Room = {}
+    room: ScratchPool = {}
     apart = vulkan.bind("vorticity_stage2", *given)
-    steps = [vulkan.bind_in(room, "vorticity_stage2", *given) for _ in range(3)]
+    steps = [vulkan.bind("vorticity_stage2", *given, scratch=room) for _ in range(3)]
     assert {name for name, _, _ in room} == {"spectra", "between"}
     kept = [set(map(id, step.lowered.buffers)) for step in (*steps, apart)]
     assert len(kept[0] & kept[1] & kept[2]) == len(kept[0] & kept[3]) + 2

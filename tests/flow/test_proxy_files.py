@@ -12,7 +12,7 @@ from dashi.errors import FileError, InputError
 from dashi.flow.proxy import MODELS, Schema, load_model, model_class, save_model
 from dashi.flow.proxy.carried import encoded
 from dashi.flow.proxy.catalogue import pack, unpack
-from dashi.flow.proxy.galerkin import GalerkinModel
+from dashi.flow.proxy.galerkin.model import GalerkinModel
 from dashi.flow.windows import Windows
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.runtime import Device
@@ -28,13 +28,13 @@ def test_a_model_comes_back_from_its_file_and_rolls_the_same(
     if name == "dmd":
         pytest.importorskip("pydmd")
     schema = Schema(32, 4, 6, ((5, 0), (-3, 4)))
-    options: dict[str, Any] = {"iterations": 2, "then": 0} if name == "slaved" else {}
+    options: dict[str, Any] = {"iterations": 2, "long_iterations": 0} if name == "slaved" else {}
     model = model_class(name).fit(schema, tiny, tiny.take([0]), device=device, **options)
     file = tmp_path / "model.npz"
     save_model(file, model, {"seeds": np.array(tiny.seeds)})
     same = load_model(file)
     assert type(same) is type(model)
-    assert (same.schema, same.interval, same.story) == (model.schema, model.interval, model.story)
+    assert (same.schema, same.interval, same.description) == (model.schema, model.interval, model.description)
     z0 = encoded(schema, tiny, device=device)[:, 0]
     one, two = (m.rollout(z0, 3, device=device) for m in (model, same))
     assert one.shape == (3, 4, schema.size)
@@ -94,7 +94,9 @@ def test_fits_from_before_there_were_two_forms_of_backscatter_are_of_the_first()
 def test_no_model_that_steps_is_restored_with_frames_that_are_no_steps(tiny: Windows) -> None:
     with CpuDevice() as cpu:
         for name in ("slaved", "perfect"):
-            options: dict[str, Any] = {"iterations": 1, "frames": 2, "then": 0, "batch": 1} if name == "slaved" else {}
+            options: dict[str, Any] = (
+                {"iterations": 1, "frames": 2, "long_iterations": 0, "batch": 1} if name == "slaved" else {}
+            )
             model = model_class(name).fit(SMALL, tiny, None, device=cpu, **options)
             again = type(model).restore(SMALL, model.interval, model.arrays, model.parameters)
             assert again.interval == model.interval

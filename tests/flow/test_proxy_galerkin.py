@@ -18,13 +18,13 @@ from dashi.core.rollouts.rollout import rollout
 from dashi.errors import FeatureError, InputError, ShapeError
 from dashi.flow import Flow, Kolmogorov, Stochastic, ensemble
 from dashi.flow.operator import Vorticity
-from dashi.flow.proxy import galerkin_terms as terms
 from dashi.flow.proxy.carried import squares
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.film import copied, film, pair
-from dashi.flow.proxy.galerkin_fast import FastGalerkin
-from dashi.flow.proxy.galerkin_operator import FORMS, Form, Galerkin, OnGrid, modes_of
-from dashi.flow.proxy.galerkin_ways import choose
+from dashi.flow.proxy.galerkin import terms
+from dashi.flow.proxy.galerkin.host import FastGalerkin
+from dashi.flow.proxy.galerkin.operator import FORMS, Form, Galerkin, OnGrid, modes_of
+from dashi.flow.proxy.galerkin.strategies import choose
 from dashi.flow.proxy.lowpass import decode_states
 from dashi.flow.proxy.schema import Schema
 from dashi.runtime import Device
@@ -270,7 +270,7 @@ def test_the_way_is_chosen_explained_and_can_be_asked_for(vulkan: Device) -> Non
     assert f"{way}: the faster of the two for 98 modes and 4 states" in why
     with pytest.raises(FeatureError, match="Fix: use auto, grid or triads"):
         choose("numpy", vulkan, 98, 4)
-    with pytest.raises(InputError, match="there is no way 'fast'"):
+    with pytest.raises(InputError, match="there is no strategy 'fast'"):
         choose("fast", vulkan, 98, 4)
 
 

@@ -16,11 +16,11 @@ from dashi.flow import Flow, observers
 from dashi.flow.decode import statistics
 from dashi.flow.grid import shell_numbers
 from dashi.flow.proxy import Schema, model_class
-from dashi.flow.proxy.carried import correlations, encoded, skill, squares
+from dashi.flow.proxy.carried import correlations, encoded, squares, validation_score
 from dashi.flow.proxy.dmd import Dmd
 from dashi.flow.proxy.eddy import eddy_viscosity, shells_of, subgrid
 from dashi.flow.proxy.encode import encode
-from dashi.flow.proxy.galerkin import GalerkinModel, Truncation
+from dashi.flow.proxy.galerkin.model import GalerkinModel, Truncation
 from dashi.flow.proxy.judge import Judge, held_energy
 from dashi.flow.proxy.linear import Delay, Ridge
 from dashi.flow.proxy.lowpass import decode
@@ -54,8 +54,8 @@ def test_galerkin_generalises_and_linear_maps_do_not(turbulence: tuple[Windows, 
             z = model.rollout(reference[:, 0], test.frames - 1, device=cpu)
             assert z.shape == reference.shape
             np.testing.assert_array_equal(z[:, 0], reference[:, 0])
-            assert model.numbers == 196
-            score[name] = skill(SCHEMA, z, reference)
+            assert model.state_size == 196
+            score[name] = validation_score(SCHEMA, z, reference)
     assert score["galerkin"] > 1.5 * max(score["persistence"], score["damped"], score["ridge"]), score
     assert score["galerkin"] > score["truncation"], score
     assert score["perfect"] > score["galerkin"], score
@@ -97,7 +97,7 @@ def test_the_default_model_of_a_decaying_flow_never_gains_energy(turbulence: tup
     # What it is kept from: as learned and scaled, nu_e feeds the large scales for ever.
     assert (fed[:, -1] > 1.5 * fed[:, 0]).all()
     assert (model.backscatter, recipe.backscatter) == ("bounded", "scaled")
-    assert "where it drains (chosen on " in model.story
+    assert "where it drains (chosen on " in model.description
     assert model.eddy.min() < 0
     for one in (model, thinner):
         assert (one.eddy.astype(np.float64) + one.flow.nu >= 0).all()
@@ -111,7 +111,7 @@ def test_backscatter_that_makes_a_forced_flow_gain_energy_is_bounded(
 
     with CpuDevice() as cpu:
         assert GalerkinModel.fit(SMALL, tiny, tiny.take([2]), device=cpu).backscatter == "scaled"
-        monkeypatch.setattr("dashi.flow.proxy.galerkin.eddy_viscosity", feeding)
+        monkeypatch.setattr("dashi.flow.proxy.galerkin.model.eddy_viscosity", feeding)
         monkeypatch.setattr("dashi.flow.proxy.judge.LONGER", 40)
         for validation in (tiny.take([2]), None):
             model = GalerkinModel.fit(SMALL, tiny, validation, device=cpu)
@@ -154,7 +154,7 @@ def test_ensembles_roll_as_their_members_do(tiny: Windows, device: Device) -> No
 def test_a_rollout_of_frames_has_the_bits_of_the_operator(way: Any, tiny: Windows, device: Device) -> None:
     from dashi.core.rollouts.rollout import rollout
 
-    model = GalerkinModel.fit(SMALL, tiny, None, device=device, way=way, factor=1.5)
+    model = GalerkinModel.fit(SMALL, tiny, None, device=device, strategy=way, factor=1.5)
     assert model.factor == 1.5
     z0 = encoded(SMALL, tiny, device=device)[:, 0]
     made = model.rollout(z0, 3, device=device)
@@ -195,14 +195,14 @@ def test_the_factor_is_chosen_on_validation_windows_alone(tiny: Windows) -> None
     assert (plain.factor, plain.chosen_on, chosen.chosen_on) == (1.0, 0, 1)
     np.testing.assert_allclose(chosen.eddy, chosen.factor * plain.eddy, rtol=1e-6)
     assert not none.eddy.any()
-    assert "1 validation windows" in chosen.story
+    assert "1 validation windows" in chosen.description
 
 
 def test_of_ranks_that_score_alike_the_one_that_correlates_best_is_taken(
     tiny: Windows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pydmd")
-    monkeypatch.setattr("dashi.flow.proxy.judge.skill", lambda *_: 0.0)
+    monkeypatch.setattr("dashi.flow.proxy.judge.validation_score", lambda *_: 0.0)
     with CpuDevice() as cpu:
         judge = Judge(SMALL, tiny.take([2]), cpu)
         found = {rank: Dmd.fit(SMALL, tiny, None, device=cpu, rank=rank) for rank in (4, 8, 15)}
@@ -210,8 +210,8 @@ def test_of_ranks_that_score_alike_the_one_that_correlates_best_is_taken(
     known = {rank: judge.score_and_correlation(model)[1] for rank, model in found.items()}
     best = max(known, key=lambda rank: known[rank])
     assert best > 4, known
-    assert chosen.story == found[best].story
-    assert f"rank {best} of 48 from 15 pairs of frames" in chosen.story
+    assert chosen.description == found[best].description
+    assert f"rank {best} of 48 from 15 pairs of frames" in chosen.description
 
 
 def test_delays_start_from_one_frame(tiny: Windows, device: Device) -> None:
@@ -225,8 +225,8 @@ def test_delays_start_from_one_frame(tiny: Windows, device: Device) -> None:
     two = one @ second[0] + start @ second[1]
     np.testing.assert_allclose(made[:, 1, :width], one, rtol=0, atol=1e-5)
     np.testing.assert_allclose(made[:, 2, :width], two, rtol=0, atol=1e-5)
-    assert model.numbers == 3 * width
-    assert Ridge.fit(SMALL, tiny, None, device=device).numbers == width
+    assert model.state_size == 3 * width
+    assert Ridge.fit(SMALL, tiny, None, device=device).state_size == width
 
 
 def test_the_perfect_model_is_the_solver_from_the_lowpass_start(tiny: Windows, device: Device) -> None:
@@ -274,7 +274,7 @@ def test_what_cannot_be_fitted_or_rolled_is_refused(tiny: Windows) -> None:
     with CpuDevice() as cpu:
         with pytest.raises(InputError, match="the flow has 32 x 32 points"):
             GalerkinModel.fit(Schema(64, 4), tiny, None, device=cpu)
-        with pytest.raises(InputError, match=r"has no option 'facter'. Fix: use factor, way, backscatter"):
+        with pytest.raises(InputError, match=r"has no option 'facter'. Fix: use factor, strategy, backscatter"):
             GalerkinModel.fit(SMALL, tiny, None, device=cpu, facter=1.0)
         other = Windows(replace(tiny.flow, nu=1e-3), tiny.interval, tiny.fields, tiny.seeds, tiny.starts)
         with pytest.raises(InputError, match="of another flow than the training windows"):
@@ -305,5 +305,6 @@ def test_a_model_says_where_it_runs(tiny: Windows, vulkan: Device) -> None:
             assert model.where(cpu, 3) == ("NumPy on the host" if host else on_cpu)
             there = model.where(vulkan, 3)
             assert there == "NumPy on the host" if host else there.startswith(vulkan.info.name)
-        grid = GalerkinModel.fit(SMALL, tiny, None, device=cpu, way="grid")
+        grid = GalerkinModel.fit(SMALL, tiny, None, device=cpu, strategy="grid")
         assert grid.where(vulkan, 3) == f"{vulkan.info.name}, way grid"
+        assert GalerkinModel.fit(SMALL, tiny, None, device=cpu, way="grid").strategy == "grid"  # its former name

@@ -60,7 +60,7 @@ def test_one_model_of_several_that_has_seen_the_windows_is_enough(model: Model, 
 
 @pytest.mark.parametrize("name", ["galerkin", "slaved"])
 def test_a_closure_for_another_flow_still_remembers(name: str, data: dict[str, Windows]) -> None:
-    options: dict[str, Any] = {"iterations": 1, "then": 0} if name == "slaved" else {}
+    options: dict[str, Any] = {"iterations": 1, "long_iterations": 0} if name == "slaved" else {}
     fitted = MODELS[name].fit(SCHEMA, data["train"], None, device="cpu", **options)
     assert fitted.training is not None
     other: Any = fitted

@@ -25,7 +25,7 @@ from dashi.flow import Flow
 from dashi.flow.operator import Vorticity
 from dashi.flow.proxy import Schema
 from dashi.flow.proxy.catalogue import MODELS, load_model, save_model
-from dashi.flow.proxy.galerkin_operator import Galerkin
+from dashi.flow.proxy.galerkin.operator import Galerkin
 from dashi.io.arrays import read_arrays, write_arrays
 
 FLOW, SCHEMA = Flow(16), Schema(16, 2.0)

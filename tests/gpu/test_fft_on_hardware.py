@@ -33,9 +33,9 @@ def test_complex_fields_have_numpys_bits(
     shape: tuple[int, int, int], inverse: int, dtype: type, gpu: VulkanDevice
 ) -> None:
     x = field((*shape, 2), dtype)
-    turns = table(shape[2], dtype, "rows"), table(shape[1], dtype, "columns")
-    got = gpu.run("fft2", x, *turns, inverse=inverse, scale=0.3).numpy()
-    assert got.tobytes() == np.asarray(kernels.get("fft2").reference(x, *turns, inverse, 0.3)).tobytes()
+    twiddles = table(shape[2], dtype, "rows"), table(shape[1], dtype, "columns")
+    got = gpu.run("fft2", x, *twiddles, inverse=inverse, scale=0.3).numpy()
+    assert got.tobytes() == np.asarray(kernels.get("fft2").reference(x, *twiddles, inverse, 0.3)).tobytes()
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_layouts_of_fields_leave_no_trace(
     wide = kernels.get("fft2").tunings["wide"]
     kernel = replace(kernels.get("fft2"), tunings={"odd": {**wide, **numbers}}, prefer=None)
     x = field((*shape, 2), dtype)
-    turns = table(shape[2], dtype, "rows"), table(shape[1], dtype, "columns")
-    got = gpu.run(kernel, x, *turns, inverse=0).numpy()
-    assert got.tobytes() == np.asarray(kernel.reference(x, *turns, 0, 1.0)).tobytes()
+    twiddles = table(shape[2], dtype, "rows"), table(shape[1], dtype, "columns")
+    got = gpu.run(kernel, x, *twiddles, inverse=0).numpy()
+    assert got.tobytes() == np.asarray(kernel.reference(x, *twiddles, 0, 1.0)).tobytes()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [8, 24, 32, 64, 100, 128, 256, 384, 512, 1024])
 def test_real_fields_have_numpys_bits_there_and_back(n: int, dtype: type, gpu: VulkanDevice) -> None:
-    x, turns = field((2, n, n), dtype), (real_table(n, dtype), table(n, dtype))
-    modes = gpu.run("rfft2", x, *turns, modes=n // 2 + 1).numpy()
-    assert modes.tobytes() == np.asarray(kernels.get("rfft2").reference(x, *turns, n // 2 + 1, 1.0)).tobytes()
-    again = gpu.run("irfft2", modes, *turns, scale=1 / (n * n)).numpy()
-    assert again.tobytes() == np.asarray(kernels.get("irfft2").reference(modes, *turns, 1 / (n * n))).tobytes()
+    x, twiddles = field((2, n, n), dtype), (real_table(n, dtype), table(n, dtype))
+    modes = gpu.run("rfft2", x, *twiddles, modes=n // 2 + 1).numpy()
+    assert modes.tobytes() == np.asarray(kernels.get("rfft2").reference(x, *twiddles, n // 2 + 1, 1.0)).tobytes()
+    again = gpu.run("irfft2", modes, *twiddles, scale=1 / (n * n)).numpy()
+    assert again.tobytes() == np.asarray(kernels.get("irfft2").reference(modes, *twiddles, 1 / (n * n))).tobytes()

@@ -78,7 +78,7 @@ def test_an_interrupted_run_is_resumed_and_never_written_over_unasked(tmp_path: 
     assert not out.exists()
     begin(out)
     (out / CHECKPOINT).write_text("")
-    with pytest.raises(FileError, match=r"holds a run that was interrupted. Fix: go on with --resume"):
+    with pytest.raises(FileError, match=r"holds a run that was interrupted. Fix: go on with `resume=True`"):
         begin(out)
     (out / ".checkpoint.npz-12345678.part").write_text("cut")
     (out / ".fields.zarr.part").mkdir()
@@ -154,9 +154,8 @@ def test_a_run_takes_the_place_of_a_finished_one_only_when_it_is_finished(tmp_pa
     assert close_run(folder, {METRICS}, finished=False) == folder
     assert (out / METRICS).read_text() == "first"
     (folder / CHECKPOINT).write_text("")
-    with pytest.raises(
-        FileError, match=r"interrupted. Fix: go on with `resume=True`, .* or remove .*unfinished/checkpoint"
-    ):
+    fix = r"go on with `resume=True`, .* or remove .*unfinished/checkpoint"
+    with pytest.raises(FileError, match=rf"interrupted. Fix: {fix}"):
         begin(out)
     assert begin(out, resume=True) == folder
     assert close_run(folder, {METRICS}, finished=True) == out

@@ -30,7 +30,7 @@ from dashi.flow.simulation import Simulation, simulate
 from dashi.flow.trajectory import read_checkpoint, write_checkpoint
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.arrays import read_arrays, write_arrays
-from dashi.report import figures, records
+from dashi.report import figures, timeline
 from dashi.report.example import example_evaluation
 from dashi.report.run import CONTINUATION, EVALUATION, read_run
 from dashi.report.story import STORY
@@ -149,7 +149,7 @@ def test_powers_of_ten_are_drawn_as_powers() -> None:
 
 def test_bands_of_a_sheet_are_named_as_they_are() -> None:
     pytest.importorskip("matplotlib")
-    assert r"$\frac{$" in svg(records.sheet(np.ones((4, 3)), what=r"$\frac{$"), "one")
+    assert r"$\frac{$" in svg(timeline.sheet(np.ones((4, 3)), what=r"$\frac{$"), "one")
 
 
 # Checkpoints

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dashi
+import dashi.flow
 from dashi.errors import InputError
 from dashi.flow import Flow
 

@@ -230,9 +230,14 @@ def test_other_inputs_are_refused(here: Path) -> None:
     assert "damaged or cut short" in refused("c.json")
 
 
+def test_a_flow_certified_before_its_bits_changed_is_refused_with_the_reason(here: Path) -> None:
+    edit("c.json", lambda d: d["operator"].update(kind="vorticity", version=1))
+    assert "made by version 1 of vorticity; this dashi computes version 2: other bits" in refused("c.json")
+
+
 def test_another_version_of_the_operator_and_an_unknown_one_are_refused(here: Path) -> None:
     edit("c.json", lambda d: d["operator"].update(version=99))
-    assert "is of version 99; this dashi has version 1, with other bits" in refused("c.json")
+    assert "made by version 99 of linear; this dashi computes version 1: other bits" in refused("c.json")
     edit("c.json", lambda d: d["operator"].update(kind="magic"))
     assert refused("c.json").startswith(
         "CertificateError: the operator cannot be made again: there is no operator 'magic'"

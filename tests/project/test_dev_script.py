@@ -35,6 +35,7 @@ case "$*" in
     --version) echo Python 3.11.0 ;;
     '-m venv'*) for last; do :; done; mkdir -p "$last/bin"; cp "$0" "$last/bin/python" ;;
     *install*) printf '%s\\n' "$*" >>'{log}'; exit {offline} ;;
+    '-m sphinx'*) printf '%s\\n' "$*" >>'{log}'; exit {warns} ;;
 esac
 """
 
@@ -74,7 +75,9 @@ def fake_python(folder: Path, script: str) -> None:
 def test_help_names_every_command(checkout: Path) -> None:
     done = dev(checkout, "help")
     assert done.returncode == 0
-    assert not [name for name in ("setup", "demo", "test", "test --long", "check") if f"\n  {name} " not in done.stdout]
+    assert not [
+        name for name in ("setup", "demo", "test", "test --long", "check", "docs") if f"\n  {name} " not in done.stdout
+    ]
 
 
 def test_unknown_command_is_refused(checkout: Path) -> None:
@@ -112,11 +115,13 @@ def test_setup_with_a_python_that_cannot_make_environments_names_the_package(che
     )
 
 
-def machine(folder: Path, *, ensurepip: bool = True, network: bool = True) -> Path:
+def machine(folder: Path, *, ensurepip: bool = True, network: bool = True, warns: bool = False) -> Path:
     """Tools and a Python; `pip.log` in the folder has what pip was asked to do."""
     path = tools(folder)
     log = folder / "pip.log"
-    fake_python(path, PYTHON.format(log=log, without_ensurepip=int(not ensurepip), offline=int(not network)))
+    fake_python(
+        path, PYTHON.format(log=log, without_ensurepip=int(not ensurepip), offline=int(not network), warns=int(warns))
+    )
     return path
 
 
@@ -198,4 +203,27 @@ def test_without_a_network_the_main_job_says_what_it_needs(checkout: Path, tmp_p
         "NumPy.\nFix: check the network and pip's settings (pip config list), then ./dev setup. Without a network: on "
         "a machine that has one, pip download --require-hashes --only-binary :all: -d wheels -r requirements/dev.txt; "
         "here, PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/wheels ./dev setup\n"
+    )
+
+
+def test_docs_builds_the_site_anew_and_says_where_to_open_it(checkout: Path, tmp_path: Path) -> None:
+    path = machine(tmp_path / "tools")
+    gone = checkout / "build" / "docs" / "gone.html"
+    gone.parent.mkdir(parents=True)
+    gone.touch()
+    done = dev(checkout, "docs", path=path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(f"Open this in a browser:\n\n    file://{checkout}/build/docs/index.html\n")
+    assert not gone.exists()
+    words = (path / "pip.log").read_text().splitlines()[-1]
+    assert "--fail-on-warning" in words.split()
+    assert words.endswith("docs build/docs")
+
+
+def test_docs_with_a_warning_fails(checkout: Path, tmp_path: Path) -> None:
+    done = dev(checkout, "docs", path=machine(tmp_path / "tools", warns=True))
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "dev: the documentation site was not built (what is wrong is above).\n"
+        "Fix: mend the pages or docstrings, then ./dev docs\n"
     )

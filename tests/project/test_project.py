@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from dashi.core.operators.catalogue import KINDS
 from dashi.errors import DISTRIBUTION, install_extra
+from dashi.flow.proxy import MODELS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "dashi"
@@ -173,6 +176,9 @@ def test_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
         assert {file.relative_to(ROOT / "src").as_posix() for file in files} <= set(archive.namelist())
         (metadata_name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         text = archive.read(metadata_name).decode()
+        tags = archive.read(metadata_name.replace("METADATA", "WHEEL")).decode().splitlines()
+    # Pure Python: what is compiled is SPIR-V, which every system takes.
+    assert {"Root-Is-Purelib: true", "Tag: py3-none-any"} <= set(tags)
     for line in ("Name: dashi-compute", "License-Expression: Apache-2.0", "Author: The dashi authors"):
         assert f"\n{line}\n" in text
 
@@ -204,8 +210,28 @@ def test_wheel_works_where_only_the_core_dependencies_are(wheel: Path, tmp_path:
     place, result = run(inside, "-I", "-c", program).splitlines()
     assert Path(place).is_relative_to(tmp_path)
     assert result == "[5.0, 8.0]"
+    by_name = "from dashi.entry_points import *; print(*declarations(OPERATORS).by_name, *declarations(MODELS).by_name)"
+    assert run(inside, "-I", "-c", by_name).split() == [*KINDS, *MODELS]
     assert run(inside, "-I", "-B", "-c", IMPORT_EVERYTHING) == "[]\n"
     assert "axpy" in run(tmp_path / "clean" / "bin" / "dashi", "kernels", "list", cwd=tmp_path)
+
+
+@pytest.mark.long
+def test_wheel_in_a_clean_environment_computes_and_leaves_a_run_that_verifies(wheel: Path, tmp_path: Path) -> None:
+    inside = core_environment(tmp_path / "clean")
+    run(sys.executable, "-m", "pip", "--python", inside, "install", "--quiet", "--no-index", "--no-deps", wheel)
+    command = tmp_path / "clean" / "bin" / "dashi"
+    place = tmp_path / "work"
+    place.mkdir()
+    doctor = json.loads(run(command, "doctor", "--json", cwd=place))
+    binaries = next(finding for finding in doctor["findings"] if finding["name"] == "kernel binaries")
+    assert binaries["status"] == "ok"
+    assert "all passed" in run(command, "kernels", "check", "axpy", "--quick", cwd=place)
+    make = "import numpy as np; np.savez('in.npz', A=np.eye(4, dtype='f4')[::-1].copy(), z0=np.arange(4, dtype='f4'))"
+    run(inside, "-I", "-c", make, cwd=place)
+    words = "rollout --z0 in.npz --A in.npz --steps 100 --hash-every 50 --device cpu --out run --certificate run.json"
+    run(inside, "-I", "-m", "dashi", *words.split(), cwd=place)
+    assert "all 2 hashes are the same" in run(command, "verify", "run.json", "--device", "cpu", cwd=place)
 
 
 @pytest.mark.long

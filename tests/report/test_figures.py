@@ -12,7 +12,7 @@ import pytest
 
 from dashi.core.traces.trace import Span
 from dashi.errors import ShapeError
-from dashi.report import figures, films, records
+from dashi.report import figures, films, timeline
 from dashi.report.example import example_evaluation, example_report
 from dashi.report.films import Fields, film, finer
 from dashi.report.page import Report, render
@@ -82,13 +82,13 @@ def test_fields_that_do_not_fit_are_refused() -> None:
 
 
 def test_a_sheet_of_nothing_can_be_drawn() -> None:
-    assert "<svg" in svg(records.sheet(np.zeros((3, 4))), "sheet")
-    assert "<svg" in svg(records.sheet(np.array([[np.nan, 1.0], [np.inf, 2.0]]), end=3.0), "sheet")
+    assert "<svg" in svg(timeline.sheet(np.zeros((3, 4))), "sheet")
+    assert "<svg" in svg(timeline.sheet(np.array([[np.nan, 1.0], [np.inf, 2.0]]), end=3.0), "sheet")
 
 
 def test_a_timeline_names_stages_and_queues() -> None:
     spans = [Span("stages", "fit", "fit", 0, 4 * 10**9), Span("GPU", "queue 0", "flow", 10**9, 2 * 10**9)]
-    drawn = svg(records.timeline(spans), "timeline")
+    drawn = svg(timeline.timeline(spans), "timeline")
     assert ">fit</text>" in drawn
     assert ">queue 0 *</text>" in drawn
     assert ">4 s</text>" in drawn

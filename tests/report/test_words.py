@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from dashi.flow.evaluation.result import Evaluation
-from dashi.flow.proxy.galerkin import GalerkinModel
-from dashi.report import figures, records
+from dashi.flow.proxy.galerkin.model import GalerkinModel
+from dashi.report import figures, timeline
 from dashi.report.example import example_evaluation, example_report
 from dashi.report.films import Fields, film
 from dashi.report.html import command, took
 from dashi.report.page import Report, render
-from dashi.report.places import citation
+from dashi.report.run_sections import citation
 from dashi.report.scores import as_csv, horizon
 from dashi.report.style import svg
 from dashi.report.words import WORDS, glossary
@@ -75,7 +75,7 @@ def test_what_a_galerkin_model_chose_can_be_read_without_knowing_its_symbols() -
 
     schema = Schema(16, 3)
     model = GalerkinModel(schema, Flow(16, nu=0.01), 0.1, np.full(len(schema.modes), 0.13), 2.0, chosen_on=2)
-    assert model.story == (
+    assert model.description == (
         "galerkin with an eddy viscosity fitted to training data, times 2 (chosen on 2 validation windows); at k_cut "
         "it is 13 times the flow's own"
     )
@@ -172,8 +172,8 @@ def test_bands_fields_and_tracks_are_drawn_as_they_are_named(name: str) -> None:
     from dashi.core.traces.trace import Span
     from dashi.report.films import snapshots
 
-    assert f">{name}</text>" in svg(records.sheet(np.ones((3, 2)), what=name), "sheet")
-    assert f">{name}</text>" in svg(records.timeline([Span("stages", name, name, 0, 5)]), "timeline")
+    assert f">{name}</text>" in svg(timeline.sheet(np.ones((3, 2)), what=name), "sheet")
+    assert f">{name}</text>" in svg(timeline.timeline([Span("stages", name, name, 0, 5)]), "timeline")
     fields = Fields(np.arange(2.0), np.random.default_rng(0).standard_normal((2, 8, 8)), name=name)
     assert f">{name}</text>" in svg(snapshots(fields, [0, 1], size=16), "stills")
 

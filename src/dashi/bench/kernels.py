@@ -98,7 +98,9 @@ class _Bench:
         self._step: Step | None = None
 
     def _bind(self, arrays: Sequence[DeviceArray], out: Sequence[DeviceArray] | None, tuning: str | None) -> Step:
-        return self._device.bind(self._workload.kernel, *arrays, out=out, tuning=tuning, **self._workload.case.scalars)
+        return self._device.bind(
+            self._workload.kernel, *arrays, out=out, tuning=tuning, scratch=None, **self._workload.case.scalars
+        )
 
     def measure(self, tuning: str | None) -> Measurement:
         made = Measurement(self._workload, tuning)
@@ -198,7 +200,7 @@ class _Judge:
 
     def _rerun(self, step: Step) -> list[Array]:
         arrays = [self._device.array(values) for values in self._sample.inputs]
-        like = self._device.bind(self._kernel, *arrays, out=None, tuning=step.tuning, **self._scalars)
+        like = self._device.bind(self._kernel, *arrays, out=None, tuning=step.tuning, scratch=None, **self._scalars)
         with self._device.program([like]) as program:
             program.run()
         return [array.numpy() for array in like.outputs]

@@ -15,9 +15,6 @@ _DEVICES: Final = {
 INITIAL_CONDITIONS: Final = (
     "random", "taylor-green", "shear-layer", "patches", "lamb-dipole", "ellipse", "lamb-oseen",
 )  # fmt: skip
-MODELS: Final = (
-    "persistence", "damped", "ridge", "delay", "dmd", "truncation", "galerkin", "slaved", "perfect",
-)  # fmt: skip
 
 
 def _kernel_folders() -> list[Path]:
@@ -44,8 +41,10 @@ def complete_devices(incomplete: str) -> list[tuple[str, str]]:
 
 
 def complete_models(incomplete: str) -> list[str]:
-    """Models that `dashi flow fit` fits."""
-    return [name for name in MODELS if name.startswith(incomplete)]
+    """Models that `dashi flow fit` fits, those of other installed packages too."""
+    from dashi.entry_points import MODELS, declarations
+
+    return [name for name in declarations(MODELS).by_name if name.startswith(incomplete)]
 
 
 def complete_initial(incomplete: str) -> list[str]:

@@ -233,8 +233,8 @@ def _print_fit(result: FittedModel, failure: FileError | None, *, as_json: bool)
     facts: dict[str, Any] = {
         "file": str(result.path) if result.path else None,
         "model": fit.model.name,
-        "story": fit.model.story,
-        "numbers": fit.model.numbers,
+        "story": fit.model.description,
+        "numbers": fit.model.state_size,
         "stopped": result.stopped,
         "baselines": list(fit.baselines),
         "seeds": list(fit.training.seeds) if fit.training else [],

@@ -161,7 +161,7 @@ def physical(
     spectra = constants.work(f"{name}_spectra", (members, fields, n, modes, 2), flow.kind)
     values = constants.work(f"{name}_values", (members, fields, n, n), flow.kind)
     tables = (constants["wave_x"], constants["wave_y"], constants["inverse"])
-    turns = (constants["turns"], constants["turns_h"])
+    turns = (constants["twiddles"], constants["twiddles_columns"])
     return values, [
         device.bind("spectral_fields", state, *tables, kinds, out=spectra),
         device.bind(
@@ -208,7 +208,7 @@ class Camera:
             steps += some
         source = loaded.work("frame_source", (members, 1, n, n), flow.kind)
         turned = loaded.work("frame_turned", (members, n, modes, 2), flow.kind)
-        turns = (loaded["turns"], loaded["turns_h"])
+        turns = (loaded["twiddles"], loaded["twiddles_columns"])
         steps.append(device.bind("strain_source", *parts, out=source))
         flat = device.part(source, 0, (members, n, n))
         steps.append(device.bind("rfft2", flat, *turns, out=turned, modes=modes, scale=1.0 / (n * n)))

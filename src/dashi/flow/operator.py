@@ -22,7 +22,7 @@ from dashi.kernels.fft.roots import real_table, table
 from dashi.kernels.spectral.modes import FIELDS
 from dashi.kernels.spectral.stages import TABLES
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Room, Step
+from dashi.runtime.device import Device, ScratchPool, Step
 from dashi.types import Array as HostArray
 from dashi.types import Shape
 
@@ -37,7 +37,7 @@ class Loaded(dict[str, Array]):
         super().__init__({name: device.array(values) for name, values in tables.items()})
         self._device = device
         self._work: dict[tuple[str, Shape], Array] = {}
-        self.room: Room = {}
+        self.room: ScratchPool = {}
         """What lies between the dispatches of its steps, shared by all of them."""
 
     def work(self, name: str, shape: Shape, kind: Any) -> Array:
@@ -53,6 +53,7 @@ class Vorticity(Operator):
     device's: the device class, for comparison."""
 
     kind = "vorticity"
+    version = 2  # 1: other radices of powers of two from 32 to 512
 
     def __init__(self, flow: Flow, *, fast: bool = False) -> None:
         if fast and (flow.scheme != "rk4" or flow.smagorinsky or flow.dtype != "float32"):
@@ -119,7 +120,7 @@ class Vorticity(Operator):
         force = constants["force"]
         pairs = device.part(force, 0, (force.size // 2, 2))
         inputs = (state, *grid_tables, *operands[:-1], *tables, pairs)
-        return [device.bind_in(constants.room, kernel, *inputs, out=(known[-1], out))]
+        return [device.bind(kernel, *inputs, scratch=constants.room, out=(known[-1], out))]
 
     def tendency(self, device: Device, constants: Constants, state: Array, out: Array) -> list[Step]:
         """The steps that make N of the states: advection, eddy viscosity and steady force."""
@@ -143,8 +144,8 @@ def advection(
     given = (state, *(constants[name] for name in TABLES))
     size = flow.smagorinsky * flow.dx
     if size and eddies:
-        return device.bind_in(constants.room, "vorticity_eddy", *given, out=out, eddy=size * size)
-    return device.bind_in(constants.room, "vorticity_tendency", *given, out=out)
+        return device.bind("vorticity_eddy", *given, scratch=constants.room, out=out, eddy=size * size)
+    return device.bind("vorticity_tendency", *given, scratch=constants.room, out=out)
 
 
 def numbers_of(fields: Sequence[str]) -> HostArray:
@@ -160,8 +161,8 @@ def tables(flow: Flow) -> dict[str, HostArray]:
         "wave_x": wave_x.astype(kind),
         "wave_y": wave_y.astype(kind),
         "inverse": inverse.astype(kind),
-        "turns": real_table(flow.n, kind),
-        "turns_h": table(flow.n, kind),
+        "twiddles": real_table(flow.n, kind),
+        "twiddles_columns": table(flow.n, kind),
     }
     steady = steady_force(flow, flow.forcing) if isinstance(flow.forcing, Kolmogorov) else np.zeros((1, 2))
     made["force"] = steady.astype(kind)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
+from pathlib import Path
 from types import ModuleType
 from typing import Final
 
@@ -23,6 +25,11 @@ def try_lock(handle: int) -> str:
     except OSError as error:
         return BUSY if error.errno in (errno.EAGAIN, errno.EACCES) else UNKNOWN
     return FREE
+
+
+def open_folder(folder: Path) -> int:
+    """A handle to lock a folder by; one that stands for nothing on systems without locks, which open no folders."""
+    return os.open(folder if has_locks() else os.devnull, os.O_RDONLY)
 
 
 def has_locks() -> bool:

@@ -20,7 +20,7 @@ from typing import Final
 
 from dashi.errors import FileError
 from dashi.io.files import require_writable, sync_folder, umask, unwritable
-from dashi.io.locks import BUSY, try_lock
+from dashi.io.locks import BUSY, open_folder, try_lock
 from dashi.io.parts import named_by, part_of, remove_stale
 from dashi.io.run_folder import CHECKPOINT, CHOOSE, METRICS, SCORES, SUMMARY, require_asked, require_ours
 from dashi.io.run_mark import MARK, Mark, as_settings, read_mark, write_mark
@@ -108,7 +108,7 @@ def _temporary(place: Path) -> tuple[Path, int]:
         folder.mkdir(0o700)
     except FileExistsError:  # somebody fills it: leftovers were removed before
         folder = Path(tempfile.mkdtemp(prefix=f".{place.name}-", suffix=".part", dir=place.parent))
-    handle = os.open(folder, os.O_RDONLY)
+    handle = open_folder(folder)
     try_lock(handle)
     return folder, handle
 
@@ -176,7 +176,7 @@ def _exchange(made: Path, out: Path) -> None:
     """A folder that holds files cannot be renamed over: it steps aside, and comes back whatever comes between, a second
     Ctrl-C too."""
     old = Path(tempfile.mkdtemp(prefix=f".{out.name}{_ASIDE}", dir=out.parent))
-    handle = os.open(old, os.O_RDONLY)
+    handle = open_folder(old)
     try_lock(handle)
     kept = old / out.name
     try:

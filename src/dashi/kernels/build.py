@@ -113,14 +113,14 @@ def build(kernel: Kernel, compiler: Compiler | None = None) -> dict[str, Built]:
 
 def _store(folder: Path, built: Mapping[str, Built]) -> None:
     folder.mkdir(exist_ok=True)
-    for one in built.values():
-        _write(folder / f"{one.binary.digest}.spv", one.binary.words)
+    for entry in built.values():
+        _write(folder / f"{entry.binary.digest}.spv", entry.binary.words)
     # The index goes last: until then the old one and its binaries stand.
-    index = {name: {"source": one.source, "spirv": one.binary.digest} for name, one in sorted(built.items())}
+    index = {name: {"source": entry.source, "spirv": entry.binary.digest} for name, entry in sorted(built.items())}
     _write(folder / INDEX, (json.dumps(index, indent=2) + "\n").encode())
-    wanted = {INDEX, *(f"{one.binary.digest}.spv" for one in built.values())}
+    current = {INDEX, *(f"{entry.binary.digest}.spv" for entry in built.values())}
     for path in folder.iterdir():
-        if path.name not in wanted and path.suffix in (".spv", ".part"):
+        if path.name not in current and path.suffix in (".spv", ".part"):
             path.unlink(missing_ok=True)
 
 
@@ -144,6 +144,12 @@ class Loader:
         return binary
 
 
+def digest_of(kernel: Kernel, shader: str, variant: str) -> str:
+    """SHA-256 of the binary of a variant, which belongs to the present sources and is undamaged. Nothing is validated:
+    that is for whoever is about to run it."""
+    return _read(kernel, shader, variant).digest
+
+
 def load(kernel: Kernel, shader: str, variant: str) -> Binary:
     """One binary, loaded and validated."""
     return Loader().load(kernel, shader, variant)
@@ -156,20 +162,20 @@ def check(kernel: Kernel, compiler: Compiler | None = None) -> tuple[str, ...]:
             return check(kernel, opened)
     built = compile_all(kernel, compiler)
     index = _index(kernel)
-    found = [f"{key} is in {FOLDER}/{INDEX}, but no longer a variant" for key in sorted(set(index) - set(built))]
-    for key, one in sorted(built.items()):
+    problems = [f"{key} is in {FOLDER}/{INDEX}, but no longer a variant" for key in sorted(set(index) - set(built))]
+    for key, entry in sorted(built.items()):
         shader, variant = key.rsplit(".", 1)
         try:
             binary = _read(kernel, shader, variant)
         except StaleBinaryError as error:
-            found.append(error.what)
+            problems.append(error.what)
             continue
-        if binary.digest != one.binary.digest:
-            found.append(f"{key} is {binary.digest[:12]} in the folder, but builds as {one.binary.digest[:12]}")
-    wanted = {INDEX, *(f"{entry['spirv']}.spv" for entry in index.values())}
+        if binary.digest != entry.binary.digest:
+            problems.append(f"{key} is {binary.digest[:12]} in the folder, but builds as {entry.binary.digest[:12]}")
+    current = {INDEX, *(f"{entry['spirv']}.spv" for entry in index.values())}
     present = {p.name for p in (kernel.folder / FOLDER).glob("*")}
-    found.extend(f"{FOLDER}/{name} belongs to no variant" for name in sorted(present - wanted))
-    return tuple(found)
+    problems.extend(f"{FOLDER}/{name} belongs to no variant" for name in sorted(present - current))
+    return tuple(problems)
 
 
 def _read(kernel: Kernel, shader: str, variant: str) -> Binary:

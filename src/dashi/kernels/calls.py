@@ -128,9 +128,9 @@ def _length(dimension: str | int, dims: Mapping[str, int]) -> int:
     return ceil_div(dims[name], parts)
 
 
-def _scalars(kernel: Kernel, variant: DType, given: Mapping[str, Number]) -> dict[str, Number]:
+def _scalars(kernel: Kernel, variant: DType, passed: Mapping[str, Number]) -> dict[str, Number]:
     declared = {s.name: s for s in kernel.scalars}
-    unknown = sorted(set(given) - set(declared))
+    unknown = sorted(set(passed) - set(declared))
     if set(unknown) & {o.name for o in kernel.inputs}:
         raise InputError(
             f"kernel {kernel.name!r}: {', '.join(unknown)} passed by name, but arrays go by position.",
@@ -144,7 +144,7 @@ def _scalars(kernel: Kernel, variant: DType, given: Mapping[str, Number]) -> dic
         )
     values: dict[str, Number] = {}
     for name, scalar in declared.items():
-        value = given.get(name, scalar.default)
+        value = passed.get(name, scalar.default)
         if value is None:
             raise InputError(f"kernel {kernel.name!r} needs the scalar {name!r}.", f"pass {name}=...")
         values[name] = _number(kernel, scalar, value, variant)

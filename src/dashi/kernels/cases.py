@@ -23,16 +23,18 @@ def inputs(kernel: Kernel, case: Case, variant: str, distribution: str, seed: in
     distribution, those of type T in an integer variant from random words."""
     if distribution not in DISTRIBUTIONS:
         raise InputError(f"there is no distribution {distribution!r}.", f"use one of {', '.join(DISTRIBUTIONS)}.")
-    made: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for index, operand in enumerate(kernel.inputs):
         # Each input has its own stream, so that adding one does not change the others.
         label = zlib.crc32(f"{kernel.name} {distribution} {operand.name}".encode())
         rng = np.random.default_rng([seed, label, index])
-        made[operand.name] = _one(kernel, operand, case, DTYPES[variant], DISTRIBUTIONS[distribution], rng)
-    return made
+        arrays[operand.name] = _input(kernel, operand, case, DTYPES[variant], DISTRIBUTIONS[distribution], rng)
+    return arrays
 
 
-def _one(kernel: Kernel, operand: Operand, case: Case, variant: DType, maker: Maker, rng: np.random.Generator) -> Array:
+def _input(
+    kernel: Kernel, operand: Operand, case: Case, variant: DType, maker: Maker, rng: np.random.Generator
+) -> Array:
     shape: Shape = tuple(case.shapes[operand.name])
     kind = variant if operand.dtype == "T" else DTYPES[operand.dtype]
     if operand.name in case.fill:
@@ -94,12 +96,12 @@ def specials(kind: DType) -> Array:
     """NaNs with payloads, infinities, zeros, subnormals, the neighbourhoods of every threshold, exact powers."""
     form = _form(kind)
     sign = 1 << (form.bits - 1)
-    one, infinity, mantissa = form.bias << form.fraction, form.top << form.fraction, (1 << form.fraction) - 1
+    unity, infinity, mantissa = form.bias << form.fraction, form.top << form.fraction, (1 << form.fraction) - 1
     quiet = 1 << (form.fraction - 1)
     edges = [1, form.tiny, form.tiny // 2, form.bias // 2, form.bias - form.fraction, form.top - 1]
     # The square root of a threshold is where products of equals begin to be flushed.
     edges += [(form.tiny + form.bias) // 2, (1 + form.bias) // 2, form.bias + form.fraction + 1, form.bias + 1]
-    values = [0, 1, 2, mantissa, mantissa - 1, quiet, one, one + 1, one - 1, infinity, infinity - 1]
+    values = [0, 1, 2, mantissa, mantissa - 1, quiet, unity, unity + 1, unity - 1, infinity, infinity - 1]
     values += [infinity | quiet, infinity | quiet | 0x123, infinity | 1, infinity | mantissa]
     for exponent in edges:
         power = max(exponent, 1) << form.fraction

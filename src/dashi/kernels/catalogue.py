@@ -40,15 +40,15 @@ def example(kernel: Kernel) -> str:
         arguments = ["*arrays.values()"]
     else:
         lines.append("")
-        for one in kernel.inputs:
-            kind = DTYPES[variant if one.dtype == "T" else one.dtype]
-            shape = case.shapes[one.name]
-            lines.append(f"{one.name} = np.ones({shape[0] if len(shape) == 1 else shape}, np.{kind.numpy})")
-        arguments = [one.name for one in kernel.inputs]
+        for operand in kernel.inputs:
+            kind = DTYPES[variant if operand.dtype == "T" else operand.dtype]
+            shape = case.shapes[operand.name]
+            lines.append(f"{operand.name} = np.ones({shape[0] if len(shape) == 1 else shape}, np.{kind.numpy})")
+        arguments = [operand.name for operand in kernel.inputs]
     arguments += [f"{name}={value}" for name, value in case.scalars.items()]
-    results = ", ".join(one.name for one in kernel.outputs)
+    results = ", ".join(operand.name for operand in kernel.outputs)
     call = ", ".join([f'"{kernel.name}"', *arguments])
-    shown = ", ".join(f"{one.name}.numpy()" for one in kernel.outputs)
+    shown = ", ".join(f"{operand.name}.numpy()" for operand in kernel.outputs)
     return "\n".join([*lines, "with dashi.open() as d:", f"    {results} = d.run({call})", f"    print({shown})"])
 
 

@@ -93,12 +93,12 @@ class Compiler:
     """The compiler, opened once; `compile` may be called from many threads. Close it, or use it in a `with`."""
 
     def __init__(self) -> None:
-        found = installed()
-        if found is None:
+        version = installed()
+        if version is None:
             raise CompilerMissingError(f"building shaders needs the compiler wheel {WHEEL} {VERSION}.", _FIX)
-        if found != VERSION:
+        if version != VERSION:
             raise CompilerMissingError(
-                f"the compiler wheel is {WHEEL} {found}, but binaries are built with {VERSION} alone.", _FIX
+                f"the compiler wheel is {WHEEL} {version}, but binaries are built with {VERSION} alone.", _FIX
             )
         self._lock = threading.Lock()
         self._open = False

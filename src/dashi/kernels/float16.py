@@ -66,7 +66,7 @@ def any_words(rng: np.random.Generator, shape: Shape) -> Array:
 
 
 def any_halves(rng: np.random.Generator, shape: Shape) -> Array:
-    """The same, as halves."""
+    """Random float16 of any bits: numbers, NaNs, infinities, subnormals."""
     return any_words(rng, shape).view(np.float16)
 
 

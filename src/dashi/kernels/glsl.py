@@ -75,10 +75,10 @@ FEATURES: Final[dict[str, Feature]] = {
 def source(kernel: Kernel, shader_name: str, variant: str) -> str:
     """The text that is compiled for a shader and a dtype. The same sources always give the same text."""
     shader = kernel.shaders[shader_name]
-    seen: set[str] = set()
+    included: set[str] = set()
     parts = [declarations(kernel, shader, variant), shader.prelude]
     for name in (*shader.includes, shader.file):
-        parts.extend(_expand(kernel.folder, name, seen))
+        parts.extend(_expand(kernel.folder, name, included))
     return "".join(parts)
 
 
@@ -184,24 +184,24 @@ def _push(push: Sequence[Scalar], variant: DType) -> Iterator[str]:
     yield "};"
 
 
-def _expand(folder: Path, name: str, seen: set[str]) -> Iterator[str]:
+def _expand(folder: Path, name: str, included: set[str]) -> Iterator[str]:
     """A file with its includes in their places, each file at most once; line directives keep errors readable."""
-    if name in seen:
+    if name in included:
         return
-    seen.add(name)
+    included.add(name)
     yield f'#line 1 "{name}"\n'
     for number, line in enumerate(_read(folder, name).splitlines(), start=1):
-        found = _INCLUDE.match(line)
-        if found is None:
+        directive = _INCLUDE.match(line)
+        if directive is None:
             yield line + "\n"
             continue
-        quoted = _QUOTED.match(found.group(1))
+        quoted = _QUOTED.match(directive.group(1))
         if quoted is None:
             raise CompileError(
                 f"{name}:{number}: {line.strip()!r} does not name a plain file.",
                 'write #include "name.glsl", a file of the kernel\'s folder or of the shared includes.',
             )
-        yield from _expand(folder, quoted.group(1), seen)
+        yield from _expand(folder, quoted.group(1), included)
         yield f'#line {number + 1} "{name}"\n'
 
 

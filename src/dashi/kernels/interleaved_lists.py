@@ -23,8 +23,8 @@ SLAB: Final = 32
 
 def interleave(offsets: Ints, *entries: Array) -> tuple[npt.NDArray[np.uint32], tuple[npt.NDArray[Any], ...]]:
     """The heads, and the entries of lists (offsets into arrays of one length) moved to their places."""
-    found = lists_at(offsets, len(entries[0]), len(entries[0]))
-    lengths = found.lengths
+    lists = lists_at(offsets, len(entries[0]), len(entries[0]))
+    lengths = lists.lengths
     deepest = np.maximum.reduceat(lengths, np.arange(0, len(lengths), SLAB)) if len(lengths) else lengths
     after = np.cumsum(SLAB * deepest)
     slots = int(after[-1]) if len(after) else 0
@@ -34,11 +34,11 @@ def interleave(offsets: Ints, *entries: Array) -> tuple[npt.NDArray[np.uint32], 
             "split the operator into several, and add what they make.",
         )
     starts = after - SLAB * deepest
-    places = starts[found.owner // SLAB] + SLAB * found.place + found.owner % SLAB
+    places = starts[lists.owner // SLAB] + SLAB * lists.place + lists.owner % SLAB
     moved: list[npt.NDArray[Any]] = []
     for array in entries:
         target = np.zeros((slots, *array.shape[1:]), array.dtype)
-        target[places] = array[found.order]
+        target[places] = array[lists.order]
         moved.append(target)
     return np.concatenate([lengths, starts]).astype(np.uint32), tuple(moved)
 
@@ -56,9 +56,9 @@ def lists_in_slabs(heads: Ints, width: int, slots: int, longest: int) -> Lists:
 
 def require_heads(kernel: str, width: int, heads: int) -> None:
     """One length for each list, one place for each slab."""
-    wanted = width + ceil_div(width, SLAB)
-    if heads != wanted:
+    needed = width + ceil_div(width, SLAB)
+    if heads != needed:
         raise ShapeError(
-            f"kernel {kernel!r}: {width} outputs need {wanted} heads, {heads} given.",
+            f"kernel {kernel!r}: {width} outputs need {needed} heads, {heads} given.",
             "make them with dashi.kernels.interleaved_lists.interleave.",
         )

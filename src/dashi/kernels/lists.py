@@ -161,7 +161,7 @@ def prefer_step(limits: Limits, variant: str) -> str:
 
 
 def prefer_rollout(limits: Limits, variant: str) -> str:
-    """The same: few lanes are enough where they take turns on one core."""
+    """The tuning of a rollout: few lanes are enough where they take turns on one core."""
     return "lanes128" if limits.software else "lanes1024"
 
 
@@ -192,13 +192,13 @@ def step_dispatches(
         direct = int(max(longest) <= 8 or (max(longest) <= RUN and items >= MANY_ITEMS))
     if direct:
         return direct_dispatches(call, items, longest, local, buffers, push, spec)
-    made: list[Dispatch] = []
+    dispatches: list[Dispatch] = []
     trips = 1 + sum(group_sum_trips(n, lanes) for n in longest)
     for s in split_work(items, trips, call.limits):
         place = {"first_item": s.first, "items": s.beyond, "stride": s.groups}
         sizes = {"LANES": lanes, **spec}
-        made.append(Dispatch("grouped", buffers, {**push, **place}, (s.groups, 1, 1), s.trips, sizes))
-    return Plan(tuple(made))
+        dispatches.append(Dispatch("grouped", buffers, {**push, **place}, (s.groups, 1, 1), s.trips, sizes))
+    return Plan(tuple(dispatches))
 
 
 def direct_dispatches(
@@ -211,13 +211,13 @@ def direct_dispatches(
     spec: Mapping[str, int],
 ) -> Plan:
     """One step with an invocation for each output."""
-    made: list[Dispatch] = []
+    dispatches: list[Dispatch] = []
     trips = 1 + sum(direct_trips(n) for n in longest)
     for s in split_work(-(-items // local), trips, call.limits):
         place = {"first_item": s.first * local, "items": min(items, s.beyond * local), "stride": s.groups * local}
         sizes = {"LOCAL": local, **spec}
-        made.append(Dispatch("direct", buffers, {**push, **place}, (s.groups, 1, 1), s.trips, sizes))
-    return Plan(tuple(made))
+        dispatches.append(Dispatch("direct", buffers, {**push, **place}, (s.groups, 1, 1), s.trips, sizes))
+    return Plan(tuple(dispatches))
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,7 @@ def rollout_dispatches(
         return Plan(())
     most = max(1, (call.limits.loop_trips - 2 * -(-chip.width // chip.local)) // chip.trips)
     counts = [min(most, steps - done) for done in range(0, steps, most)] or [0]
-    made: list[Dispatch] = []
+    dispatches: list[Dispatch] = []
     source = buffers[0]
     for i, count in enumerate(counts):
         target = buffers[-1] if (len(counts) - i) % 2 else "between"
@@ -306,10 +306,10 @@ def rollout_dispatches(
             groups = min(call.limits.groups, states - first)
             numbers = {**push, "steps": count, "first_state": first}
             sizes = {**chip.spec, **spec}
-            made.append(Dispatch("main", (source, *buffers[1:-1], target), numbers, (groups, 1, 1), trips, sizes))
+            dispatches.append(Dispatch("main", (source, *buffers[1:-1], target), numbers, (groups, 1, 1), trips, sizes))
         source = target
     scratch = {"between": ("T", size)} if len(counts) > 1 else {}
-    return Plan(tuple(made), scratch)
+    return Plan(tuple(dispatches), scratch)
 
 
 def _floor_power(n: int) -> int:

@@ -66,7 +66,7 @@ _ADVICE: Final = {
     "concatenate concat cat stack hstack vstack": (
         "no kernel does it: concatenate on the host with NumPy, or write into parts of one array (device.part)"
     ),
-    "reshape view ravel flatten": "no kernel is needed: device.part(array, 0, shape) is the same memory in that shape",
+    "reshape view ravel flatten": "no kernel is needed: array.reshape(shape) is the same memory in that shape",
     "random rand randn normal uniform": "no kernel does it: draw on the host with numpy.random",
     (
         "softmax gelu silu swish erf floor ceil round trunc sort argsort topk unique cumprod prod nansum logsumexp "

@@ -59,7 +59,7 @@ def prefer(limits: abi.Limits, variant: str) -> str:
 
 
 def prefer_lanes(limits: abi.Limits, variant: str) -> str:
-    """The same for kernels without quads."""
+    """The tuning of a kernel without quads."""
     return "direct" if limits.software or limits.invocations < LANES else "lanes256"
 
 
@@ -131,13 +131,13 @@ def vectors(n: int, kind: DType) -> int:
     return ceil_div(n * kind.size, VECTOR)
 
 
-def _passes(made: list[Pass], n: int, limits: abi.Limits) -> list[Pass]:
-    while not made or not made[-1].last:
+def _passes(steps: list[Pass], n: int, limits: abi.Limits) -> list[Pass]:
+    while not steps or not steps[-1].last:
         tiles = max(1, ceil_div(n, TILE))
         groups, rounds = even_groups(tiles, limits)
-        made.append(Pass(len(made), n, tiles, groups, rounds, tiles == 1))
+        steps.append(Pass(len(steps), n, tiles, groups, rounds, tiles == 1))
         n = tiles
-    return made
+    return steps
 
 
 def quad_trips(kind: DType) -> int:
@@ -154,7 +154,7 @@ def tile_trips(kind: DType, lanes: int) -> int:
 
 
 def quads_shader(shader: abi.Shader, *spec: abi.Spec) -> abi.Shader:
-    """The same text by quads."""
+    """The shader compiled to work by subgroup quads."""
     return replace(
         shader, spec=spec, local=(LANES, 1, 1), prelude="#define QUADS\n", features=frozenset({"subgroup_quad"})
     )
@@ -223,10 +223,10 @@ def reduction(
         if not empty:
             require_elements(call.size(inputs[0]))
         steps = steps_of(call)
-        made = ["result" if p.last else p.target("partial") for p in steps]
+        outputs = ["result" if p.last else p.target("partial") for p in steps]
         dispatch = steps[0].first_dispatch if ordered else steps[0].stream_dispatch
-        first = dispatch("main", (*inputs, made[0]), call)
-        rest = (p.rest_dispatch("rest", (p.source("partial"), made[p.index])) for p in steps[1:])
+        first = dispatch("main", (*inputs, outputs[0]), call)
+        rest = (p.rest_dispatch("rest", (p.source("partial"), outputs[p.index])) for p in steps[1:])
         scratch = {p.target("partial"): ("T", parts * p.tiles) for p in steps if not p.last}
         return abi.Plan((first, *rest), scratch)
 
@@ -235,10 +235,10 @@ def reduction(
         moved = call.bytes(*inputs) + parts * values_moved(steps) * call.dtype.size
         return Cost(flops * call.size(inputs[0]), moved, len(steps))
 
-    made = abi.Binding("result", access="write")
+    result = abi.Binding("result", access="write")
     # Values of several numbers do not go round in quads: SwiftShader's compiler never came to an end of such a shader.
     quads = ordered and parts == 1
-    first = first_shader(made, inputs=inputs) if ordered else stream_shader(made)
+    first = first_shader(result, inputs=inputs) if ordered else stream_shader(result)
     firsts = first_shaders("main", first) if quads else {"main": first}
     tunings = TUNINGS if quads else LANES_TUNINGS if ordered else STREAM_TUNINGS
     shapes = tuple(shape for shape in SHAPES if empty or 0 not in shape)
@@ -246,7 +246,7 @@ def reduction(
         summary=summary,
         inputs=tuple(abi.Operand(name) for name in inputs),
         outputs=(abi.Operand("result", shape=(parts,)),),
-        shaders={**firsts, "rest": rest_shader(abi.Binding("partial"), made)},
+        shaders={**firsts, "rest": rest_shader(abi.Binding("partial"), result)},
         plan=plan,
         reference=reference,
         cost=cost,
@@ -263,7 +263,7 @@ def reduction(
 def arg_reduction(*, summary: str, reference: Callable[..., Array], aliases: tuple[str, ...]) -> abi.Kernel:
     """A kernel that finds where, in the flattened x, the best element is: kernel.comp makes `values` and `places` of
     the elements, rest.comp (with `partial`, `origin`, `values` and `places`) of 64 x 64 of those."""
-    made = (abi.Binding("values", access="write"), abi.Binding("places", "u32", "write"))
+    results = (abi.Binding("values", access="write"), abi.Binding("places", "u32", "write"))
 
     def plan(call: abi.Call) -> abi.Plan:
         require_elements(call.size("x"))
@@ -285,8 +285,8 @@ def arg_reduction(*, summary: str, reference: Callable[..., Array], aliases: tup
         inputs=(abi.Operand("x"),),
         outputs=(abi.Operand("result", "u32", (1,)),),
         shaders={
-            "main": stream_shader(*made),
-            "rest": rest_shader(abi.Binding("partial"), abi.Binding("origin", "u32"), *made),
+            "main": stream_shader(*results),
+            "rest": rest_shader(abi.Binding("partial"), abi.Binding("origin", "u32"), *results),
         },
         plan=plan,
         reference=reference,

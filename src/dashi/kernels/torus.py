@@ -44,7 +44,7 @@ def fits_rows(shape: Shape, radius: int) -> bool:
 
 
 def rows_plan(call: Call, push: Mapping[str, Number]) -> Plan:
-    """Its plan."""
+    """Plan of one dispatch of the shader "rows": an invocation for each vector of 16 sites in `rows` rows."""
     h, w = call.shapes["s"]
     rows = call.tuning.get("rows", 4)
     items = ceil_div(h, rows) * (w // 16)

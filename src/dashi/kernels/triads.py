@@ -132,11 +132,11 @@ def case(
     ends = {name: np.concatenate([[0], np.cumsum(n)]).astype(np.uint32) for name, n in counts.items()}
     sizes = {name: int(n.sum()) for name, n in counts.items()}
     if slabs:
-        made = {name: interleave(ends[name], np.zeros(sizes[name], np.uint8)) for name in counts}
-        ends = {name: heads for name, (heads, _) in made.items()}
-        sizes = {name: len(moved[0]) for name, (_, moved) in made.items()}
+        moved_lists = {name: interleave(ends[name], np.zeros(sizes[name], np.uint8)) for name in counts}
+        ends = {name: heads for name, (heads, _) in moved_lists.items()}
+        sizes = {name: len(moved[0]) for name, (_, moved) in moved_lists.items()}
 
-    def given(values: npt.NDArray[np.uint32]) -> Fill:
+    def constant(values: npt.NDArray[np.uint32]) -> Fill:
         return lambda rng, shape: values
 
     def places(rng: np.random.Generator, shape: Shape) -> Array:
@@ -154,5 +154,5 @@ def case(
     return Case(
         {**shapes, **more, **lists},
         {"dt": 0.01, **scalars, **longest},
-        {"sources": places, "pairs": places, first: given(ends["columns"]), second: given(ends["triads"])},
+        {"sources": places, "pairs": places, first: constant(ends["columns"]), second: constant(ends["triads"])},
     )

@@ -97,10 +97,10 @@ def all_set(rng: np.random.Generator, shape: Shape) -> Array:
 
 def one_site(rng: np.random.Generator, shape: Shape) -> Array:
     """One -1 somewhere."""
-    made = np.zeros(shape, np.int8)
-    if made.size:
-        made.reshape(-1)[rng.integers(made.size)] = -1
-    return made
+    sites = np.zeros(shape, np.int8)
+    if sites.size:
+        sites.reshape(-1)[rng.integers(sites.size)] = -1
+    return sites
 
 
 def any_bytes(rng: np.random.Generator, shape: Shape) -> Array:

@@ -81,7 +81,7 @@ class DecodedRollout:
     @property
     def has_hidden_state(self) -> bool:
         """Whether the model has more than z, so that going on from the last z is a little different."""
-        return isinstance(self.setup.advances, Model) and self.setup.advances.remembers
+        return isinstance(self.setup.advances, Model) and self.setup.advances.has_hidden_state
 
     def remaining(self) -> FollowRequest | None:
         """The request that does the steps which a stopped rollout did not; None where that takes more than the files

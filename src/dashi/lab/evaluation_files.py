@@ -116,7 +116,7 @@ def record_of(
         device=Place.of(info, placed.requested, "; ".join(flag.reason for flag in placed.flags)),
         versions=versions_here(info),
         settings={
-            "model": f"{fit.model.name} of {request.model}, {fit.model.numbers} numbers, k_cut {schema.k_cut:g}",
+            "model": f"{fit.model.name} of {request.model}, {fit.model.state_size} numbers, k_cut {schema.k_cut:g}",
             "model file": f"SHA-256 {file_digest(request.file)}",
             "trained on": f"{training.source}: {_seeds(training.seeds)}, chosen on {_seeds(training.validation_seeds)}",
             "trained flow": parameters,

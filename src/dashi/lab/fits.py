@@ -51,7 +51,7 @@ class FittedModel:
 
     def __repr__(self) -> str:
         where = f", path={str(self.path)!r}" if self.path else ""
-        return f"FittedModel({self.model.name}: {self.model.story}{', stopped' if self.stopped else ''}{where})"
+        return f"FittedModel({self.model.name}: {self.model.description}{', stopped' if self.stopped else ''}{where})"
 
 
 @interrupted_with(FittedModel)
@@ -191,7 +191,7 @@ class _Work:
             model = fit_model(
                 name, data.schema, train, data.validation, device=device, progress=advance, options=options
             )
-        self.events.remark(f"{name}: {model.story}")
+        self.events.remark(f"{name}: {model.description}")
         return model
 
     def _complete(self, fit: Fit, data: _Data, training: Training, device: Device) -> bool:

@@ -157,7 +157,7 @@ def _moment(text: str) -> str:
 def render(report: Report) -> str:
     """The page's text."""
     from dashi.report import html, sections
-    from dashi.report.places import version_of
+    from dashi.report.run_sections import version_of
     from dashi.report.words import glossary
 
     made = [(name, title(report), part(report)) for name, title, part in sections.PARTS]

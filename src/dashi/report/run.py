@@ -29,13 +29,13 @@ from dashi.io.run_folder import (
     SUMMARY,
 )
 from dashi.io.run_reading import is_marked, names_like, run_file, typed_for
+from dashi.report.derived_story import places_of, story_of, unfinished_text
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
 from dashi.report.flow_facts import facts_of_fields, facts_of_scores, member_seeds
 from dashi.report.measures import Measures, flow_of, measures
 from dashi.report.page import Proof, Report, Sheet
 from dashi.report.story import STORY, Story, read_story
-from dashi.report.telling import places_of, story_of, unfinished_text
 
 TRACE: Final = "trace.perfetto-trace"
 EVALUATION: Final = "evaluation-test.npz"

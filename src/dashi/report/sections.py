@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from dashi.report import figures, films, measures, records
+from dashi.report import figures, films, measures, timeline
 from dashi.report.flow_card import card
 from dashi.report.html import figure, film, pair, section
-from dashi.report.places import proof, repeat, where
+from dashi.report.run_sections import proof, repeat, where
 from dashi.report.scores import skill
 from dashi.report.style import svg
 
@@ -145,10 +145,10 @@ def _sheet(report: Report) -> str:
         return ""
     rows, bands = given.energies.shape
     return figure(
-        svg(records.sheet(given.energies, end=given.end, what=given.what, first=given.first), "sheet"),
+        svg(timeline.sheet(given.energies, end=given.end, what=given.what, first=given.first), "sheet"),
         "The sheet: what the run did, at one glance",
         f"A heat map of the energies of {bands} bands over {rows} rows.",
-        f"Energy by {given.what} of {given.of}: time to the right, {given.what}s upwards, at most {records.DECADES} "
+        f"Energy by {given.what} of {given.of}: time to the right, {given.what}s upwards, at most {timeline.DECADES} "
         "decades below the largest energy.",
     )
 

@@ -3,36 +3,62 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
+import numpy.typing as npt
 
-from dashi.errors import ClosedError, DashiError, DTypeError, InputError, OutOfMemoryError, ShapeError
+from dashi.errors import ClosedError, DTypeError, ShapeError, UnsupportedOperationError
+from dashi.runtime.array_text import array_repr, facts_text
+from dashi.runtime.host_values import assignable
+from dashi.runtime.host_values import host_array as host_array
+from dashi.runtime.indexing import contiguous_part
+from dashi.runtime.notebook import html_text
+from dashi.runtime.shapes import resolved_shape, sizes_of
 from dashi.types import Array as HostArray
-from dashi.types import DType, Shape, dtype
+from dashi.types import DType, Shape
+from dashi.types import dtype as dtype_of
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
 
 
 class Array:
-    """A dense, C-ordered array in the memory of a device. Closing it, or forgetting it, frees the memory."""
+    """A dense, C-ordered array in the memory of a device. Closing it, or forgetting it, frees the memory.
 
-    __slots__ = ("__weakref__", "_storage", "device", "dtype", "shape")
+    `a[1:3]`, `a[2]`, `a.reshape(...)` and `a.view(...)` are views: arrays in the same memory, which lives as long as
+    any of them. There are no operators: kernels compute. `a.numpy()` is a copy on the host.
+    """
 
-    def __init__(self, device: Device, shape: Shape, kind: DType, storage: Any) -> None:
+    __slots__ = ("__weakref__", "_storage", "device", "dtype", "offset", "shape")
+
+    def __init__(self, device: Device, shape: Shape, dtype: DType, storage: Any, offset: int = 0) -> None:
         self.device = device
         self.shape = shape
-        self.dtype = kind
+        self.dtype = dtype
+        self.offset = offset
+        """Bytes from the beginning of the memory that it is a part of."""
         self._storage = storage
 
     @property
     def size(self) -> int:
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return self.size * self.dtype.size
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can no longer be used: it was closed, or its device was."""
+        return self._storage is None or self.device.gate.refusal is not None
 
     @property
     def storage(self) -> Any:
@@ -46,79 +72,135 @@ class Array:
         """Whether the two have memory in common."""
         return self.device is other.device and self.device.shared(self.storage, other.storage)
 
+    # Views
+
+    def reshape(self, *shape: Any) -> Array:
+        """The same memory in another shape of as many elements; one length may be -1, which stands for what is left:
+        `a.reshape(2, -1)`, `a.reshape((2, 3))`."""
+        asked = sizes_of(shape[0] if len(shape) == 1 else shape)
+        sizes = resolved_shape(self.size, self.shape, asked)
+        return Array(self.device, sizes, self.dtype, self.storage, self.offset)
+
+    def view(self, dtype: npt.DTypeLike | DType) -> Array:
+        """The same bytes as elements of another type: the last axis grows or shrinks with the size of an element."""
+        element = dtype_of(dtype)
+        if element.size == self.dtype.size:
+            return Array(self.device, self.shape, element, self.storage, self.offset)
+        last = self.shape[-1] * self.dtype.size if self.shape else 0
+        if not self.shape or last % element.size:
+            raise ShapeError(
+                f"an array of {self.dtype} of shape {self.shape} has no view as {element}.",
+                f"its last axis must hold a multiple of {element.size} bytes.",
+            )
+        sizes = (*self.shape[:-1], last // element.size)
+        return Array(self.device, sizes, element, self.storage, self.offset)
+
+    def __getitem__(self, index: Any) -> Array:
+        """A view of a part that lies in one piece of memory: whole numbers, slices without a step, `...`. Kernels take
+        parts that start at multiples of `device.part_alignment` bytes; reading and writing take any."""
+        start, shape = contiguous_part(self.shape, index)
+        return self.device.view(self, start * self.dtype.size, shape, self.dtype)
+
+    def __setitem__(self, index: Any, values: Any) -> None:
+        """Writes into a part: a number, or what has the part's shape or is repeated to fill it, as NumPy does."""
+        part = self[index]
+        part.write(values if isinstance(values, Array) else assignable(values, part.dtype, part.shape))
+
+    # Values
+
     def numpy(self) -> HostArray:
         """A copy in host memory, after all work submitted so far."""
-        flat = self.device.read(self).view(self.dtype.numpy)
-        return flat.reshape(self.shape)
+        return self.dtype.from_bytes(self.device.read(self)).reshape(self.shape)
+
+    def item(self) -> Any:
+        """The only element, as a number of Python, after all work submitted so far."""
+        if self.size != 1:
+            raise ShapeError(f"an array of shape {self.shape} is not one number.", "read all of them: array.numpy().")
+        return self.numpy().item()
 
     def write(self, values: Any) -> None:
-        """Replaces the contents by an array of the same shape and type."""
-        host = host_array(values)
-        if host.dtype != self.dtype.numpy:
+        """Replaces the contents by an array of the same shape and type, after all work submitted so far. An array of
+        the same device is copied there."""
+        own = isinstance(values, Array) and values.device is self.device
+        source = values if own else host_array(values)
+        if source.dtype != self.dtype.numpy:
             raise DTypeError(
-                f"an array of {host.dtype} cannot be written to one of {self.dtype.numpy}.",
+                f"an array of {source.dtype} cannot be written to one of {self.dtype.numpy}.",
                 f"convert it first: values.astype(np.{self.dtype.numpy}).",
             )
-        if host.shape != self.shape:
+        if source.shape != self.shape:
             raise ShapeError(
-                f"an array of shape {host.shape} cannot be written to one of shape {self.shape}.",
+                f"an array of shape {source.shape} cannot be written to one of shape {self.shape}.",
                 "pass an array of the same shape.",
             )
-        self.device.write(self, host)
+        if isinstance(source, Array):
+            self.device.wait()
+            self.device.copy(source, self).wait()
+        else:
+            self.device.write(self, source)
+
+    def astype(self, dtype: npt.DTypeLike | DType) -> Array:
+        """A copy in another element type, made on the device. Kernels convert float32 to float16 (rounded to the
+        nearest) and back; for other types the error says how."""
+        element = dtype_of(dtype)
+        if element == self.dtype:
+            copy = self.device.run("copy", self.view(np.uint8) if element.kind == "b" else self)
+            return copy.view(element)
+        kernel = {("f32", "f16"): "to_f16", ("f16", "f32"): "from_f16"}.get((self.dtype.name, element.name))
+        if kernel is None:
+            raise DTypeError(
+                f"no kernel converts {self.dtype} to {element}.",
+                f"convert on the host: device.array(array.numpy(), dtype=np.{element}).",
+            )
+        return self.device.run(kernel, self)
 
     def close(self) -> None:
-        """Gives the memory back, as soon as no step that is bound to it is left. Closing twice is harmless."""
+        """Ends the use of this array. Its memory goes back when no view, step or program that uses it is left: those
+        work on, on every device. Closing twice is harmless."""
         self._storage = None
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise UnsupportedOperationError("an array without axes has no length.", "use array.size, which is 1.")
+        return self.shape[0]
+
+    def __iter__(self) -> Never:
+        raise UnsupportedOperationError(
+            "an array on a device is not iterated over: every element would be a transfer of its own.",
+            "read it once, `for row in array.numpy()`; views are `array[i]` for i in range(len(array)).",
+        )
+
+    def __bool__(self) -> Never:
+        raise UnsupportedOperationError(
+            "an array on a device is neither true nor false.",
+            "ask `array is not None`, `array.size`, or array.numpy().any().",
+        )
+
+    # Other libraries
 
     def __dlpack__(self, **options: Any) -> Any:
         """A host copy through DLPack, so that any array library can take it."""
+        if options.get("copy") is False:
+            raise BufferError("an array on a device reaches the host only as a copy. Fix: leave copy=False away.")
         host: Any = self.numpy()
         return host.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
-    def __array__(self, kind: Any = None, copy: bool | None = None) -> HostArray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
+        if copy is False:
+            raise ValueError("an array on a device reaches NumPy only as a copy. Fix: leave copy=False away.")
         host = self.numpy()
-        return host if kind is None else host.astype(kind)
+        return host if dtype is None else host.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
-        return f"Array({self.dtype.name}, shape={self.shape}, on {self.device.info.name!r})"
+        return array_repr(self)
 
+    def _repr_html_(self) -> str:
+        return html_text(repr(self))
 
-def host_array(values: Any) -> HostArray:
-    """Anything that NumPy or DLPack understands, as a C-ordered NumPy array (without a copy where possible)."""
-    if np.ma.is_masked(values):
-        raise InputError(
-            "a masked array would lose its mask on the device.",
-            "fill it, and pass the mask as an array of its own: values.filled(0), values.mask.",
-        )
-    try:
-        if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
-            host: HostArray = np.asarray(cast("Any", values))
-        else:
-            host = _from_dlpack(values)
-        dtype(host.dtype)
-        return np.ascontiguousarray(host).reshape(host.shape)
-    except DashiError:
-        raise
-    except MemoryError as error:
-        raise OutOfMemoryError(f"the host has not enough memory for this: {error}.", "use smaller arrays.") from error
-    except (ArithmeticError, AttributeError, BufferError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError(
-            f"NumPy cannot take these values ({type(cast('Any', values)).__name__}) as an array: {error}",
-            "pass an array, or lists of one length. A torch tensor that requires grad: tensor.detach(); one of "
-            "bfloat16: tensor.float().",
-        ) from error
-
-
-def _from_dlpack(values: Any) -> HostArray:
-    """An array of another library. Memory of another device comes through the host, by that library's own copy."""
-    try:
-        return np.from_dlpack(values)
-    except (BufferError, RuntimeError, TypeError):
-        for method in ("get", "cpu"):
-            copy = getattr(values, method, None)
-            if copy is not None:
-                return np.asarray(copy())
-        return np.asarray(values)
+    @property
+    def description(self) -> str:
+        """Shape, element type and device, without the values."""
+        return f"Array({facts_text(self)})"

@@ -13,14 +13,21 @@ from dashi.kernels.arguments import require_arrays
 from dashi.kernels.calls import resolve_call
 from dashi.kernels.validate import check_plan
 from dashi.runtime.array import Array
-from dashi.runtime.operands import kind_of, require_apart, require_fit, require_on, variant_of
+from dashi.runtime.operands import (
+    dtype_of_operand,
+    require_apart,
+    require_bindable,
+    require_fit,
+    require_on,
+    variant_of,
+)
 from dashi.types import Cost, DType
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
 
-Room = dict[tuple[str, str, int], Array]
-"""Scratch that steps share, by its name, element type and size."""
+ScratchPool = dict[tuple[str, str, int], Array]
+"""Scratch memory that steps share, by its name, element type and size."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +63,7 @@ def as_kernel(kernel: str | Kernel) -> Kernel:
 
 def bind(
     device: Device,
-    room: Room,
+    scratch: ScratchPool,
     kernel: str | Kernel,
     inputs: tuple[Array, ...],
     *,
@@ -64,22 +71,23 @@ def bind(
     tuning: str | None,
     scalars: Mapping[str, Number],
 ) -> Step:
-    """The step of a kernel on arrays of an open device, with its scratch in the room: see `Device.bind_in`."""
-    found = as_kernel(kernel)
-    require_arrays(found, inputs)
-    for operand, array in zip(found.inputs, inputs, strict=False):
-        require_on(device, f"kernel {found.name!r}", operand.name, array)
-    variant = variant_of(found, inputs)
-    chosen = device.tuning_for(found, variant.name, tuning)
-    numbers = None if chosen is None else found.tunings[chosen]
-    call = resolve_call(found, variant, [a.shape for a in inputs], scalars, device.limits_for(found), numbers)
-    plan = check_plan(found, call, found.plan(call))
-    _require_features(device, found, plan, variant)
-    outputs = _outputs(device, found, call, out)
-    require_apart(found, inputs, outputs)
-    names = [o.name for o in (*found.inputs, *found.outputs)]
+    """The step of a kernel on arrays of an open device, with its scratch memory from the pool: see `Device.bind`."""
+    called = as_kernel(kernel)
+    require_arrays(called, inputs)
+    for operand, array in zip(called.inputs, inputs, strict=False):
+        require_on(device, f"kernel {called.name!r}", operand.name, array)
+        require_bindable(device, called, operand, array, written=False)
+    variant = variant_of(called, inputs)
+    chosen = device.tuning_for(called, variant.name, tuning)
+    numbers = None if chosen is None else called.tunings[chosen]
+    call = resolve_call(called, variant, [a.shape for a in inputs], scalars, device.limits_for(called), numbers)
+    plan = check_plan(called, call, called.plan(call))
+    _require_features(device, called, plan, variant)
+    outputs = _outputs(device, called, call, out)
+    require_apart(called, inputs, outputs)
+    names = [o.name for o in (*called.inputs, *called.outputs)]
     arrays = dict(zip(names, (*inputs, *outputs), strict=True))
-    return Step(found, call, inputs, outputs, device.lower(found, call, plan, arrays, room), chosen)
+    return Step(called, call, inputs, outputs, device.lower(called, call, plan, arrays, scratch), chosen)
 
 
 def _require_features(device: Device, kernel: Kernel, plan: Plan, variant: DType) -> None:
@@ -97,14 +105,15 @@ def _require_features(device: Device, kernel: Kernel, plan: Plan, variant: DType
 def _outputs(device: Device, kernel: Kernel, call: Call, out: Array | Sequence[Array] | None) -> tuple[Array, ...]:
     """The arrays given, if they fit; else new ones."""
     if out is None:
-        return tuple(device.empty(call.shapes[o.name], kind_of(o, call.dtype).numpy) for o in kernel.outputs)
-    given = tuple(out) if isinstance(out, Sequence) else (out,)
-    if len(given) != len(kernel.outputs):
+        return tuple(device.empty(call.shapes[o.name], dtype_of_operand(o, call.dtype).numpy) for o in kernel.outputs)
+    outputs = tuple(out) if isinstance(out, Sequence) else (out,)
+    if len(outputs) != len(kernel.outputs):
         raise InputError(
-            f"kernel {kernel.name!r} has {len(kernel.outputs)} outputs, {len(given)} given.",
+            f"kernel {kernel.name!r} has {len(kernel.outputs)} outputs, {len(outputs)} given.",
             f"pass out=({', '.join(o.name for o in kernel.outputs)}).",
         )
-    for operand, array in zip(kernel.outputs, given, strict=True):
+    for operand, array in zip(kernel.outputs, outputs, strict=True):
         require_on(device, f"kernel {kernel.name!r}", operand.name, array)
-        require_fit(kernel, operand, array, call.shapes[operand.name], kind_of(operand, call.dtype))
-    return given
+        require_fit(kernel, operand, array, call.shapes[operand.name], dtype_of_operand(operand, call.dtype))
+        require_bindable(device, kernel, operand, array, written=True)
+    return outputs

@@ -34,6 +34,8 @@ def cache_folder() -> Path:
 
 def _temporary_folder() -> Path:
     """A folder of this user's among temporary files, or nowhere, if somebody else was there first."""
+    if not hasattr(os, "getuid"):
+        return _NOWHERE  # such systems do not say whose a folder is
     with contextlib.suppress(OSError):
         folder = Path(tempfile.gettempdir()) / f"dashi-{os.getuid()}"
         with contextlib.suppress(FileExistsError):

@@ -183,14 +183,14 @@ class _Slot:
 
 def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int], HostArray]:
     """Copies of arrays out of a slot."""
-    kinds = [(array.dtype.numpy, array.shape, array.nbytes) for array in arrays]
+    forms = [(array.dtype, array.shape, array.nbytes) for array in arrays]
 
     def read(slot: _Slot, index: int) -> HostArray:
-        (kind, shape, nbytes), landing = kinds[index], slot.landing[index]
+        (dtype, shape, nbytes), landing = forms[index], slot.landing[index]
         synchronise(raw, landing, flush=False)
         view = landing.view
         assert view is not None  # memory for reading back is always mapped
-        return np.frombuffer(view, np.uint8, nbytes).copy().view(kind).reshape(shape)
+        return dtype.from_bytes(np.frombuffer(view, np.uint8, nbytes).copy()).reshape(shape)
 
     return read
 

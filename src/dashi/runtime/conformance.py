@@ -221,11 +221,11 @@ class _Run:
         """The outputs, and what happened to the inputs that should not have happened."""
         arrays = [self.device.array(values) for values in self.sample.inputs]
         scalars = self.sample.scalars
-        step = self.device.bind(self.kernel, *arrays, out=None, tuning=self.tuning, **scalars)
+        step = self.device.bind(self.kernel, *arrays, out=None, tuning=self.tuning, scratch=None, **scalars)
         outputs = list(step.outputs)
         if in_place is not None:
             outputs[in_place[0]] = arrays[in_place[1]]
-            step = self.device.bind(self.kernel, *arrays, out=outputs, tuning=self.tuning, **scalars)
+            step = self.device.bind(self.kernel, *arrays, out=outputs, tuning=self.tuning, scratch=None, **scalars)
         for position, array in enumerate(outputs):
             if in_place is None or position != in_place[0]:
                 array.write(_poison(array.shape, array.dtype))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
+from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
 from dashi.runtime.gate import inside, watch_forks
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Landing, Ticket
@@ -93,11 +94,11 @@ class CpuProgram(Program):
 
 def _reader(arrays: Sequence[Array]) -> Callable[[list[HostArray], int], HostArray]:
     """Copies of arrays out of a slot."""
-    kinds = [(array.dtype.numpy, array.shape) for array in arrays]
+    forms = [(array.dtype, array.shape) for array in arrays]
 
     def read(slot: list[HostArray], index: int) -> HostArray:
-        kind, shape = kinds[index]
-        return slot[index].copy().view(kind).reshape(shape)
+        dtype, shape = forms[index]
+        return dtype.from_bytes(slot[index].copy()).reshape(shape)
 
     return read
 
@@ -110,12 +111,20 @@ def no_memory(why: str) -> OutOfMemoryError:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """The memory that a step reads and writes, which lives as long as the step, whoever closes its arrays."""
+
+    inputs: tuple[HostArray, ...]
+    outputs: tuple[HostArray, ...]
+
+
 def _compute(step: Step) -> None:
-    inputs = [_values(a) for a in step.inputs]
-    made = step.kernel.reference(*inputs, **step.call.scalars)
-    results = made if isinstance(made, tuple) else (made,)
-    for array, result in zip(step.outputs, results, strict=True):
-        _values(array)[...] = np.asarray(result).reshape(array.shape)
+    lowered: Lowered = step.lowered
+    returned = step.kernel.reference(*lowered.inputs, **step.call.scalars)
+    results = returned if isinstance(returned, tuple) else (returned,)
+    for target, result in zip(lowered.outputs, results, strict=True):
+        target[...] = np.asarray(result).reshape(target.shape)
 
 
 def _values(array: Array) -> HostArray:
@@ -147,6 +156,10 @@ class CpuDevice(Device):
     def shared(self, one: Any, other: Any) -> bool:
         return np.may_share_memory(one, other)
 
+    def ends_memory(self, storage: Any) -> bool:
+        whole = storage if storage.base is None else storage.base
+        return storage.ctypes.data + storage.nbytes == whole.ctypes.data + whole.nbytes
+
     def write(self, array: Array, values: HostArray) -> None:
         with self.order:
             _values(array)[...] = values
@@ -155,8 +168,11 @@ class CpuDevice(Device):
         with self.order:
             return array.storage.copy()
 
-    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Any:
-        return None
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool) -> Any:
+        return Lowered(
+            tuple(_values(arrays[operand.name]) for operand in kernel.inputs),
+            tuple(_values(arrays[operand.name]) for operand in kernel.outputs),
+        )
 
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
         return CpuProgram(self, steps, label, options)
@@ -167,6 +183,12 @@ class CpuDevice(Device):
         with self.order:
             target.storage[...] = source.storage
         return Ticket(self)
+
+    def at_work(self) -> bool:
+        if not self.order.acquire(blocking=False):
+            return True
+        self.order.release()
+        return False
 
     def _close(self) -> None:
         """Nothing to free."""

@@ -16,26 +16,29 @@ from types import TracebackType
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
+import numpy.typing as npt
 
 from dashi.errors import AlignmentError, InputError, LimitError, ShapeError
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
 from dashi.kernels.arguments import require_arrays
 from dashi.runtime.array import Array, host_array
-from dashi.runtime.binding import Room as Room
+from dashi.runtime.binding import ScratchPool as ScratchPool
 from dashi.runtime.binding import Step as Step
 from dashi.runtime.binding import as_kernel, bind
 from dashi.runtime.gate import Gate, inside
 from dashi.runtime.info import Barriers, DeviceInfo
-from dashi.runtime.operands import require_on, sizes_of, whole_number
+from dashi.runtime.operands import require_on
 from dashi.runtime.program import Program as Program
 from dashi.runtime.program import Recording as Recording
 from dashi.runtime.program import Timing as Timing
 from dashi.runtime.program import Waitable as Waitable
 from dashi.runtime.program import require_tickets
 from dashi.runtime.recording import recording, require_steps
+from dashi.runtime.shapes import sizes_of, whole_number
 from dashi.runtime.tuning import Memory, choose
 from dashi.types import Array as HostArray
-from dashi.types import dtype
+from dashi.types import DType, Shape
+from dashi.types import dtype as dtype_of
 
 
 class Device(ABC):
@@ -65,6 +68,10 @@ class Device(ABC):
         """Whether two pieces of this device's storage have bytes in common."""
 
     @abstractmethod
+    def ends_memory(self, storage: Any) -> bool:
+        """Whether a piece of storage ends where the memory ends that it is a part of."""
+
+    @abstractmethod
     def write(self, array: Array, values: HostArray) -> None:
         """Copies host values of the same shape and type into the array."""
 
@@ -73,8 +80,9 @@ class Device(ABC):
         """A copy of the array's bytes (as uint8), after all work submitted so far."""
 
     @abstractmethod
-    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Any:
-        """Whatever the backend needs to record the call; scratch that is not in the room yet is put there."""
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool) -> Any:
+        """Whatever the backend needs to record the call, and the memory of its arrays, which lives as long; scratch
+        memory that is not in the pool yet is put there."""
 
     @abstractmethod
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
@@ -83,6 +91,14 @@ class Device(ABC):
     @abstractmethod
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
         """Starts a copy between arrays of equal shape and type."""
+
+    def wait(self) -> None:
+        """Returns when all work submitted so far is done."""
+        self.require_open()
+
+    def at_work(self) -> bool:
+        """Whether work that was submitted is not done yet, so that a read would have to wait."""
+        return False
 
     @abstractmethod
     def _close(self) -> None:
@@ -136,12 +152,12 @@ class Device(ABC):
         return f"<Device {self.info.spec}: {self.info.name} ({self.info.type}{closed})>"
 
     @inside
-    def empty(self, shape: SupportsIndex | Iterable[SupportsIndex], kind: Any = np.float32) -> Array:
+    def empty(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: npt.DTypeLike | DType = np.float32) -> Array:
         """An array whose contents are undefined."""
         sizes = sizes_of(shape)
         if any(n < 0 for n in sizes):
             raise ShapeError(f"a shape cannot be negative: {sizes}.", "give lengths of 0 or more.")
-        element = dtype(kind)
+        element = dtype_of(dtype)
         nbytes = math.prod(sizes) * element.size
         if nbytes > self.limits.storage_range:
             raise LimitError(
@@ -151,22 +167,46 @@ class Device(ABC):
         return Array(self, sizes, element, self._allocate(nbytes))
 
     @inside
-    def array(self, values: Any) -> Array:
-        """A copy of host data (NumPy, DLPack, nested lists) on this device."""
-        host = host_array(values)
-        made = self.empty(host.shape, host.dtype)
-        self.write(made, host)
-        return made
+    def zeros(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: npt.DTypeLike | DType = np.float32) -> Array:
+        """An array of zeros."""
+        array = self.empty(shape, dtype)
+        self.write(array, np.zeros(array.shape, array.dtype.numpy))
+        return array
+
+    @inside
+    def full(
+        self,
+        shape: SupportsIndex | Iterable[SupportsIndex],
+        value: complex,
+        dtype: npt.DTypeLike | DType = np.float32,
+    ) -> Array:
+        """An array that holds one number everywhere."""
+        array = self.empty(shape, dtype)
+        array[...] = value
+        return array
+
+    @inside
+    def array(self, values: Any, dtype: npt.DTypeLike | DType | None = None) -> Array:
+        """A copy of host data (NumPy, DLPack, nested lists) on this device, converted to `dtype` where one is named.
+        Lists of Python's floats are float64, as in NumPy; truth values are stored as bytes."""
+        host = host_array(values, dtype)
+        array = self.empty(host.shape, host.dtype)
+        self.write(array, host)
+        return array
 
     def part(
-        self, array: Array, offset: SupportsIndex, shape: SupportsIndex | Iterable[SupportsIndex], kind: Any = None
+        self,
+        array: Array,
+        offset: SupportsIndex,
+        shape: SupportsIndex | Iterable[SupportsIndex],
+        dtype: npt.DTypeLike | DType | None = None,
     ) -> Array:
         """An array in the memory of another, from a byte on that is a multiple of `part_alignment`; of the same type
-        unless `kind` names another."""
+        unless `dtype` names another. `array[1:3]` and `array.reshape(...)` are easier to read."""
         require_on(self, "part", "an array", array)
         start = whole_number(offset, "the byte at which a part starts")
         sizes = sizes_of(shape)
-        element = array.dtype if kind is None else dtype(kind)
+        element = array.dtype if dtype is None else dtype_of(dtype)
         nbytes = math.prod(sizes) * element.size
         if start % self.part_alignment:
             raise AlignmentError(
@@ -175,9 +215,17 @@ class Device(ABC):
             )
         if start < 0 or any(n < 0 for n in sizes) or start + nbytes > array.nbytes:
             raise ShapeError(
-                f"{nbytes} bytes from byte {start} on are not within {array!r}.", "choose a part of the array."
+                f"{nbytes} bytes from byte {start} on are not within {array.description}.",
+                "choose a part of the array.",
             )
-        return Array(self, sizes, element, self._part(array.storage, start, nbytes))
+        return self.view(array, start, sizes, element)
+
+    def view(self, array: Array, offset: int, shape: Shape, dtype: DType) -> Array:
+        """A view of bytes of an array that lie within it, at any offset: what kernels need of one is checked when it is
+        bound."""
+        nbytes = math.prod(shape) * dtype.size
+        start = offset if nbytes else 0  # nothing lies nowhere: at the end of the memory no descriptor could start
+        return Array(self, shape, dtype, self._part(array.storage, start, nbytes), array.offset + start)
 
     @property
     def part_alignment(self) -> int:
@@ -192,11 +240,13 @@ class Device(ABC):
             require_on(self, "copy", "an array", array)
         if (source.shape, source.dtype) != (target.shape, target.dtype) or source is target:
             raise ShapeError(
-                f"cannot copy {source!r} to {target!r}.", "copy between two arrays of one shape and element type."
+                f"cannot copy {source.description} to {target.description}.",
+                "copy between two arrays of one shape and element type.",
             )
         if source.overlaps(target):
             raise InputError(
-                f"{source!r} and {target!r} share memory, so that a copy would overwrite what it reads.",
+                f"{source.description} and {target.description} share memory, so that a copy would overwrite what it "
+                "reads.",
                 "copy between parts that do not overlap, or by way of another array.",
             )
         return self._copy(source, target, require_tickets(after) if after else ())
@@ -232,34 +282,25 @@ class Device(ABC):
         (`Program.fetched`, `Ticket.fetched`), whatever is submitted meanwhile; `slots` is how many runs may wait to
         be read (memory for them is taken when it is first needed)."""
         options = recording(self, barriers, timed, queue, fetch, slots)
-        made = self._program(require_steps(self, steps), str(label), options)
-        return self.watcher(made) if self.watcher else made
+        program = self._program(require_steps(self, steps), str(label), options)
+        return self.watcher(program) if self.watcher else program
 
+    @inside
     def bind(
         self,
         kernel: str | Kernel,
         *inputs: Array,
         out: Array | Sequence[Array] | None = None,
         tuning: str | None = None,
+        scratch: ScratchPool | None = None,
         **scalars: Number,
     ) -> Step:
         """A kernel bound to arrays of this device; outputs are made unless given, and the tuning is the device's
-        choice unless named."""
-        return self.bind_in({}, kernel, *inputs, out=out, tuning=tuning, **scalars)
-
-    @inside
-    def bind_in(
-        self,
-        room: Room,
-        kernel: str | Kernel,
-        *inputs: Array,
-        out: Array | Sequence[Array] | None = None,
-        tuning: str | None = None,
-        **scalars: Number,
-    ) -> Step:
-        """As `bind`. Steps that are bound in the same room (a dict, empty at first) share what lies between their
-        dispatches, which saves memory; they may not run at the same time (programs of one queue do not)."""
-        return bind(self, room, kernel, inputs, out=out, tuning=tuning, scalars=scalars)
+        choice unless named. Steps that are bound with the same `scratch` (a dict, empty at first) share the memory
+        between their dispatches, which saves some; they may not run at the same time (programs of one queue do not).
+        """
+        pool: ScratchPool = {} if scratch is None else scratch
+        return bind(self, pool, kernel, inputs, out=out, tuning=tuning, scalars=scalars)
 
     def run(
         self,
@@ -273,7 +314,7 @@ class Device(ABC):
         called = as_kernel(kernel)
         require_arrays(called, inputs)
         arrays = [a if isinstance(a, Array) else self.array(a) for a in inputs]
-        step = self.bind(called, *arrays, out=out, tuning=tuning, **scalars)
+        step = self.bind(called, *arrays, out=out, tuning=tuning, scratch=None, **scalars)
         with self.program([step], label=step.kernel.name) as program:
             program.run()
         return step.outputs[0] if len(step.outputs) == 1 else step.outputs

@@ -155,7 +155,7 @@ class Landing:
         index = self._index.get(id(array))
         if index is None:
             raise InputError(
-                f"{array!r} does not come back with the program {self._label!r}.",
+                f"{array.description} does not come back with the program {self._label!r}.",
                 "name it when the program is made: device.program(..., fetch=[array]).",
             )
         if not run:

@@ -10,7 +10,7 @@ from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
 from dashi.kernels.build import Loader
 from dashi.runtime.array import Array
 from dashi.runtime.cpu_device import EVERY_FEATURE
-from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
+from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
 from dashi.runtime.gate import inside
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Landing, Ticket
@@ -76,6 +76,10 @@ class NullDevice(Device):
     def shared(self, one: Any, other: Any) -> bool:
         return one.place[0] is other.place[0] and one.place[1] < other.place[2] and other.place[1] < one.place[2]
 
+    def ends_memory(self, storage: Any) -> bool:
+        whole, _, end = storage.place
+        return end == whole.nbytes
+
     def write(self, array: Array, values: HostArray) -> None:
         """Forgets the values."""
         array.storage  # noqa: B018  # it must be open
@@ -84,7 +88,7 @@ class NullDevice(Device):
         array.storage  # noqa: B018  # it must be open
         _no_result()
 
-    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Plan:
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool) -> Plan:
         for dispatch in plan.dispatches:
             self._loader.load(kernel, dispatch.shader, call.dtype.name)
         return plan
@@ -102,6 +106,6 @@ class NullDevice(Device):
 class _Nothing:
     """Storage that holds nothing."""
 
-    def __init__(self, nbytes: int, place: tuple[object, int, int] | None = None) -> None:
+    def __init__(self, nbytes: int, place: tuple[_Nothing, int, int] | None = None) -> None:
         self.nbytes = nbytes
-        self.place: tuple[object, int, int] = place or (object(), 0, nbytes)
+        self.place: tuple[_Nothing, int, int] = place or (self, 0, nbytes)

@@ -10,8 +10,9 @@ from dashi.errors import InputError
 from dashi.runtime.array import Array
 from dashi.runtime.binding import Step
 from dashi.runtime.info import Barriers
-from dashi.runtime.operands import require_on, whole_number
+from dashi.runtime.operands import require_on
 from dashi.runtime.program import Recording
+from dashi.runtime.shapes import whole_number
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
@@ -38,8 +39,8 @@ def recording(device: Device, barriers: Any, timed: bool, queue: Any, fetch: Any
 
 def _arrays(device: Device, fetch: Any) -> tuple[Array, ...]:
     """The arrays to fetch, each of them once."""
-    if not isinstance(fetch, Iterable):
-        raise InputError(f"`fetch` takes a list of arrays, not {fetch!r}.", "pass fetch=[array].")
+    if isinstance(fetch, Array) or not isinstance(fetch, Iterable):
+        raise InputError(f"`fetch` takes a list of arrays, not {type(fetch).__name__}.", "pass fetch=[array].")
     arrays = tuple(cast("Iterable[Any]", fetch))
     for array in arrays:
         require_on(device, "program", "an array to fetch", array)

@@ -61,10 +61,10 @@ def child() -> None:
 
     with open_device(sys.argv[1], timeout=_TIMEOUT, validation=False) as device:
         assert isinstance(device, VulkanDevice)
-        sys.stdout.write(f"{most_that_meet(device) // 2}\n")
+        sys.stdout.write(f"{max_coresident_groups(device) // 2}\n")
 
 
-def most_that_meet(device: VulkanDevice) -> int:
+def max_coresident_groups(device: VulkanDevice) -> int:
     """The largest number of workgroups that wait for each other and are all there."""
     device.assume_resident(_MOST)
     good, bad = 0, 8

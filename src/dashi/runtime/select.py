@@ -11,8 +11,8 @@ from dashi.runtime.device import Device
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.instance import Instance, find
 from dashi.runtime.null_device import NullDevice
-from dashi.runtime.operands import whole_number
 from dashi.runtime.probe import safe_drivers
+from dashi.runtime.shapes import whole_number
 from dashi.runtime.vulkan_device import VulkanDevice
 
 _ORDER: Final = ("discrete", "virtual", "integrated", "other", "software")

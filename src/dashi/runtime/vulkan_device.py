@@ -19,7 +19,7 @@ from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, ra
 from dashi.runtime.array import Array
 from dashi.runtime.buffer import Buffer, Graveyard
 from dashi.runtime.commands import VulkanProgram, sort_waits
-from dashi.runtime.device import Device, Program, Recording, Room, Step, Waitable
+from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
 from dashi.runtime.gate import inside, watch_forks
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.instance import Instance
@@ -141,6 +141,18 @@ class VulkanDevice(Device):
             one.key == other.key and one.offset < other.offset + other.nbytes and other.offset < one.offset + one.nbytes
         )
 
+    def ends_memory(self, storage: Any) -> bool:
+        return storage.whole is None or storage.offset + storage.nbytes == storage.whole.nbytes
+
+    @inside
+    def wait(self) -> None:
+        for queue in self.queues:
+            queue.wait(queue.submitted)
+
+    @inside
+    def at_work(self) -> bool:
+        return any(queue.reached() < queue.submitted for queue in self.queues)
+
     @inside
     def write(self, array: Array, values: HostArray) -> None:
         self._staging.write(array.storage, values)
@@ -177,14 +189,16 @@ class VulkanDevice(Device):
             self.graveyard.watch(ticket, partial(_end_copy, commands, (source.storage, target.storage)))
         return ticket
 
-    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], room: Room) -> Lowered:
+    def lower(
+        self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool
+    ) -> Lowered:
         named = dict(arrays)
         for name, (kind, count) in plan.scratch.items():
             element = call.dtype if kind == "T" else DTYPES[kind]
             key = (name, element.name, count)
-            if key not in room:
-                room[key] = self.empty(count, element.numpy)
-            named[name] = room[key]
+            if key not in scratch:
+                scratch[key] = self.empty(count, element)
+            named[name] = scratch[key]
         made = [self._dispatch(kernel, call, dispatch, named) for dispatch in plan.dispatches]
         buffers = tuple(array.storage for array in named.values())
         lowered = Lowered(tuple(raw for raw, _, _ in made), sum(work for _, work, _ in made), buffers)

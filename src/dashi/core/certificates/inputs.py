@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.core.certificates.certificate import STATE, Certificate, InputRecord, Source, array_digest
-from dashi.core.operators.catalogue import restore
+from dashi.core.operators.catalogue import operator_class, restore
 from dashi.core.operators.operator import Operator, Parameter, require_finite
 from dashi.errors import CertificateError, DTypeError, FileError, InputError
 from dashi.io.arrays import read_array, read_arrays, write_arrays
@@ -62,14 +62,14 @@ def make_operator(
     kind: str, version: int, arrays: Mapping[str, Array], parameters: Mapping[str, Parameter], dtype: np.dtype[Any]
 ) -> Operator:
     """The operator of that kind; its arrays of floats become those of the run. Refuses another version's."""
-    floats = {n: as_floats(n, v, dtype) if v.dtype.kind == "f" else v for n, v in arrays.items()}
-    made = restore(kind, floats, parameters)
-    if made.version != version:
+    current = operator_class(kind).version
+    if version != current:
         raise InputError(
-            f"the operator {kind!r} is of version {version}; this dashi has version {made.version}, with other bits.",
-            "use the dashi that made it, or make the file anew.",
+            f"made by version {version} of {kind}; this dashi computes version {current}: other bits.",
+            "use the dashi that made it, or make it anew with this one.",
         )
-    return made
+    floats = {n: as_floats(n, v, dtype) if v.dtype.kind == "f" else v for n, v in arrays.items()}
+    return restore(kind, floats, parameters)
 
 
 def save_operator(path: Path, operator: Operator) -> None:

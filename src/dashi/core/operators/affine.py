@@ -11,8 +11,7 @@ from dashi.core.operators.nonlinearity import Nonlinearity
 from dashi.core.operators.operator import Constants, Operator, Parameter, Way, float_array, require_finite, square_array
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Limits
-from dashi.kernels.linear import dense_rollout as rolling
-from dashi.kernels.linear import ensemble_rollout as rolling_sets
+from dashi.kernels.linear import dense_rollout, ensemble_rollout
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import Array as HostArray
@@ -107,12 +106,12 @@ class Affine(Operator):
             return ""
         d, size = self.shape[0], self.dtype.itemsize
         if way == "tagged":
-            hindrance = rolling_sets.apart(states, d, size, limits)
-            known = self.portable or hindrance or rolling_sets.sets(states, d, size, limits)
+            hindrance = ensemble_rollout.why_not_spread(states, d, size, limits)
+            known = self.portable or hindrance or ensemble_rollout.ensemble_layout(states, d, size, limits)
             return hindrance if known else "a workgroup cannot hold its columns"
         if not self.portable:
             return "a fast product is not made for one workgroup"
-        return rolling.on_chip(d, size, limits)
+        return dense_rollout.on_chip(d, size, limits)
 
     def microseconds(self, way: Way, limits: Limits, states: int) -> float:
         d, size = self.shape[0], self.dtype.itemsize
@@ -122,7 +121,7 @@ class Affine(Operator):
         if way == "workgroup":
             return (0.3 if held else 0.3 + d * d * size / 60_000) * (1 + states // 133)
         if way == "tagged":
-            share = -(-states // max(1, limits.resident // -(-d // rolling.WIDEST)))
+            share = -(-states // max(1, limits.resident // -(-d // dense_rollout.WIDEST)))
             return max(0.5 + 0.7 * (d / 1024) + max(0.0, d * d * size - 16.8e6) / 6e6, share * d * size / 1e4)
         return 2.5 + d * d * size / 4e6 + 2 * states * d * d / 1.5e7
 

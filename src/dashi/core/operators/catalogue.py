@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from dashi.core.operators.affine import Affine, Linear
-from dashi.core.operators.bands import Bands
 from dashi.core.operators.operator import Operator, Parameter
-from dashi.core.operators.quadratic import Quadratic
-from dashi.core.operators.sparse import BlockSparse, Csr
+from dashi.entry_points import OPERATORS, Registered
 from dashi.errors import DashiError, InputError
 from dashi.types import Array as HostArray
 
-KINDS: Final[Mapping[str, type[Operator]]] = {
-    found.kind: found for found in (Linear, Affine, Csr, BlockSparse, Quadratic, Bands)
-}
-ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
-    "vorticity": ("dashi.flow.operator", "Vorticity"),
-    "galerkin": ("dashi.flow.proxy.galerkin_operator", "Galerkin"),
-    "galerkin-slaved": ("dashi.flow.proxy.closures_operator", "SlavedGalerkin"),
-}
-"""Kinds of the lanes above this one, by module and class: imported only when one is asked for by name."""
+KINDS: Final = Registered(OPERATORS, "operator", Operator, "kind")
+"""The classes of operators by kind: the entry points `dashi.operators` of this project and of every other."""
 _WIDER: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
-    "linear": (Affine.kind, frozenset({"b", "psi", "alpha", "low", "high"})),
+    "linear": ("affine", frozenset({"b", "psi", "alpha", "low", "high"})),
 }
 """For a kind, the one that has more, and what."""
 
 
 def operator_class(kind: str) -> type[Operator]:
     """The class of a kind."""
-    if kind in ELSEWHERE:
-        module, name = ELSEWHERE[kind]
-        found: type[Operator] = getattr(importlib.import_module(module), name)
-        return found
-    if kind not in KINDS:
-        raise InputError(f"there is no operator {kind!r}.", f"use one of {', '.join([*KINDS, *ELSEWHERE])}.")
     return KINDS[kind]
 
 

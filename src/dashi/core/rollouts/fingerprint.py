@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from dashi.errors import StaleBinaryError
 from dashi.kernels.abi import Call, Kernel
-from dashi.kernels.build import Loader
+from dashi.kernels.build import digest_of
 
 Used = tuple[Kernel, Call]
 """A kernel that was recorded, and one of its calls."""
@@ -15,12 +15,11 @@ Used = tuple[Kernel, Call]
 
 def fingerprints(used: Iterable[Used]) -> dict[str, str]:
     """SHA-256 of the SPIR-V that the calls dispatch (on NumPy: would dispatch), by "kernel/shader.dtype"."""
-    loader = Loader()
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for kernel, call in used:
         for dispatch in kernel.plan(call).dispatches:
             key = f"{kernel.name}/{dispatch.shader}.{call.dtype.name}"
             # NumPy computes without binaries, so they may be stale there; Vulkan would have refused to run them.
             with contextlib.suppress(StaleBinaryError):
-                found[key] = found.get(key) or loader.load(kernel, dispatch.shader, call.dtype.name).digest
-    return dict(sorted(found.items()))
+                digests[key] = digests.get(key) or digest_of(kernel, dispatch.shader, call.dtype.name)
+    return dict(sorted(digests.items()))

@@ -20,7 +20,7 @@ from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.flow.decode.decoder import NOTHING, Decoded, Decoder
 from dashi.flow.finite import finite_frames
-from dashi.flow.proxy.carried import quiet
+from dashi.flow.proxy.carried import no_progress
 from dashi.flow.proxy.model import Model
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device
@@ -153,7 +153,7 @@ def follow_and_decode(
     the host."""
     decodes = _Decodes(decoder, decode_every, observer, snapshot)
     followed = _Followed(model, np.ascontiguousarray(z0.astype(decoder.settings.kind)), decoder)
-    told = progress or quiet
+    told = progress or no_progress
     interrupted = False
     with _silent(), deferred_interrupt() as interrupt:
         try:

@@ -36,7 +36,7 @@ class Looks:
         given = self._pipeline
         device, n = given.device, given.schema.n
         taken = device.bind(
-            "rfft2", given.field, *given.turns, out=self._modes, modes=n // 2 + 1, scale=1.0 / (n * n)
+            "rfft2", given.field, *given.twiddles, out=self._modes, modes=n // 2 + 1, scale=1.0 / (n * n)
         )  # fmt: skip
         return [
             taken,

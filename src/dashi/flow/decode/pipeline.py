@@ -27,7 +27,7 @@ class Pipeline:
         self.schema, self.device, self.settings, self.members = schema, device, settings, members
         n, kind = schema.n, settings.kind
         self._lowpass = Lowpass(schema, device, kind)
-        self.turns = (device.array(real_table(n, kind)), device.array(table(n, kind)))
+        self.twiddles = (device.array(real_table(n, kind)), device.array(table(n, kind)))
         self.spectrum = self._modes()
         self.low = self._field()
         self.detail = self._field()
@@ -62,7 +62,7 @@ class Pipeline:
         bind, s = self.device.bind, self.settings
         made = {
             "scatter": self._lowpass.state_steps(z, self.spectrum),
-            "ifft_lp": [bind("irfft2", self.spectrum, *self.turns, out=self.low)],
+            "ifft_lp": [bind("irfft2", self.spectrum, *self.twiddles, out=self.low)],
             "smooth": [bind("box_smooth", self.low, out=self.detail, radius=s.radius, detail=1)],
             "threshold": [
                 bind("ternary_relative", self.detail, out=(self.rough, self.peaks), tau=s.tau, eps=s.eps),
@@ -86,7 +86,7 @@ class Pipeline:
                 *self._present(),
                 bind("band_scale", self.drawn, self._band, *energies, z, out=self.scaled, first=first),
             ],
-            "ifft_resid": [bind("irfft2", self.scaled, *self.turns, out=self.residual)],
+            "ifft_resid": [bind("irfft2", self.scaled, *self.twiddles, out=self.residual)],
             "combine": [
                 bind("gated_sum", self.low, self.residual, self.mask, out=self.field, gate=GATES.index(s.gate))
             ],

@@ -168,13 +168,13 @@ class _Run:
         scores = {key: np.stack([part.series[key] for part in parts]) for key in parts[0].series}
         return Line(
             model=name,
-            numbers=model.numbers,
+            numbers=model.state_size,
             horizons=horizons(scores["correlation"], windows.times, THRESHOLDS),
             failures=tuple(part.failure for part in parts),
             spectrum=np.mean([part.spectrum for part in parts], axis=0),
             seconds=seconds,
             device=model.where(self.device, len(windows)),
-            story=f"{model.story}{told}",
+            story=f"{model.description}{told}",
             continued=np.stack([part.continued for part in parts]),
             **scores,
         )

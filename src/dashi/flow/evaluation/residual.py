@@ -73,5 +73,5 @@ def residual_line(name: str, model: Model, windows: Windows, *, device: Device, 
         assert decoded is not None
         assert decoded.fields is not None
         fields[:, frame] = resample(decoded.fields, windows.flow.n)
-    made = score_residual(f"{name} + {residual} residual", model.numbers, fields, windows)
+    made = score_residual(f"{name} + {residual} residual", model.state_size, fields, windows)
     return replace(made, seconds=seconds, device=model.where(device, len(windows)))

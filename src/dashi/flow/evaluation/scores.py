@@ -28,7 +28,7 @@ class Spectra:
     """Energy and enstrophy by shells of |k| (`dashi.flow.observers`), of the modes that the solver keeps."""
 
     def __init__(self, flow: Flow) -> None:
-        self._n, self._turns = flow.n, Transforms(flow.n)
+        self._n, self._transforms = flow.n, Transforms(flow.n)
         self._shells = shells(replace(flow, dtype="float64"))
         self._starts = self._shells.offsets.astype(np.int64)
 
@@ -44,7 +44,7 @@ class Spectra:
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def _some(self, fields: Floats) -> tuple[Floats, Floats]:
-        modes = self._turns.forward(np.asarray(fields, np.float64), self._n // 2 + 1) / self._n**2
+        modes = self._transforms.forward(np.asarray(fields, np.float64), self._n // 2 + 1) / self._n**2
         power = (modes.real**2 + modes.imag**2).reshape(len(fields), -1)[:, self._shells.places]
         return self._summed(power * self._shells.energy), self._summed(power * self._shells.enstrophy)
 

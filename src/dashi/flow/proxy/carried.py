@@ -30,10 +30,10 @@ def encoded(schema: Schema, windows: Windows, *, device: Device) -> Floats:
 
 def require_start(schema: Schema, z0: Any, kind: Any) -> Floats:
     """The z that a rollout starts from, (m, D), in the element type of the model."""
-    given = require_z(schema, z0)
-    if given.ndim != 2:
-        raise InputError(f"z0 has shape {given.shape}.", f"pass one z for each state: (m, {schema.size}).")
-    return np.ascontiguousarray(given, kind)
+    states = require_z(schema, z0)
+    if states.ndim != 2:
+        raise InputError(f"z0 has shape {states.shape}.", f"pass one z for each state: (m, {schema.size}).")
+    return np.ascontiguousarray(states, kind)
 
 
 def require_same_flow(train: Windows, validation: Windows | None) -> None:
@@ -61,8 +61,8 @@ def steps_of(interval: float, flow: Flow) -> int:
     return round(ratio)
 
 
-def quiet(_: int) -> None:
-    """Progress that nobody asked for."""
+def no_progress(_: int) -> None:
+    """Ignore progress: the callback where none was given."""
 
 
 def squares(schema: Schema) -> Floats:
@@ -77,24 +77,24 @@ def power(schema: Schema, z: Floats) -> Floats:
     return pairs[..., 0::2] ** 2 + pairs[..., 1::2] ** 2
 
 
-def followed(schema: Schema, z0: Floats, modes: Floats) -> Floats:
+def with_updated_scalars(schema: Schema, z0: Floats, modes: Floats) -> Floats:
     """z (m, frames, D) of modes (m, frames, 2 K) that started as those of z0, whose first frame is z0 itself.
 
     What the modes gain or lose in energy and enstrophy the totals do too; what z does not hold stays as it was.
     """
     held, low = schema.parts["modes"], len(schema.low)
-    made = np.empty((*modes.shape[:2], schema.size), modes.dtype)
-    made[..., held] = modes
+    z = np.empty((*modes.shape[:2], schema.size), modes.dtype)
+    z[..., held] = modes
     with np.errstate(all="ignore"):
-        now = power(schema, made)
+        now = power(schema, z)
         gained = now - now[:, :1]
         energy = gained / squares(schema)
         changes = {"energy": energy.sum(axis=-1), "enstrophy": gained.sum(axis=-1)}
         changes |= {"mid_energy": energy[..., low:].sum(axis=-1), "high_energy": np.zeros(modes.shape[:2])}
         for name, change in changes.items():
-            made[..., schema.parts[name]] = (z0[:, None, schema.parts[name]] + change[..., None]).astype(modes.dtype)
-    made[:, 0] = z0
-    return made
+            z[..., schema.parts[name]] = (z0[:, None, schema.parts[name]] + change[..., None]).astype(modes.dtype)
+    z[:, 0] = z0
+    return z
 
 
 def correlations(schema: Schema, z: Floats, reference: Floats) -> Floats:
@@ -105,13 +105,13 @@ def correlations(schema: Schema, z: Floats, reference: Floats) -> Floats:
         ours, theirs = (np.asarray(values[..., held], np.float64) for values in (z, reference))
         enstrophy = np.asarray(reference[..., schema.parts["enstrophy"]], np.float64)[..., 0]
         sizes = np.sqrt(2 * (ours * ours).sum(axis=-1) * 2 * enstrophy)
-        found = 2 * (ours * theirs).sum(axis=-1) / np.where(sizes > 0, sizes, 1.0)
-    return np.where(np.isfinite(found), found, 0.0)
+        correlation = 2 * (ours * theirs).sum(axis=-1) / np.where(sizes > 0, sizes, 1.0)
+    return np.where(np.isfinite(correlation), correlation, 0.0)
 
 
-def skill(schema: Schema, z: Floats, reference: Floats) -> float:
-    """What choices are made by: the mean over windows of the time, in frames, that the correlation stays above 1/2,
-    counted in full where it is 1 and less and less down to 1/2; after it fell below once, nothing counts."""
-    found = correlations(schema, z, reference)
-    alive = np.logical_and.accumulate(found >= 0.5, axis=-1)
-    return float((np.where(alive, 2 * found - 1, 0.0)).sum(axis=-1).mean())
+def validation_score(schema: Schema, z: Floats, reference: Floats) -> float:
+    """The score that choices are made by: the mean over windows of the time, in frames, that the correlation stays
+    above 1/2, counted in full where it is 1 and less and less down to 1/2; after it fell below once, nothing counts."""
+    correlation = correlations(schema, z, reference)
+    alive = np.logical_and.accumulate(correlation >= 0.5, axis=-1)
+    return float((np.where(alive, 2 * correlation - 1, 0.0)).sum(axis=-1).mean())

@@ -9,15 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import DashiError, FileError, UnknownNameError, suggestion
-from dashi.flow.proxy.closures import Slaved
-from dashi.flow.proxy.dmd import Dmd
+from dashi import entry_points
+from dashi.entry_points import Registered
+from dashi.errors import DashiError, FileError
 from dashi.flow.proxy.files import pack_schema, read_kept, unpack_schema
-from dashi.flow.proxy.galerkin import GalerkinModel, Truncation
-from dashi.flow.proxy.linear import Delay, Ridge
 from dashi.flow.proxy.model import Model
-from dashi.flow.proxy.perfect import Perfect
-from dashi.flow.proxy.persistence import Damped, Persistence
 from dashi.flow.proxy.schema import Schema
 from dashi.io.arrays import write_arrays
 from dashi.types import Array
@@ -26,20 +22,8 @@ _TRAINING: Final = "note_training_"
 """What the names of arrays begin with that say what a model was trained on."""
 
 
-class _Models(dict[str, type[Model]]):
-    """Models by name."""
-
-    def __missing__(self, name: object) -> type[Model]:
-        raise UnknownNameError(
-            f"there is no model {name!r}.", f"{suggestion(str(name), self)}use one of {', '.join(self)}."
-        )
-
-
-MODELS: Final[Mapping[str, type[Model]]] = _Models(
-    (found.name, found)
-    for found in (Persistence, Damped, Ridge, Delay, Dmd, Truncation, GalerkinModel, Slaved, Perfect)
-)
-"""To add a model: a class of `dashi.flow.proxy.model.Model`, and its name here."""
+MODELS: Final = Registered(entry_points.MODELS, "model", Model, "name")
+"""The classes of models by name: the entry points `dashi.models` of this project and of every other."""
 _HEAD: Final = frozenset({"model", "version", "interval"})
 _PARTS: Final = ("schema_", "parameter_", "array_", "note_")
 """What a file of a model holds: the first by these names, the rest by names that begin so."""

@@ -137,7 +137,7 @@ class Record:
             if not rest:
                 given, total = self._work("given"), self._work("total")
                 steps.append(self._enter(self._begins[frame - 1], given))
-                steps.append(self._sum([(given, "one"), *([(slope, "one")] if slope else [])], total))
+                steps.append(self._sum([(given, "one"), *([(slope, "one")] if slope is not None else [])], total))
                 slope = total
             assert slope is not None
             turn = first // rolls.stages % 2
@@ -170,7 +170,7 @@ class Record:
         flat = device.part(spectra, 0, (many * 4, n, modes, 2)), self.tables["turns"], self.tables["turns_h"]
         return [
             device.bind("spectral_fields", device.part(source.whole, begin, (many, n, modes, 2)), *waves, out=spectra),
-            device.bind_in(self.tables.room, "irfft2", *flat, out=device.part(values, 0, (many * 4, n, n))),
+            device.bind("irfft2", *flat, scratch=self.tables.room, out=device.part(values, 0, (many * 4, n, n))),
         ]
 
     def _stage_back(self, first: int, number: int, late: Array, out: Array) -> list[Step]:
@@ -204,9 +204,9 @@ class Record:
         both = [device.part(turned, j * turned.nbytes // 2, rolls.shape) for j in (0, 1)]
         return [
             device.bind("spectral_fields", slope, *waves, out=spectra),
-            device.bind_in(t.room, "irfft2", *flat, out=device.part(slopes, 0, (2 * many, n, n))),
+            device.bind("irfft2", *flat, scratch=t.room, out=device.part(slopes, 0, (2 * many, n, n))),
             device.bind("advection_pull", here, slopes, out=made),
-            device.bind_in(t.room, "rfft2", *fields, out=turned, modes=modes, scale=1.0 / (n * n)),
+            device.bind("rfft2", *fields, scratch=t.room, out=turned, modes=modes, scale=1.0 / (n * n)),
             self._sum([(both[0], "reach"), (both[1], "less")], out),
         ]
 

@@ -27,7 +27,7 @@ from dashi.runtime.device import Device
 from dashi.types import Array as HostArray
 
 RANKS: Final = (4, 8, 16, 32, 64, 96, 128, 160, 200)
-"""Those tried; the validation windows choose. Few pairs of frames want a low one, many a high one."""
+"""Ranks that are tried; the validation windows choose. Few pairs of frames want a low one, many a high one."""
 
 
 class Dmd(Model):
@@ -37,9 +37,9 @@ class Dmd(Model):
     name: ClassVar[str] = "dmd"
     takes: ClassVar[Mapping[str, Option]] = {"rank": Number(1, whole=True)}
 
-    def __init__(self, schema: Schema, interval: float, modes: Floats, eigenvalues: Floats, told: str = "") -> None:
+    def __init__(self, schema: Schema, interval: float, modes: Floats, eigenvalues: Floats, summary: str = "") -> None:
         self.schema, self.interval = schema, interval
-        self._modes, self._eigenvalues, self._told = modes, eigenvalues, told
+        self._modes, self._eigenvalues, self._summary = modes, eigenvalues, summary
         held = schema.parts["modes"].stop
         if modes.ndim != 2 or modes.shape != (held, len(eigenvalues)):
             raise InputError(
@@ -59,8 +59,9 @@ class Dmd(Model):
         cls, schema: Schema, train: Windows, validation: Windows | None, *, device: Device,
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Dmd:  # fmt: skip
-        """Of all pairs of frames that follow each other; the rank, unless given as `rank`, by `skill` on validation
-        windows (the training windows, without any), as other models choose; of equals, the one that correlates best."""
+        """Fits all pairs of frames that follow each other; the rank, unless given as `rank`, by `validation_score` on
+        validation windows (the training windows, without any), as other models choose; of equals, the one that
+        correlates best."""
         interval = cls.begin(schema, train, validation, options, device=device)
         library = require_pydmd()
         held = schema.parts["modes"]
@@ -81,14 +82,14 @@ class Dmd(Model):
         start = np.linalg.lstsq(self._modes, z0[:, held].T.astype(np.complex128), rcond=None)[0]
         with np.errstate(over="ignore", invalid="ignore"):
             powers = self._eigenvalues[:, None] ** np.arange(1, frames + 1)
-            made = np.einsum("dr,rm,rf->mfd", self._modes, start, powers, optimize=True).real
+            advanced = np.einsum("dr,rm,rf->mfd", self._modes, start, powers, optimize=True).real
         z = np.repeat(z0[:, None], frames + 1, axis=1)
         with np.errstate(over="ignore"):
-            z[:, 1:, held] = made.astype(z0.dtype)
+            z[:, 1:, held] = advanced.astype(z0.dtype)
         return z
 
     @property
-    def numbers(self) -> int:
+    def state_size(self) -> int:
         return len(self._modes)
 
     @property
@@ -98,30 +99,30 @@ class Dmd(Model):
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        return {"told": self._told} if self._told else {}
+        return {"told": self._summary} if self._summary else {}
 
     @classmethod
     def restore(
         cls, schema: Schema, interval: float, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]
     ) -> Dmd:
-        wanted = ("modes_real", "modes_imag", "eigenvalues_real", "eigenvalues_imag")
-        if set(arrays) != set(wanted):
+        names = ("modes_real", "modes_imag", "eigenvalues_real", "eigenvalues_imag")
+        if set(arrays) != set(names):
             raise InputError(f"a dmd model has the arrays {', '.join(sorted(arrays))}.", "fit it again.")
-        halves = [np.asarray(arrays[name], np.float64) for name in wanted]
+        halves = [np.asarray(arrays[name], np.float64) for name in names]
         if halves[0].shape != halves[1].shape or halves[2].shape != halves[3].shape or halves[2].ndim != 1:
             raise InputError("the parts of a dmd model do not fit each other.", "fit it again.")
-        for name, values in zip(wanted, halves, strict=True):
+        for name, values in zip(names, halves, strict=True):
             require_finite(name, values)
-        told = str(parameters.get("told", ""))
-        return cls(schema, interval, halves[0] + 1j * halves[1], halves[2] + 1j * halves[3], told)
+        summary = str(parameters.get("told", ""))
+        return cls(schema, interval, halves[0] + 1j * halves[1], halves[2] + 1j * halves[3], summary)
 
     @property
-    def story(self) -> str:
-        return self._told or self.name
+    def description(self) -> str:
+        return self._summary or self.name
 
 
 def require_pydmd() -> Any:
-    """The library, or the way to it."""
+    """The module pydmd. Raises InputError with how to install it."""
     try:
         return importlib.import_module("pydmd")
     except ImportError as error:
@@ -135,15 +136,15 @@ def _decomposed(library: Any, schema: Schema, interval: float, before: Floats, a
     with warnings.catch_warnings():
         # It warns of badly conditioned data; such a fit is not chosen where a better one is there.
         warnings.simplefilter("ignore")
-        made = library.DMD(svd_rank=int(rank)).fit(before, after)
-    modes, eigenvalues = np.asarray(made.modes, np.complex128), np.asarray(made.eigs, np.complex128)
+        fit = library.DMD(svd_rank=int(rank)).fit(before, after)
+    modes, eigenvalues = np.asarray(fit.modes, np.complex128), np.asarray(fit.eigs, np.complex128)
     largest = float(np.abs(eigenvalues).max(initial=0.0))
     numbers, pairs = before.shape
-    told = (
+    summary = (
         f"DMD by PyDMD {_version()}, rank {len(eigenvalues)} of {numbers} from {pairs} pairs of frames, "
         f"largest |eigenvalue| {largest:.4f}"
     )
-    return Dmd(schema, interval, modes, eigenvalues, told)
+    return Dmd(schema, interval, modes, eigenvalues, summary)
 
 
 def _version() -> str:

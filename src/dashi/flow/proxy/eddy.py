@@ -21,8 +21,8 @@ from dashi.flow.grid import Floats
 from dashi.flow.operator import Vorticity
 from dashi.flow.proxy.carried import squares
 from dashi.flow.proxy.encode import BATCH
-from dashi.flow.proxy.galerkin_fast import FastGalerkin
-from dashi.flow.proxy.galerkin_operator import Galerkin
+from dashi.flow.proxy.galerkin.host import FastGalerkin
+from dashi.flow.proxy.galerkin.operator import Galerkin
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.kernels.fft.roots import real_table, table
@@ -45,11 +45,11 @@ def shells_of(schema: Schema) -> Floats:
     return grid.shell_numbers((schema.modes**2).sum(axis=1))
 
 
-def eddy_viscosity(schema: Schema, found: Subgrid) -> Floats:
+def eddy_viscosity(schema: Schema, subgrid_data: Subgrid) -> Floats:
     """nu_e of every held mode, that of its shell."""
     shell, k2 = shells_of(schema), squares(schema)
-    drained = (found.tau * found.modes).reshape(len(found.modes), -1, 2).sum(axis=(0, 2))
-    held = (found.modes**2).reshape(len(found.modes), -1, 2).sum(axis=(0, 2)) * k2
+    drained = (subgrid_data.tau * subgrid_data.modes).reshape(len(subgrid_data.modes), -1, 2).sum(axis=(0, 2))
+    held = (subgrid_data.modes**2).reshape(len(subgrid_data.modes), -1, 2).sum(axis=(0, 2)) * k2
     count = int(shell.max()) + 1
     below = np.bincount(shell, held, count)
     return (-np.bincount(shell, drained, count) / np.where(below > 0, below, 1.0))[shell]
@@ -89,12 +89,12 @@ class _OnDevice:
         keep = grid.kept(n)
         keep[0, 0] = False
         mask, none = device.array(keep.astype(kind)), device.array(np.zeros(keep.shape, kind))
-        turns = (device.array(real_table(n, kind)), device.array(table(n, kind)))
+        twiddles = (device.array(real_table(n, kind)), device.array(table(n, kind)))
         places = device.array(schema.places.astype(np.uint32))
         nothing = device.empty((batch, 0), kind)
         size = 2 * len(schema.modes)
         steps: list[Step] = [
-            device.bind("rfft2", self._fields, *turns, out=raw, modes=n // 2 + 1, scale=1.0 / (n * n)),
+            device.bind("rfft2", self._fields, *twiddles, out=raw, modes=n // 2 + 1, scale=1.0 / (n * n)),
             device.bind("mode_sum2", raw, raw, mask, none, out=states),
             *full.tendency(device, tables, states, moved),
             device.bind("modes_to_proxy", states, places, nothing, out=self._out[0], size=size),
@@ -115,12 +115,12 @@ class _OnDevice:
 
 
 class _Fast:
-    """The same in float64 by a library's transforms; the steady force is in both, and cancels."""
+    """Both tendencies in float64 by a library's transforms; the steady force is in both, and cancels."""
 
     def __init__(self, schema: Schema, flow: Flow) -> None:
         n = flow.n
         self._n, self._columns = n, flow.cut + 1
-        self._turns = Transforms(n)
+        self._transforms = Transforms(n)
         plain = Flow(n, length=flow.length, dtype="float64")
         self._small = FastGalerkin(Galerkin(plain, schema))
         wave_x, wave_y, inverse = grid.waves(plain)
@@ -131,15 +131,15 @@ class _Fast:
         self._rows, self._cols = np.divmod(schema.places, n // 2 + 1)
 
     def take(self, fields: Any) -> tuple[Floats, Floats]:
-        made = [self._one(np.asarray(field, np.float64)) for field in fields]
-        modes = np.stack([pairs for pairs, _ in made])
+        taken = [self._tendency_of(np.asarray(field, np.float64)) for field in fields]
+        modes = np.stack([pairs for pairs, _ in taken])
         own = self._small.leave(self._small.tendency(self._small.enter(modes)))
-        return modes, np.stack([pairs for _, pairs in made]) - own
+        return modes, np.stack([pairs for _, pairs in taken]) - own
 
-    def _one(self, field: Any) -> tuple[Floats, Floats]:
-        state = self._turns.forward(field, self._columns) * self._keep
-        u, v, slope_x, slope_y = self._turns.back(self._factors * state)
-        return self._held(state), self._held(self._turns.forward(u * slope_x + v * slope_y, self._columns))
+    def _tendency_of(self, field: Any) -> tuple[Floats, Floats]:
+        state = self._transforms.forward(field, self._columns) * self._keep
+        u, v, w_x, w_y = self._transforms.back(self._factors * state)
+        return self._held(state), self._held(self._transforms.forward(u * w_x + v * w_y, self._columns))
 
     def _held(self, state: Any) -> Floats:
         chosen = state[self._rows, self._cols] / self._n**2

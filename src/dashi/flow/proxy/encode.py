@@ -33,28 +33,28 @@ class Encoder:
         self._sums = (device.array(weights.astype(self.kind)), device.array(places), device.array(offsets))
         self._count, self._longest = len(offsets) - 1, longest
         self._gather = None if self._count == len(SCALARS) else device.array(owners.astype(self.kind))
-        self._turns: tuple[Array, Array] | None = None
+        self._twiddles: tuple[Array, Array] | None = None
 
     def steps(self, states: Array, out: Array) -> list[Step]:
         """The steps that make z (members, D) of half spectra."""
         device, members = self.device, states.shape[0]
         sums = device.empty((members, self._count), self.kind)
         count, longest = self._count, self._longest
-        made = [device.bind("mode_shells", states, states, *self._sums, out=sums, shells=count, longest=longest)]
+        steps = [device.bind("mode_shells", states, states, *self._sums, out=sums, shells=count, longest=longest)]
         if self._gather is not None:
-            made.append(device.bind("gemm_scalar", sums, self._gather))
-            sums = made[-1].outputs[0]
-        made.append(device.bind("modes_to_proxy", states, self._places, sums, out=out, size=self.schema.size))
-        return made
+            steps.append(device.bind("gemm_scalar", sums, self._gather))
+            sums = steps[-1].outputs[0]
+        steps.append(device.bind("modes_to_proxy", states, self._places, sums, out=out, size=self.schema.size))
+        return steps
 
     def field_steps(self, fields: Array, out: Array) -> list[Step]:
         """The steps that make z of fields (members, n, n)."""
         n = self.schema.n
-        if self._turns is None:
-            self._turns = (self.device.array(real_table(n, self.kind)), self.device.array(table(n, self.kind)))
+        if self._twiddles is None:
+            self._twiddles = (self.device.array(real_table(n, self.kind)), self.device.array(table(n, self.kind)))
         states = self.device.empty((fields.shape[0], n, n // 2 + 1, 2), self.kind)
         scale = 1.0 / (n * n)
-        taken = self.device.bind("rfft2", fields, *self._turns, out=states, modes=n // 2 + 1, scale=scale)
+        taken = self.device.bind("rfft2", fields, *self._twiddles, out=states, modes=n // 2 + 1, scale=scale)
         return [taken, *self.steps(states, out)]
 
 
@@ -66,14 +66,14 @@ def encode(schema: Schema, values: Any, *, device: Device | str) -> Floats:
     if not isinstance(device, Device):
         with using_device(device) as opened:
             return encode(schema, values, device=opened)
-    given, is_state = _checked(schema, values)
-    item = given.ndim - (3 if is_state else 2)
-    flat = given.reshape(-1, *given.shape[item:])
-    made = np.empty((len(flat), schema.size), given.dtype)
+    fields, is_state = _checked(schema, values)
+    item = fields.ndim - (3 if is_state else 2)
+    flat = fields.reshape(-1, *fields.shape[item:])
+    z = np.empty((len(flat), schema.size), fields.dtype)
     most = max(1, min(len(flat), BATCH // schema.n**2))
-    encoder = Encoder(schema, device, given.dtype)
-    source = device.empty((most, *flat.shape[1:]), given.dtype)
-    out = device.empty((most, schema.size), given.dtype)
+    encoder = Encoder(schema, device, fields.dtype)
+    source = device.empty((most, *flat.shape[1:]), fields.dtype)
+    out = device.empty((most, schema.size), fields.dtype)
     steps = encoder.steps(source, out) if is_state else encoder.field_steps(source, out)
     with device.program(steps, label="encode", fetch=[out]) as program:
         for first in range(0, len(flat), most):
@@ -81,8 +81,8 @@ def encode(schema: Schema, values: Any, *, device: Device | str) -> Floats:
             # The last batch is filled up with fields that are encoded already: nobody looks at those.
             device.write(source, np.ascontiguousarray(flat[np.minimum(np.arange(first, first + most), len(flat) - 1)]))
             program.run()
-            made[first : first + len(part)] = program.fetched(out)[: len(part)]
-    return made.reshape(*given.shape[:item], schema.size)
+            z[first : first + len(part)] = program.fetched(out)[: len(part)]
+    return z.reshape(*fields.shape[:item], schema.size)
 
 
 def choose_anchors(schema: Schema, fields: Any, count: int, *, device: Device | str) -> Schema:
@@ -124,20 +124,20 @@ def require_anchors(schema: Schema, count: int) -> None:
 
 def _checked(schema: Schema, values: Any) -> tuple[Floats, bool]:
     """The values as they are, and whether they are states."""
-    given = np.asarray(values)
+    fields = np.asarray(values)
     n = schema.n
-    is_state = given.shape[-3:] == (n, n // 2 + 1, 2)
-    if not is_state and given.shape[-2:] != (n, n):
+    is_state = fields.shape[-3:] == (n, n // 2 + 1, 2)
+    if not is_state and fields.shape[-2:] != (n, n):
         raise ShapeError(
-            f"the values have shape {given.shape}, the schema is for a grid of {n} x {n} points.",
+            f"the values have shape {fields.shape}, the schema is for a grid of {n} x {n} points.",
             f"pass vorticity of shape (..., {n}, {n}) or states (..., {n}, {n // 2 + 1}, 2), or make another schema.",
         )
-    if given.dtype.name not in ("float32", "float64"):
-        raise DTypeError(f"the values are {given.dtype}.", "convert them: .astype(np.float32), or np.float64.")
-    if not given.size:
+    if fields.dtype.name not in ("float32", "float64"):
+        raise DTypeError(f"the values are {fields.dtype}.", "convert them: .astype(np.float32), or np.float64.")
+    if not fields.size:
         raise ShapeError("there are no fields to encode.", "pass at least one.")
-    require_finite("the field", given)
-    return given, is_state
+    require_finite("the field", fields)
+    return fields, is_state
 
 
 def _sums(schema: Schema) -> tuple[Floats, Floats, Floats, int, Floats]:

@@ -36,25 +36,25 @@ def read_kept(path: Path | str, kind: str) -> dict[str, Array]:
 
 def load_z(path: Path | str) -> tuple[Schema, Floats]:
     """The schema and the z of a file."""
-    found = read_kept(path, "a file of save_z, such as the z.npz of a run")
-    schema = unpack_schema(found, str(path))
-    if "z" not in found:
+    stored = read_kept(path, "a file of save_z, such as the z.npz of a run")
+    schema = unpack_schema(stored, str(path))
+    if "z" not in stored:
         raise FileError(f"{path} holds no z.", "name a file of save_z, such as the z.npz of a run.")
     try:
-        return schema, require_z(schema, found["z"])
+        return schema, require_z(schema, stored["z"])
     except InputError as error:
         raise FileError(f"{path}: {error.what}", error.fix) from error
 
 
 def pack_schema(schema: Schema) -> dict[str, Array]:
     """The arrays that keep a schema."""
-    made = {f"schema_{name}": np.array(value) for name, value in schema.parameters.items()}
-    return {_VERSION: np.array(VERSION, np.int64), _DIGEST: np.array(schema.digest), **made}
+    packed = {f"schema_{name}": np.array(value) for name, value in schema.parameters.items()}
+    return {_VERSION: np.array(VERSION, np.int64), _DIGEST: np.array(schema.digest), **packed}
 
 
-def unpack_schema(found: Mapping[str, Array], where: str) -> Schema:
+def unpack_schema(stored: Mapping[str, Array], where: str) -> Schema:
     """The schema that arrays keep; refuses one of another version, and one that was changed."""
-    plain = {name: values.item() for name, values in found.items() if name.startswith("schema_") and not values.ndim}
+    plain = {name: values.item() for name, values in stored.items() if name.startswith("schema_") and not values.ndim}
     version, digest = plain.pop(_VERSION, None), plain.pop(_DIGEST, None)
     if type(version) is not int or not isinstance(digest, str):
         raise FileError(f"{where} says nothing of the schema of its z.", "write it with dashi.flow.proxy.save_z.")

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import correlations, encoded, power, skill, squares
+from dashi.flow.proxy.carried import correlations, encoded, power, squares, validation_score
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
@@ -30,17 +30,18 @@ class Judge:
         self.windows = len(windows)
 
     def score(self, model: Model) -> float:
-        """`skill` of rollouts from the starts of the windows."""
-        return skill(self._schema, self._rolled(model, 1), self._reference)
+        """`validation_score` of rollouts from the starts of the windows."""
+        return validation_score(self._schema, self._rolled(model, 1), self._reference)
 
     def score_and_correlation(self, model: Model) -> tuple[float, float]:
-        """The same, and for those that score alike because they fall at once, the mean correlation of all frames."""
-        made = self._rolled(model, 1)
-        found = correlations(self._schema, made, self._reference)
-        return skill(self._schema, made, self._reference), float(found.mean())
+        """`score`, and the mean correlation of all frames, for those that score alike because they fall at once."""
+        z = self._rolled(model, 1)
+        correlation = correlations(self._schema, z, self._reference)
+        return validation_score(self._schema, z, self._reference), float(correlation.mean())
 
     def gains(self, model: Model) -> bool:
-        """Whether its energy leaves the truth's: beyond GAIN, in rollouts LONGER than the windows."""
+        """Whether the model's energy exceeds GAIN x the largest of the reference in rollouts LONGER x as long as the
+        windows."""
         with np.errstate(all="ignore"):
             energy = held_energy(self._schema, self._rolled(model, LONGER))
         return not bool((energy <= GAIN * held_energy(self._schema, self._reference).max()).all())

@@ -22,7 +22,7 @@ from dashi.core.operators.operator import require_finite
 from dashi.errors import InputError, ShapeError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import encoded, followed, quiet, require_start
+from dashi.flow.proxy.carried import encoded, no_progress, require_start, with_updated_scalars
 from dashi.flow.proxy.film import copied, film, pair
 from dashi.flow.proxy.judge import Judge
 from dashi.flow.proxy.model import Model, counts
@@ -75,17 +75,17 @@ class Delay(Model):
         interval = cls.begin(schema, train, validation, options, device=device)
         delays = int(options.get("delays", cls.usual_delays))
         modes = encoded(schema, train, device=device)[..., schema.parts["modes"]]
-        told = progress or quiet
-        given = options.get("penalty")
+        report_progress = progress or no_progress
+        asked_penalty = options.get("penalty")
 
-        def made(penalty: float) -> Delay:
+        def fitted_with(penalty: float) -> Delay:
             maps = tuple(_fitted(modes, j + 1, penalty, device) for j in range(delays))
-            told(1)
+            report_progress(1)
             return cls(schema, interval, tuple(m.astype(modes.dtype) for m in maps), penalty)
 
-        if given is not None or validation is None:
-            return made(USUAL if given is None else float(given))
-        return max((made(penalty) for penalty in PENALTIES), key=Judge(schema, validation, device).score)
+        if asked_penalty is not None or validation is None:
+            return fitted_with(USUAL if asked_penalty is None else float(asked_penalty))
+        return max((fitted_with(penalty) for penalty in PENALTIES), key=Judge(schema, validation, device).score)
 
     @property
     def delays(self) -> int:
@@ -109,10 +109,10 @@ class Delay(Model):
             looks = self._advanced(history, done, count, device)
             history, done = looks[-1], done + count
             made = np.concatenate([modes[None], looks[:, :, :width]])
-            yield followed(self.schema, start, np.ascontiguousarray(np.moveaxis(made, 0, 1)))[:, 1:]
+            yield with_updated_scalars(self.schema, start, np.ascontiguousarray(np.moveaxis(made, 0, 1)))[:, 1:]
 
     @property
-    def remembers(self) -> bool:
+    def has_hidden_state(self) -> bool:
         return self.delays > 1
 
     def _advanced(self, history: Floats, done: int, frames: int, device: Device) -> Floats:
@@ -120,23 +120,23 @@ class Delay(Model):
         looks: list[Floats] = []
         last, left = history, frames
         for number in range(min(done, self.delays - 1), self.delays):
-            wanted = min(1, left) if number + 1 < self.delays else left
-            if wanted > 0:
-                looks.append(_rolled(device, Linear(self._companion(number)), last, wanted))
-                last, left = looks[-1][-1], left - wanted
+            count = min(1, left) if number + 1 < self.delays else left
+            if count > 0:
+                looks.append(_rolled(device, Linear(self._companion(number)), last, count))
+                last, left = looks[-1][-1], left - count
         return np.concatenate(looks)
 
     def _companion(self, number: int) -> Floats:
         """The map of the last frames, newest first, to those a frame later: by `maps[number]`."""
         maps, width, delays = self.maps[number], self.maps[0].shape[1], self.delays
-        made = np.zeros((delays * width, delays * width), maps.dtype)
-        made[: (number + 1) * width, :width] = maps.reshape(-1, width)
+        companion = np.zeros((delays * width, delays * width), maps.dtype)
+        companion[: (number + 1) * width, :width] = maps.reshape(-1, width)
         # Every frame but the oldest moves on by one.
-        made[: (delays - 1) * width, width:] = np.eye((delays - 1) * width, dtype=maps.dtype)
-        return made
+        companion[: (delays - 1) * width, width:] = np.eye((delays - 1) * width, dtype=maps.dtype)
+        return companion
 
     @property
-    def numbers(self) -> int:
+    def state_size(self) -> int:
         return self.delays * 2 * len(self.schema.modes)
 
     @property
@@ -156,15 +156,15 @@ class Delay(Model):
         if not 1 <= delays <= len(arrays):
             raise InputError(f"there are {delays} delays and {len(arrays)} maps.", "fit the model again.")
         maps = tuple(arrays[f"map_{j}"] for j in range(delays))
-        for j, one in enumerate(maps):
-            if one.shape != (j + 1, width, width) or one.dtype != maps[0].dtype or one.dtype.kind != "f":
-                raise ShapeError(f"map {j} has shape {one.shape}, not ({j + 1}, {width}, {width}).", "fit it again.")
-            require_finite(f"map {j}", one)
+        for j, map_ in enumerate(maps):
+            if map_.shape != (j + 1, width, width) or map_.dtype != maps[0].dtype or map_.dtype.kind != "f":
+                raise ShapeError(f"map {j} has shape {map_.shape}, not ({j + 1}, {width}, {width}).", "fit it again.")
+            require_finite(f"map {j}", map_)
         require_options(cls.name, {"penalty": parameters["penalty"]}, cls.takes)
         return cls(schema, interval, maps, float(parameters["penalty"]))
 
     @property
-    def story(self) -> str:
+    def description(self) -> str:
         return f"linear in the last {self.delays} frames, penalty {self.penalty:g}"
 
 
@@ -176,7 +176,7 @@ class Ridge(Delay):
     usual_delays: ClassVar[int] = 1
 
     @property
-    def story(self) -> str:
+    def description(self) -> str:
         return f"z A by ridge, penalty {self.penalty:g}"
 
 

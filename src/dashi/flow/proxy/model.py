@@ -12,7 +12,7 @@ from dashi.flow.equations import Flow
 from dashi.flow.finite import require_finite_frames
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import frame_time, require_same_flow
-from dashi.flow.proxy.options import Option, require_options
+from dashi.flow.proxy.options import Option, require_options, with_current_names
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
@@ -32,11 +32,13 @@ class Model(ABC):
     """Advances proxies by itself. Frozen: nothing changes after it is fitted."""
 
     name: ClassVar[str]
-    """Its name on the command line and in files."""
+    """The model's name on the command line and in files."""
     version: ClassVar[int] = 1
     """Rises when the same arrays would mean something else."""
     takes: ClassVar[Mapping[str, Option]] = MappingProxyType({})
     """The options of `fit`, and what each may be."""
+    renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Former names of options, which are still read, and the names that they have now."""
 
     schema: Schema
     interval: float
@@ -49,8 +51,13 @@ class Model(ABC):
         cls, schema: Schema, flow: Flow, frames: int, options: Mapping[str, Any], *, device: Device
     ) -> None:  # fmt: skip
         """Refuses what `fit` could not do with windows of so many frames, before there are any."""
-        require_options(cls.name, options, cls.takes)
+        require_options(cls.name, cls.with_current_names(options), cls.takes)
         schema.require_flow(flow)
+
+    @classmethod
+    def with_current_names(cls, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options with former names replaced. Raises InputError where one is there under both names."""
+        return with_current_names(options, cls.renamed)
 
     @classmethod
     def begin(
@@ -71,7 +78,9 @@ class Model(ABC):
         from dashi.flow.evaluation.training import Training
 
         with using_device(device) as opened:
-            model = cls.learn(schema, train, validation, device=opened, progress=progress, **options)
+            model = cls.learn(
+                schema, train, validation, device=opened, progress=progress, **cls.with_current_names(options)
+            )
         return cast("Self", model.with_training(Training.of(train, validation)))
 
     @classmethod
@@ -83,7 +92,7 @@ class Model(ABC):
         """What `fit` does in this model."""
 
     def with_training(self, training: Training | None) -> Self:
-        """Itself, once it knows what it was fitted to."""
+        """The model itself, once it knows what it was fitted to."""
         object.__setattr__(self, "training", training)
         return self
 
@@ -113,36 +122,36 @@ class Model(ABC):
         """What `pieces` does in this model; whatever is not finite is left in it."""
         last = z0
         for count in counts(frames, most):
-            made = self.advance(last, count, device=device)
-            last = made[:, -1]
-            yield made[:, 1:]
+            piece = self.advance(last, count, device=device)
+            last = piece[:, -1]
+            yield piece[:, 1:]
 
     @property
-    def remembers(self) -> bool:
-        """Whether a rollout under way knows more than its last z."""
+    def has_hidden_state(self) -> bool:
+        """Whether a rollout under way carries more than its last z."""
         return False
 
     def explain(self, device: Device, states: int) -> tuple[str, str] | None:
-        """The way that a rollout of so many states takes on a device, and why; None where there is but one."""
+        """The strategy of a rollout of so many states on a device, and why; None where there is but one."""
         return None
 
     def where(self, device: Device, states: int) -> str:
-        """Where a rollout of so many states from this device runs, and in which way, for people."""
+        """Where a rollout of so many states from this device runs, and by which strategy, for people."""
         return device.info.name
 
     @property
     @abstractmethod
-    def numbers(self) -> int:
-        """Numbers that it carries from frame to frame for each state: the |z| that it is compared at."""
+    def state_size(self) -> int:
+        """Numbers that the model carries from frame to frame for each state: the |z| that it is compared at."""
 
     @property
     @abstractmethod
     def arrays(self) -> Mapping[str, HostArray]:
-        """The arrays that define it."""
+        """The arrays that define the model."""
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Plain numbers and names that define it; `Flow` parameters under flow_*."""
+        """Plain numbers and names that define the model; `Flow` parameters under flow_*."""
         return {}
 
     @classmethod
@@ -150,10 +159,10 @@ class Model(ABC):
     def restore(
         cls, schema: Schema, interval: float, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]
     ) -> Model:
-        """The inverse of the properties. Raises InputError."""
+        """The model with these `arrays` and `parameters`. Raises InputError."""
 
     @property
-    def story(self) -> str:
+    def description(self) -> str:
         """One line for people: what was fitted, what was chosen."""
         return self.name
 

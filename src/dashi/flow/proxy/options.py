@@ -53,10 +53,19 @@ class Word:
 Option = Number | Word
 
 
-def require_options(model: str, given: Mapping[str, Any], takes: Mapping[str, Option]) -> None:
+def with_current_names(options: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str, Any]:
+    """Options under their current names; `renamed` maps former names to these. Raises InputError where one option is
+    there under both."""
+    for former, name in renamed.items():
+        if former in options and name in options:
+            raise InputError(f"the option {name} is there twice: {former} is its former name.", f"leave {former} away.")
+    return {renamed.get(name, name): value for name, value in options.items()}
+
+
+def require_options(model: str, options: Mapping[str, Any], takes: Mapping[str, Option]) -> None:
     """Refuses options that a model does not have, and values that they cannot have: a word misspelt must not pass for a
     choice made."""
-    for name, value in given.items():
+    for name, value in options.items():
         if name not in takes:
             raise InputError(
                 f"the model {model} has no option {name!r}.",

@@ -45,44 +45,44 @@ class Perfect(Model):
 
     def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, self.flow.kind)
-        made = np.empty((len(start), frames + 1, self.schema.size), start.dtype)
+        z = np.empty((len(start), frames + 1, self.schema.size), start.dtype)
 
         def take(frame: int, fields: Floats) -> None:
-            made[:, frame] = self._encoded(fields, device)
+            z[:, frame] = self._encoded(fields, device)
 
         self._run(start, frames, device, take)
-        made[:, 0] = start
-        return made
+        z[:, 0] = start
+        return z
 
     def advance_by_pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
         start = require_start(self.schema, z0, self.flow.kind)
         run = Simulation(self.flow, 0, canon(decode_states(self.schema, start, device=device)))
         done = 0
         for count in counts(frames, most):
-            made = np.empty((len(start), count, self.schema.size), start.dtype)
-            run = self._advanced(run, done, made, device)
+            z = np.empty((len(start), count, self.schema.size), start.dtype)
+            run = self._advanced(run, done, z, device)
             done += count
-            yield made
+            yield z
 
     @property
-    def remembers(self) -> bool:
+    def has_hidden_state(self) -> bool:
         return True
 
-    def _advanced(self, run: Simulation, done: int, made: Floats, device: Device) -> Simulation:
+    def _advanced(self, run: Simulation, done: int, z: Floats, device: Device) -> Simulation:
         """Fills `made` (m, frames, D) with the frames after the first `done`; nothing of them is read back but z."""
         steps = round(self.interval / self.flow.dt)
 
         def frame(now: Simulation, fields: Mapping[str, Floats]) -> None:
             if now.steps:  # the start is handed out too
-                made[:, now.steps // steps - done - 1] = self._encoded(fields["vorticity"], device)
+                z[:, now.steps // steps - done - 1] = self._encoded(fields["vorticity"], device)
 
-        end = (done + made.shape[1]) * steps
+        end = (done + z.shape[1]) * steps
         fast, every = device.info.type == "reference", Every(frame=steps)
-        found = simulate(
+        advanced = simulate(
             self.flow, run.states, end, device=device, every=every, frame=frame, fast=fast, stop_on_nonfinite=False,
             resume=run,
         )  # fmt: skip
-        return replace(found, looks=())
+        return replace(advanced, looks=())
 
     def _encoded(self, fields: Floats, device: Device) -> Any:
         """z of the fields; not a number where they are none."""
@@ -94,14 +94,14 @@ class Perfect(Model):
         """Vorticity (m, frames + 1, n, n): what this model itself decodes, with all that grew beyond z. A value that is
         not finite raises NonFiniteError, as in `rollout`."""
         start = require_start(self.schema, z0, self.flow.kind)
-        made = np.empty((len(start), frames + 1, self.schema.n, self.schema.n), start.dtype)
+        vorticity = np.empty((len(start), frames + 1, self.schema.n, self.schema.n), start.dtype)
 
         def take(frame: int, fields: Floats) -> None:
-            made[:, frame] = fields
+            vorticity[:, frame] = fields
 
         with using_device(device) as opened:
             self._run(start, frames, opened, take)
-        return require_finite_frames(made, "the perfect model") if stop_on_nonfinite else made
+        return require_finite_frames(vorticity, "the perfect model") if stop_on_nonfinite else vorticity
 
     def _run(self, start: Floats, frames: int, device: Device, take: Callable[[int, Floats], None]) -> None:
         steps = round(self.interval / self.flow.dt)
@@ -121,7 +121,7 @@ class Perfect(Model):
         return TRANSFORMS if device.info.type == "reference" else device.info.name
 
     @property
-    def numbers(self) -> int:
+    def state_size(self) -> int:
         return 2 * len(self.schema.modes)
 
     @property
@@ -143,5 +143,5 @@ class Perfect(Model):
         return cls(schema, interval, flow)
 
     @property
-    def story(self) -> str:
+    def description(self) -> str:
         return "the full solver from the lowpass start"

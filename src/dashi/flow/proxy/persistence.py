@@ -11,11 +11,7 @@ import numpy as np
 from dashi.core.operators.operator import require_finite
 from dashi.errors import ShapeError
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import (
-    encoded,
-    followed,
-    require_start,
-)
+from dashi.flow.proxy.carried import encoded, require_start, with_updated_scalars
 from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
@@ -47,7 +43,7 @@ class Persistence(Model):
         return ON_HOST
 
     @property
-    def numbers(self) -> int:
+    def state_size(self) -> int:
         return 2 * len(self.schema.modes)
 
     @property
@@ -62,7 +58,7 @@ class Persistence(Model):
         return cls(schema, interval)
 
     @property
-    def story(self) -> str:
+    def description(self) -> str:
         return "nothing changes"
 
 
@@ -106,13 +102,13 @@ class Damped(Model):
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told by `rollout`
             factors = np.repeat(self.damping, 2)[None, :] ** np.arange(frames + 1)[:, None]
             made = (self.mean + factors * (modes - self.mean)[:, None]).astype(start.dtype)
-        return followed(self.schema, start, made)
+        return with_updated_scalars(self.schema, start, made)
 
     def where(self, device: Device, states: int) -> str:
         return ON_HOST
 
     @property
-    def numbers(self) -> int:
+    def state_size(self) -> int:
         return 2 * len(self.schema.modes)
 
     @property
@@ -133,5 +129,5 @@ class Damped(Model):
         return cls(schema, interval, damping, mean)
 
     @property
-    def story(self) -> str:
+    def description(self) -> str:
         return f"each mode fades by its own factor, {self.damping.min():.2f} to {self.damping.max():.2f} a frame"

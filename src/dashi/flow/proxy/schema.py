@@ -70,19 +70,19 @@ class Schema:
         self._check_anchors()
 
     def _check_anchors(self) -> None:
-        made = _pairs(self.anchors)
-        if len(made) > MOST_ANCHORS:
-            raise InputError(f"there are {len(made)} anchors.", f"use at most {MOST_ANCHORS}.")
-        if len(set(made)) < len(made):
-            raise InputError(f"the {len(made)} anchors hold a mode twice.", "name every mode once.")
-        for ky, kx in made:
+        anchors = _pairs(self.anchors)
+        if len(anchors) > MOST_ANCHORS:
+            raise InputError(f"there are {len(anchors)} anchors.", f"use at most {MOST_ANCHORS}.")
+        if len(set(anchors)) < len(anchors):
+            raise InputError(f"the {len(anchors)} anchors hold a mode twice.", "name every mode once.")
+        for ky, kx in anchors:
             inside = self.k_cut**2 < ky * ky + kx * kx <= self.mid_cut**2
             if not inside or not (kx > 0 or (kx == 0 and ky > 0)):
                 raise InputError(
                     f"the anchor (ky, kx) = ({ky}, {kx}) is not in the half of the mid band that is held.",
                     f"use modes with {self.k_cut:g} < |k| <= {self.mid_cut:g} and kx > 0, or kx = 0 and ky > 0.",
                 )
-        object.__setattr__(self, "anchors", made)
+        object.__setattr__(self, "anchors", anchors)
 
     @cached_property
     def low(self) -> Ints:
@@ -118,13 +118,13 @@ class Schema:
     def parts(self) -> dict[str, slice]:
         """Where each part of a z lies."""
         held = self.numbers + 2 * len(self.anchors)
-        made = {
+        parts = {
             "low": slice(0, self.numbers),
             "anchors": slice(self.numbers, held),
             "modes": slice(0, held),
             "scalars": slice(held, self.size),
         }
-        return made | {name: slice(held + j, held + j + 1) for j, name in enumerate(SCALARS)}
+        return parts | {name: slice(held + j, held + j + 1) for j, name in enumerate(SCALARS)}
 
     @property
     def parameters(self) -> dict[str, int | float | str]:
@@ -137,12 +137,12 @@ class Schema:
     @classmethod
     def restore(cls, parameters: Mapping[str, Any]) -> Schema:
         """The inverse of `parameters`. Raises InputError."""
-        wanted = {"n", "k_cut", "mid_cut", "length", "anchors"}
-        if set(parameters) != wanted:
-            odd = min(wanted ^ set(parameters))
+        names = {"n", "k_cut", "mid_cut", "length", "anchors"}
+        if set(parameters) != names:
+            odd = min(names ^ set(parameters))
             raise InputError(
                 f"a schema with {odd!r} missing or too much is none of ours.",
-                f"give exactly {', '.join(sorted(wanted))}.",
+                f"give exactly {', '.join(sorted(names))}.",
             )
         n, text = parameters["n"], parameters["anchors"]
         if type(n) is not int or not isinstance(text, str) or len(text) > 12 * MOST_ANCHORS:
@@ -192,12 +192,12 @@ def _fixed(values: Any) -> Ints:
 def _pairs(anchors: Any) -> tuple[tuple[int, int], ...]:
     """Anchors as pairs of whole numbers."""
     try:
-        made = tuple((index(ky), index(kx)) for ky, kx in anchors)
+        pairs = tuple((index(ky), index(kx)) for ky, kx in anchors)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"the anchors are no pairs of whole numbers: {error}.", "pass pairs (ky, kx), such as ((0, 4), (4, 1))."
         ) from error
-    return made
+    return pairs
 
 
 def _anchors(text: str) -> tuple[tuple[int, int], ...]:

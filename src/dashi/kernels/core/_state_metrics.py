@@ -77,23 +77,23 @@ def plan(
     """The passes that measure two operands."""
     steps = passes(call.size(after), call.limits)
     lanes, more = lanes_of(call), dict(push or {})
-    made = [("metrics", "counts") if p.last else (p.target("partial"), p.target("found")) for p in steps]
+    outputs = [("metrics", "counts") if p.last else (p.target("partial"), p.target("found")) for p in steps]
     work = 2 * TILE // lanes * 2 + 4 * RUN * RUN // lanes + 4 * RUN + 64 + 2 * lanes.bit_length() * 4
     dispatches: list[Dispatch] = []
     for p in steps:
         numbers, groups = {**p.push, **more}, (p.groups, 1, 1)
         if p.index:
-            buffers = (p.source("partial"), p.source("found"), *made[p.index])
+            buffers = (p.source("partial"), p.source("found"), *outputs[p.index])
             dispatches.append(Dispatch(f"{prefix}rest", buffers, numbers, groups, _joins(p)))
         elif direct:
-            buffers = (before, after, *made[0])
+            buffers = (before, after, *outputs[0])
             dispatches.append(Dispatch(f"{prefix}direct", buffers, numbers, groups, _joins(p)))
         else:
-            buffers, trips = (before, after, *made[0]), p.rounds * (1 + work)
+            buffers, trips = (before, after, *outputs[0]), p.rounds * (1 + work)
             dispatches.append(Dispatch(f"{prefix}main", buffers, numbers, groups, trips, {"LANES": lanes}))
     scratch = {p.target("partial"): ("T", PARTS * p.tiles) for p in steps if not p.last}
-    found = {p.target("found"): ("u32", 2 * p.tiles) for p in steps if not p.last}
-    return Plan(tuple(dispatches), scratch | found)
+    counts = {p.target("found"): ("u32", 2 * p.tiles) for p in steps if not p.last}
+    return Plan(tuple(dispatches), scratch | counts)
 
 
 def _joins(p: Pass) -> int:

@@ -74,12 +74,12 @@ class Graph:
     """The neighbour lists, prepared once: of every edge its node, its neighbour (nodes where none is), its weight."""
 
     def __init__(self, weights: Array, neighbours: Array, offsets: Array, longest: int) -> None:
-        found = lists_at(offsets, weights.size, longest)
-        self.nodes = len(found.whole)
-        self.owner = found.owner
-        self.weights = canon(weights)[found.order]
-        self.other: npt.NDArray[Any] = np.minimum(neighbours.astype(np.int64)[found.order], self.nodes)
-        self.sums = prepare_sums(found)
+        edges = lists_at(offsets, weights.size, longest)
+        self.nodes = len(edges.whole)
+        self.owner = edges.owner
+        self.weights = canon(weights)[edges.order]
+        self.other: npt.NDArray[Any] = np.minimum(neighbours.astype(np.int64)[edges.order], self.nodes)
+        self.sums = prepare_sums(edges)
 
     def change(self, energy: Array) -> Array:
         """Sums of w(v, u) (E(u) - E(v)) for energies (m, bands, nodes)."""

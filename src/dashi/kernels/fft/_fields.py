@@ -14,12 +14,12 @@ from dashi.kernels.fft.roots import radices, require_length, table
 from dashi.types import Array, Cost, Shape
 
 
-def _reference(x: Array, turns: Array, turns_h: Array, inverse: int, scale: float) -> Array:
+def _reference(x: Array, twiddles: Array, twiddles_columns: Array, inverse: int, scale: float) -> Array:
     batch, h, w, _ = x.shape
     require_length(w)
     require_length(h)
-    rows = transform(x.reshape(batch * h, w, 1, 2), turns, bool(inverse), 1.0, raw=2, use="rows")
-    return transform(rows.reshape(x.shape), turns_h, bool(inverse), scale, raw=1, use="columns")
+    rows = transform(x.reshape(batch * h, w, 1, 2), twiddles, bool(inverse), 1.0, raw=2, use="rows")
+    return transform(rows.reshape(x.shape), twiddles_columns, bool(inverse), scale, raw=1, use="columns")
 
 
 def _plan(call: Call) -> Plan:
@@ -30,14 +30,14 @@ def _plan(call: Call) -> Plan:
         return Plan(())
     call = fourier_plans.sized(call, h, w)
     inverse, scale = bool(call.scalars["inverse"]), call.scalars["scale"]
-    rows = Pass("main", ("x", "turns", "between"), batch * h, w, inverse=inverse, raw=2, use="rows", height=h)
-    over = ("between", "turns_h", "result")
+    rows = Pass("main", ("x", "twiddles", "between"), batch * h, w, inverse=inverse, raw=2, use="rows", height=h)
+    over = ("between", "twiddles_columns", "result")
     columns = Pass("main", over, batch, h, w, inverse, scale, raw=1, use="columns")
-    ahead = radices(h, "columns")[0] if h > 1 else 1
-    if rows.can_do(ahead, call):
-        rest = replace(columns, n=h // ahead, columns=ahead * w, begun=ahead)
-        if w % rest.layout(call).inner == 0:  # a workgroup has one leg
-            rows, columns = replace(rows, ahead=ahead), rest
+    radix = radices(h, "columns")[0] if h > 1 else 1
+    if rows.can_fuse(radix, call):
+        column_pass = replace(columns, n=h // radix, columns=radix * w, resumed_radix=radix)
+        if w % column_pass.layout(call).inner == 0:  # a workgroup has one lane of the radix
+            rows, columns = replace(rows, fused_radix=radix), column_pass
     columns = columns.tiled(call)
     rows = replace(rows, tiles=columns.tiles)
     return Plan((rows.dispatch(call), columns.dispatch(call)), columns.between())
@@ -46,13 +46,16 @@ def _plan(call: Call) -> Plan:
 def _cost(call: Call) -> Cost:
     batch, h, w = (call.dims[name] for name in ("batch", "h", "w"))
     flops = batch * (h * fourier_plans.flops(w, "rows") + w * fourier_plans.flops(h, "columns"))
-    return Cost(flops, 2 * call.bytes("x", "result") + call.bytes("turns", "turns_h"), 2 * int(batch > 0))
+    return Cost(flops, 2 * call.bytes("x", "result") + call.bytes("twiddles", "twiddles_columns"), 2 * int(batch > 0))
 
 
 def _case(shape: Shape, inverse: int = 0, scale: float = 1.0) -> Case:
     _, h, w = shape
-    fill = {"turns": fourier_plans.filled(table, w, "rows"), "turns_h": fourier_plans.filled(table, h, "columns")}
-    shapes = {"x": (*shape, 2), "turns": (w, 2), "turns_h": (h, 2)}
+    fill = {
+        "twiddles": fourier_plans.filled(table, w, "rows"),
+        "twiddles_columns": fourier_plans.filled(table, h, "columns"),
+    }
+    shapes = {"x": (*shape, 2), "twiddles": (w, 2), "twiddles_columns": (h, 2)}
     return Case(shapes, {"inverse": inverse, "scale": scale}, fill)
 
 
@@ -60,8 +63,8 @@ PORTABLE: Final = Kernel(
     summary="complex Fourier transforms along both axes",
     inputs=(
         Operand("x", shape=("batch", "h", "w", 2)),
-        Operand("turns", shape=("w", 2)),
-        Operand("turns_h", shape=("h", 2)),
+        Operand("twiddles", shape=("w", 2)),
+        Operand("twiddles_columns", shape=("h", 2)),
     ),
     outputs=(Operand("result", shape=("batch", "h", "w", 2)),),
     shaders=fourier_plans.FIELDS,

@@ -69,8 +69,8 @@ class Layout:
 
     def specs(self) -> dict[str, int]:
         """The specialisation constants of a shader that has to do with the layout."""
-        given = dict.fromkeys((f"R{stage}" for stage in range(MOST_STAGES)), 1)
-        given.update({f"R{stage}": radix for stage, radix in enumerate(self.sequence)})
+        stage_radices = dict.fromkeys((f"R{stage}" for stage in range(MOST_STAGES)), 1)
+        stage_radices.update({f"R{stage}": radix for stage, radix in enumerate(self.sequence)})
         return {
             "LANES": self.lanes,
             "N": self.n,
@@ -82,7 +82,7 @@ class Layout:
             "WINDOWS": self.windows,
             "FETCH": int(self.fetch),
             "LAST": self.sequence[-1],
-            **given,
+            **stage_radices,
         }
 
     def groups(self, lines: int, columns: int) -> int:
@@ -100,12 +100,13 @@ def layout(
     bundle: int = 1,
     *,
     use: Use = "within",
-    begun: int = 1,
+    resumed_radix: int = 1,
     hold: bool = False,
 ) -> Layout:
     """Where transforms of n values of `size` bytes a part go, for an array (lines, n, columns); so many lines at least
-    on a workgroup. Of transforms that are `begun`, those are the values left after a first stage of that radix."""
-    sequence = radices(n * begun, use)[int(begun > 1) :] or (1,)
+    on a workgroup. Of transforms that were begun, those are the values left after a first stage of radix
+    `resumed_radix`."""
+    sequence = radices(n * resumed_radix, use)[int(resumed_radix > 1) :] or (1,)
     few = n & (n - 1) == 0 and lines * n * columns <= tuning["few"] * max(sequence)
     held = min(tuning["each"], max(sequence)) if few else tuning["each"]
     inner = min(columns, max(1, tuning["bytes"] // (2 * size)))
@@ -172,10 +173,10 @@ def _span(sequence: tuple[int, ...], inner: int, window: int, banks: int, pitche
     return span
 
 
-def trips(made: Layout) -> int:
+def trips(layout: Layout) -> int:
     """Loop iterations of an invocation, if its driver unrolls none: every stage runs over its values a few times."""
-    stages = len(made.sequence) + 2
-    return stages * (made.each * 4 + 8) * made.parts * made.windows
+    stages = len(layout.sequence) + 2
+    return stages * (layout.each * 4 + 8) * layout.parts * layout.windows
 
 
 def prefer(limits: Limits, variant: str) -> str:

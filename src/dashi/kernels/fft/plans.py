@@ -69,9 +69,9 @@ class Pass:
     what it reads is another pass's, 2 where what it makes is for another pass; those values then lie in
     `tiles`, if given. Lines that must lie on one workgroup, one after the other, come in a `bundle`.
 
-    A pass over the rows of fields of this `height` may do the first stage of their columns too, of radix `ahead`. It
-    leaves fields of height / ahead rows, each of them what `ahead` rows became, side by side. The pass over the columns
-    of those goes on with transforms that are `begun`, by a stage of that radix."""
+    A pass over the rows of fields of this `height` may do the first stage of their columns too, of radix `fused_radix`.
+    It leaves fields of height / fused_radix rows, each of them what that many rows became, side by side. The pass over
+    the columns of those goes on with transforms that were begun by a stage of radix `resumed_radix`."""
 
     shader: str
     buffers: tuple[str, ...]
@@ -84,39 +84,39 @@ class Pass:
     tiles: Tiles | None = None
     bundle: int = 1
     use: Use = "within"
-    ahead: int = 1
-    begun: int = 1
+    fused_radix: int = 1
+    resumed_radix: int = 1
     height: int = 1
 
     def layout(self, call: Call) -> Layout:
-        """How it lies on workgroups."""
-        least = max(self.bundle, self.ahead)
+        """How the lines of the pass lie on workgroups."""
+        least = max(self.bundle, self.fused_radix)
         return layout(
             self.n, call.dtype.size, self.lines, self.columns, call.limits, call.tuning, least,
-            use=self.use, begun=self.begun, hold=max(self.ahead, self.begun) > 1,
+            use=self.use, resumed_radix=self.resumed_radix, hold=max(self.fused_radix, self.resumed_radix) > 1,
         )  # fmt: skip
 
-    def can_do(self, ahead: int, call: Call) -> bool:
+    def can_fuse(self, radix: int, call: Call) -> bool:
         """Whether the pass over rows can do a first stage of the columns of this radix: where invocations then hold,
         at its end, the same places of as many rows, and more stages follow."""
-        if ahead not in (2, 4) or self.height == ahead or self.n & (self.n - 1):
+        if radix not in (2, 4) or self.height == radix or self.n & (self.n - 1):
             return False
-        made = replace(self, ahead=ahead).layout(call)
-        return made.lines == ahead and made.lanes * made.sequence[-1] == self.n
+        fused = replace(self, fused_radix=radix).layout(call)
+        return fused.lines == radix and fused.lanes * fused.sequence[-1] == self.n
 
     def tiled(self, call: Call) -> Pass:
-        """The pass over columns, what it reads in tiles that suit it."""
-        rows = call.tuning["rows"] if self.begun == 1 else min(call.tuning.get("begun_rows", 1), self.n)
+        """The pass over columns, reading from tiles that suit its layout."""
+        rows = call.tuning["rows"] if self.resumed_radix == 1 else min(call.tuning.get("begun_rows", 1), self.n)
         return replace(self, tiles=Tiles(rows, self.layout(call).inner))
 
     def between(self) -> dict[str, tuple[str, int]]:
-        """The array that the pass reads in tiles, for the pass before it."""
+        """Scratch between the row pass and this column pass, in this pass's tile layout."""
         tiles = self.tiles or Tiles(1, 1)
         return {"between": ("T", tiles.size(self.lines * self.n, self.columns))}
 
     def dispatch(self, call: Call) -> Dispatch:
-        made = self.layout(call)
-        groups = made.groups(self.lines, self.columns)
+        layout = self.layout(call)
+        groups = layout.groups(self.lines, self.columns)
         across = min(groups, call.limits.groups)
         push = {
             "lines": self.lines,
@@ -129,7 +129,7 @@ class Pass:
             "SCALED": int(self.scale != 1),
             "RAW": self.raw,
         }
-        whole = groups * made.lines * made.inner == self.lines * self.columns
+        whole = groups * layout.lines * layout.inner == self.lines * self.columns
         spec |= {
             "COLUMNS": self.columns,
             "WHOLE": int(whole and across * ceil_div(groups, across) == groups),
@@ -142,14 +142,14 @@ class Pass:
             }
         if self.use in FIELD_USES:
             spec |= {
-                "STEP": self.height // self.ahead if self.ahead > 1 else 1,
-                "AHEAD": self.ahead,
-                "BEGUN": self.begun,
-                "HOLD": int(made.hold),
+                "STEP": self.height // self.fused_radix if self.fused_radix > 1 else 1,
+                "AHEAD": self.fused_radix,
+                "BEGUN": self.resumed_radix,
+                "HOLD": int(layout.hold),
             }
         extent = (across, ceil_div(groups, across), 1)
         name = self.shader if self.shader == "odd" or self.n & (self.n - 1) == 0 else f"{self.shader}_mixed"
-        return Dispatch(name, self.buffers, push, extent, trips(made), {**made.specs(), **spec})
+        return Dispatch(name, self.buffers, push, extent, trips(layout), {**layout.specs(), **spec})
 
 
 def rows_forward(
@@ -165,7 +165,7 @@ def rows_forward(
     if n % 2:
         return Pass(
             "odd",
-            (source, "turns", result),
+            (source, "twiddles", result),
             lines,
             n,
             scale=scale,
@@ -174,7 +174,7 @@ def rows_forward(
         )
     return Pass(
         "even",
-        (source, "turns", result),
+        (source, "twiddles", result),
         lines,
         n // 2,
         scale=0.5 * scale,
@@ -188,7 +188,7 @@ def rows_inverse(source: str, result: str, lines: int, n: int, scale: Number, ra
     shader = "odd" if n % 2 else "even"
     return Pass(
         shader,
-        (source, "turns", result),
+        (source, "twiddles", result),
         lines,
         n if n % 2 else n // 2,
         inverse=True,
@@ -261,5 +261,5 @@ def flops(n: int, use: Use = "within") -> int:
 
 
 def real_flops(n: int) -> int:
-    """The same of one real transform."""
+    """Floating-point operations of one real transform of n values."""
     return flops(n) if n % 2 else flops(n // 2) + 9 * n // 2

@@ -36,28 +36,28 @@ class Products:
         return self.constants[name]
 
     def product(self, a: Floats, b: Any) -> Floats:
-        """Of two real numbers."""
+        """Product of two real numbers, flushed."""
         return self.flushed(a * b)
 
-    def flushed(self, made: Floats) -> Floats:
+    def flushed(self, values: Floats) -> Floats:
         """Values that count as 0, as 0. They are rare, so it is done where there is one."""
         if self.careful:
-            small = np.abs(made) < self.tiny
+            small = np.abs(values) < self.tiny
             if small.any():
-                made[small] = 0
-        return made
+                values[small] = 0
+        return values
 
     def times(self, z: Pair, w: tuple[Any, Any]) -> Pair:
-        """Of two complex numbers."""
+        """Product of two complex numbers, flushed."""
         (a, b), (c, d) = z, w
         return self.flushed(a * c - b * d), self.flushed(a * d + b * c)
 
     def scaled(self, z: Pair, factor: Any) -> Pair:
-        """Of a complex number with a real one."""
+        """Product of a complex number with a real one, flushed."""
         return self.product(z[0], factor), self.product(z[1], factor)
 
     def eighth(self, z: Pair) -> Pair:
-        """Of a complex number with exp(-i pi / 4)."""
+        """Product of a complex number with exp(-i pi / 4), flushed."""
         return self.product(z[0] + z[1], self["COS_8"]), self.product(z[1] - z[0], self["COS_8"])
 
 
@@ -136,8 +136,8 @@ def _odd(v: list[Pair], c: Products, n: int, signs: tuple[tuple[int, ...], ...])
     for k in range(1, half + 1):
         middle, across = v[0], c.scaled(less[0], sines[signs[k - 1][0] - 1])
         for m in range(1, half + 1):
-            turns = k * m % n
-            middle = add(middle, c.scaled(sums[m - 1], cosines[min(turns, n - turns) - 1]))
+            index = k * m % n
+            middle = add(middle, c.scaled(sums[m - 1], cosines[min(index, n - index) - 1]))
         for m in range(2, half + 1):
             sine = signs[k - 1][m - 1]
             join = add if sine > 0 else sub
@@ -183,17 +183,17 @@ _BUTTERFLIES: Final[dict[int, Callable[[list[Pair], Products], list[Pair]]]] = {
 }  # fmt: skip
 
 
-def stages(z: Pair, turns: Floats, use: Use = "within") -> Pair:
+def stages(z: Pair, twiddles: Floats, use: Use = "within") -> Pair:
     """The forward transform along the first axis of arrays (n, lines)."""
     n, lines = z[0].shape
     kind = z[0].dtype
     size = 1
     for radix in radices(n, use):
         c = products(kind, needs_care(z))
-        legs = [part.reshape(radix, n // (radix * size), size, lines) for part in z]
-        v = [(legs[0][t], legs[1][t]) for t in range(radix)]
+        lanes = [part.reshape(radix, n // (radix * size), size, lines) for part in z]
+        v = [(lanes[0][t], lanes[1][t]) for t in range(radix)]
         if size > 1:
-            w = turns[size : size * radix].reshape(radix - 1, 1, size, 1, 2)
+            w = twiddles[size : size * radix].reshape(radix - 1, 1, size, 1, 2)
             v[1:] = [c.times(v[t], (w[t - 1, ..., 0], w[t - 1, ..., 1])) for t in range(1, radix)]
         joined = [np.empty((n // (radix * size), radix, size, lines), kind) for _ in range(2)]
         for t, (real, imaginary) in enumerate(_BUTTERFLIES[radix](v, c)):
@@ -222,30 +222,31 @@ def _blocks(lines: int, n: int) -> list[slice]:
     return [slice(start, start + each) for start in range(0, lines, each)]
 
 
-def transform(x: Floats, turns: Floats, inverse: bool, scale: Any, raw: int = 0, use: Use = "within") -> Floats:
-    """Complex transforms along the middle axis of an array (outer, n, inner, 2). `raw`: see `fourier_plans.Pass`."""
+def transform(x: Floats, twiddles: Floats, inverse: bool, scale: Any, raw: int = 0, use: Use = "within") -> Floats:
+    """Complex transforms along the middle axis of an array (outer, n, inner, 2). `raw`: see
+    `dashi.kernels.fft.plans.Pass`."""
     outer, n, inner, _ = x.shape
     factor = x.dtype.type(scale)
     first, second = (1, 0) if inverse else (0, 1)
     result = np.empty_like(x)
     if inner == 1:
-        given, wanted = (
+        sources, targets = (
             x.reshape(outer, n, 2).transpose(1, 0, 2),
             result.reshape(outer, n, 2).transpose(1, 0, 2),
         )
-        pieces = [(given[:, part], wanted[:, part]) for part in _blocks(outer, n)]
+        pieces = [(sources[:, part], targets[:, part]) for part in _blocks(outer, n)]
     else:
         pieces = [(x[o, :, part], result[o, :, part]) for o in range(outer) for part in _blocks(inner, n)]
-    for given, wanted in pieces:
-        z = stages((_loaded(given[..., first], raw), _loaded(given[..., second], raw)), turns, use)
-        wanted[..., first], wanted[..., second] = (
+    for sources, targets in pieces:
+        z = stages((_loaded(sources[..., first], raw), _loaded(sources[..., second], raw)), twiddles, use)
+        targets[..., first], targets[..., second] = (
             _stored(z[0], factor, raw),
             _stored(z[1], factor, raw),
         )
     return result
 
 
-def forward_real(x: Floats, turns: Floats, scale: Any, raw: int = 0) -> Floats:
+def forward_real(x: Floats, twiddles: Floats, scale: Any, raw: int = 0) -> Floats:
     """The modes (lines, n / 2 + 1, 2) of real lines (lines, n)."""
     lines, n = x.shape
     result = np.empty((lines, n // 2 + 1, 2), x.dtype)
@@ -253,29 +254,29 @@ def forward_real(x: Floats, turns: Floats, scale: Any, raw: int = 0) -> Floats:
     for part in _blocks(lines, n):
         block = _lines(_loaded(x[part], raw))
         if n % 2:
-            z = stages((block, np.zeros_like(block)), turns)
+            z = stages((block, np.zeros_like(block)), twiddles)
             modes = z[0][: n // 2 + 1], z[1][: n // 2 + 1]
         else:
-            z = stages((block[0::2].copy(), block[1::2].copy()), turns[: n // 2])
-            modes = _taken_apart(z, turns[n // 2 :])
+            z = stages((block[0::2].copy(), block[1::2].copy()), twiddles[: n // 2])
+            modes = _taken_apart(z, twiddles[n // 2 :])
         for axis in range(2):
             result[part, :, axis] = _stored(modes[axis], factor, raw).T
     return result
 
 
-def _taken_apart(z: Pair, turns: Floats) -> Pair:
+def _taken_apart(z: Pair, twiddles: Floats) -> Pair:
     """Twice the modes 0 ... n of 2 n real values from the transform of their n pairs of neighbours."""
     n = len(z[0])
     k = np.arange(n // 2 + 1)
     (a, b), (c, d) = ((part[k] for part in z), (part[-k % n] for part in z))
     even = a + c, b - d
-    odd = products(even[0].dtype).times((b + d, c - a), (turns[k, 0, None], turns[k, 1, None]))
+    odd = products(even[0].dtype).times((b + d, c - a), (twiddles[k, 0, None], twiddles[k, 1, None]))
     low, high = add(even, odd), sub(even, odd)
     mirrored = slice((n - 1) // 2, None, -1)  # of the middle mode, there is one
     return np.concatenate([low[0], high[0][mirrored]]), np.concatenate([low[1], -high[1][mirrored]])
 
 
-def inverse_real(x: Floats, turns: Floats, n: int, scale: Any, raw: int = 0) -> Floats:
+def inverse_real(x: Floats, twiddles: Floats, n: int, scale: Any, raw: int = 0) -> Floats:
     """Real lines (lines, n) from their modes (lines, n / 2 + 1, 2); imaginary parts of modes that are real for every
     real line are not looked at."""
     lines = len(x)
@@ -289,19 +290,19 @@ def inverse_real(x: Floats, turns: Floats, n: int, scale: Any, raw: int = 0) -> 
                 np.concatenate([real, real[:0:-1]]),
                 np.concatenate([imaginary, -imaginary[:0:-1]]),
             )
-            z = stages((full[1], full[0]), turns)
+            z = stages((full[1], full[0]), twiddles)
             result[part] = _stored(z[1], factor, raw).T
         else:
             imaginary[n // 2] = 0
-            full = _put_together((real, imaginary), turns[n // 2 :])
-            z = stages((full[1], full[0]), turns[: n // 2])
+            full = _put_together((real, imaginary), twiddles[n // 2 :])
+            z = stages((full[1], full[0]), twiddles[: n // 2])
             result[part, 0::2], result[part, 1::2] = (_stored(z[axis], factor, raw).T for axis in (1, 0))
     return result
 
 
-def _put_together(x: Pair, turns: Floats) -> Pair:
+def _put_together(x: Pair, twiddles: Floats) -> Pair:
     """What the complex inverse transform of n values makes pairs of neighbours of, from the modes 0 ... n."""
     n = len(x[0]) - 1
     (a, b), (c, d) = (tuple(part[:n] for part in x), tuple(part[n:0:-1] for part in x))
-    odd = products(a.dtype).times((a - c, b + d), (turns[:, 0, None], -turns[:, 1, None]))
+    odd = products(a.dtype).times((a - c, b + d), (twiddles[:, 0, None], -twiddles[:, 1, None]))
     return a + c - odd[1], b - d + odd[0]

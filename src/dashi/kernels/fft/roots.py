@@ -38,7 +38,7 @@ OTHERS: Final[Mapping[Use, Mapping[int, tuple[int, ...]]]] = {
     "columns": {1024: (4, 16, 16)},
 }
 """Other radices of transforms of complex arrays: nothing follows them that would want the first to be the last. Rows
-that end as columns begin let one pass do both (`fourier_plans.Pass.ahead`)."""
+that end as columns begin let one pass do both (`dashi.kernels.fft.plans.Pass.fused_radix`)."""
 
 Floats = npt.NDArray[Any]
 
@@ -96,14 +96,14 @@ def table(n: int, dtype: npt.DTypeLike, use: Use = "within") -> Floats:
     """The factors of all stages of a transform of n values, (n, 2). Entry t s + k of a stage that joins transforms of
     s values by radix r is exp(-2 pi i t k / (s r)), for 0 < t < r and 0 <= k < s: stages follow each other."""
     roots = unit_roots(n, dtype)
-    made = np.zeros((n, 2), dtype)
-    made[0, 0] = 1
+    factors = np.zeros((n, 2), dtype)
+    factors[0, 0] = 1
     size = 1
     for radix in radices(n, use):
         places = np.arange(size, size * radix)
-        made[places] = roots[places // size * (places % size) * (n // (size * radix))]
+        factors[places] = roots[places // size * (places % size) * (n // (size * radix))]
         size *= radix
-    return made
+    return factors
 
 
 def real_table(n: int, dtype: npt.DTypeLike) -> Floats:
@@ -119,10 +119,10 @@ def unit_roots(n: int, dtype: npt.DTypeLike) -> Floats:
     """exp(-2 pi i m / n) for m < n as pairs (n, 2), every part correctly rounded."""
     kind = np.dtype(dtype)
     digits = {4: 24, 8: 53}[kind.itemsize]
-    made = np.empty((n, 2), kind)
+    pairs = np.empty((n, 2), kind)
     for m, (cosine, sine) in enumerate(_roots(n)):
-        made[m] = _rounded(cosine, digits), -_rounded(sine, digits)
-    return canonical_zeros(made)
+        pairs[m] = _rounded(cosine, digits), -_rounded(sine, digits)
+    return canonical_zeros(pairs)
 
 
 def canonical_zeros(values: Floats) -> Floats:
@@ -133,13 +133,13 @@ def canonical_zeros(values: Floats) -> Floats:
 def _roots(n: int) -> Iterator[tuple[int, int]]:
     """cos and sin of 2 pi m / n for m < n, as fixed-point integers. Each comes from the one before by a product, whose
     error is below 4 units in the last of 192 places: 4096 of them leave more than 170 places right."""
-    one = 1 << _FRACTION_BITS
+    unity = 1 << _FRACTION_BITS
     step = _turn(n)
-    now = (one, 0)
+    now = (unity, 0)
     for m in range(n):
         quarter, rest = divmod(4 * m, n)
         if rest == 0:
-            now = ((one, 0), (0, one), (-one, 0), (0, -one))[quarter]
+            now = ((unity, 0), (0, unity), (-unity, 0), (0, -unity))[quarter]
         yield now
         (a, b), (c, d) = now, step
         now = (a * c - b * d) >> _FRACTION_BITS, (a * d + b * c) >> _FRACTION_BITS
@@ -193,11 +193,11 @@ def _rounded(value: int, digits: int) -> float:
 
 def constants(dtype: npt.DTypeLike) -> dict[str, Any]:
     """What the butterflies multiply with, by the names that the shaders use."""
-    made: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, n, m, part in _CONSTANTS:
         root = unit_roots(n, dtype)[m]
-        made[name] = root[0] if part == "cos" else -root[1]
-    return made
+        values[name] = root[0] if part == "cos" else -root[1]
+    return values
 
 
 _CONSTANTS: Final = (

@@ -84,12 +84,12 @@ def advance(
         for _ in range(steps):
             cut = np.concatenate([state.reshape(len(state), len(columns), side), nan], axis=1)
             factors = cut[:, np.minimum(rows, len(columns))]
-            made = np.full((len(state), len(columns), side), np.nan, state.dtype)
+            sums = np.full((len(state), len(columns), side), np.nan, state.dtype)
             for c, column in enumerate(columns):
                 if column is not None:
                     stored = factors[:, int(offsets[c]) : int(offsets[c + 1])]
-                    made[:, c] = contract(stored.reshape(len(state), stored.shape[1] * side), column)
-            total = canon(made).reshape(state.shape) + bias
+                    sums[:, c] = contract(stored.reshape(len(state), stored.shape[1] * side), column)
+            total = canon(sums).reshape(state.shape) + bias
             state = nonlinear.apply_psi(int(scalars["psi"]), total, scalars["alpha"], scalars["low"], scalars["high"])
     return state
 
@@ -98,11 +98,11 @@ def prepare_columns(blocks: Array, offsets: Array, longest: int) -> list[Matrix 
     """The stored rows of every block column, or None for one that has no sum."""
     ends = offsets.astype(np.int64)
     side = blocks.shape[1]
-    found: list[Matrix | None] = []
+    columns: list[Matrix | None] = []
     for start, beyond in pairwise(ends.tolist()):
         good = start <= beyond <= len(blocks) and beyond - start <= longest
-        found.append(prepare(blocks[start:beyond].reshape(-1, side)) if good else None)
-    return found
+        columns.append(prepare(blocks[start:beyond].reshape(-1, side)) if good else None)
+    return columns
 
 
 def fills(rows: int, columns: int, each: int, wrong: int) -> dict[str, Fill]:

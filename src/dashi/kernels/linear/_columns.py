@@ -112,10 +112,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Pass:
-    """One dispatch: `rows` rows to `made` rows, by `levels` levels of the tree."""
+    """One dispatch: `rows` rows to `rows_after` rows, by `levels` levels of the tree."""
 
     rows: int
-    made: int
+    rows_after: int
     levels: int
     blocks: int
 
@@ -173,15 +173,15 @@ def passes(rows: int, batches: int, cut: Cut, limits: Limits) -> tuple[Pass, ...
     """The passes that bring a matrix down to one row."""
     steps: list[Pass] = []
     while not steps or rows > 1:
-        made = [max(1, -(-rows // RUN**levels)) for levels in (1, 2, 3)]
-        blocks = [ceil_div(made[0], cut.depth), made[1], made[2]]
+        rows_after = [max(1, -(-rows // RUN**levels)) for levels in (1, 2, 3)]
+        blocks = [ceil_div(rows_after[0], cut.depth), rows_after[1], rows_after[2]]
         fits = [n for n in (2, 3) if _trips(rows, n, cut) <= limits.loop_trips]
         full = [n for n in fits if blocks[n - 1] * cut.across * batches >= cut.fill]
         levels = max(full, default=2 if rows <= FEW_ROWS and 2 in fits else 1)
         # No more levels than the tree has.
-        levels = next(n for n in (1, 2, 3) if n == levels or made[n - 1] == made[levels - 1])
-        steps.append(Pass(rows, made[levels - 1], levels, cut.across * blocks[levels - 1] * batches))
-        rows = made[levels - 1]
+        levels = next(n for n in (1, 2, 3) if n == levels or rows_after[n - 1] == rows_after[levels - 1])
+        steps.append(Pass(rows, rows_after[levels - 1], levels, cut.across * blocks[levels - 1] * batches))
+        rows = rows_after[levels - 1]
     return tuple(steps)
 
 
@@ -208,12 +208,12 @@ def plan(call: Call) -> Plan:
     for i, p in enumerate(steps):
         buffers = ("x", "A" if i == 0 else f"sums{i - 1}", "result" if i == end else f"sums{i}")
         dispatches += _dispatches(p, cut, batches, buffers, call.limits)
-    scratch = {f"sums{i}": ("T", p.made * n * batches) for i, p in enumerate(steps) if i < end}
+    scratch = {f"sums{i}": ("T", p.rows_after * n * batches) for i, p in enumerate(steps) if i < end}
     return Plan(tuple(dispatches), scratch)
 
 
 def _dispatches(p: Pass, cut: Cut, batches: int, buffers: tuple[str, str, str], limits: Limits) -> Iterator[Dispatch]:
-    numbers = {"pitch": cut.pitch, "rows": p.rows, "made": p.made, "across": cut.across, "depth": p.levels}
+    numbers = {"pitch": cut.pitch, "rows": p.rows, "made": p.rows_after, "across": cut.across, "depth": p.levels}
     flags = {"first": int(buffers[1] == "A"), "last": int(buffers[2] == "result")}
     spec: Mapping[str, int] = {"LANES": cut.lanes, "DEPTH": cut.depth, "HELD": cut.held, "BATCH": cut.batch}
     for share in split_work(p.blocks, _trips(p.rows, p.levels, cut), limits):

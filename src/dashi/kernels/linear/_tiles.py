@@ -122,7 +122,8 @@ def multiply(call: Call, reach: tuple[int, int], target: str, flags: Mapping[str
 def multiply_tiles(
     call: Call, reach: tuple[int, int], target: str, flags: Mapping[str, Number], *, ordered: bool
 ) -> Iterator[Dispatch]:
-    """The same in that order or in any."""
+    """Dispatches that add the products over k from reach[0] to reach[1] to `target`: in the order tree64 if `ordered`,
+    else in any."""
     m, n, k = (call.dims[name] for name in ("m", "n", "k"))
     per_vector = VECTOR_BYTES // call.dtype.size
     wide = k % per_vector == 0 and n % per_vector == 0
@@ -166,7 +167,7 @@ def _block(call: Call) -> tuple[int, int]:
 
 
 def least_tiles(call: Call, fill: int) -> int:
-    """Of the tiles that fill a graphics processor, those that fill this device."""
+    """Tiles needed to keep this device busy: `fill` on a GPU, fewer on a CPU."""
     return min(fill, SOFTWARE_FILL) if call.limits.software else fill
 
 

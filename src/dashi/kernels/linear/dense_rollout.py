@@ -16,7 +16,7 @@ from dashi.kernels.work import RUN, ceil_div
 from dashi.types import Array, Cost
 
 LARGEST: Final = RUN * RUN
-"""Of a state that is spread over workgroups: two levels of the order of sums."""
+"""Most values of a state that is spread over workgroups: two levels of the order of sums."""
 WIDEST: Final = 32
 STEPS: Final = Scalar("steps", "u32", doc="how many steps")
 ROLLOUT_SCALARS: Final = (STEPS, *SCALARS)
@@ -33,7 +33,7 @@ def advance(z: Array, a: Array, b: Array, steps: int, psi: int, alpha: Number, l
 
 
 def cost(call: Call, dispatches: int) -> Cost:
-    """The operator and the states once; everything between stays on the chip."""
+    """Cost of a rollout: the operator and the states move once; everything between stays on the chip."""
     m, d, steps = call.dims["m"], call.dims["d"], int(call.scalars["steps"])
     if m * d == 0:
         return Cost(dispatches=dispatches)

@@ -15,17 +15,17 @@ from dashi.kernels.work import ceil_div, groups_for
 
 FEATURES: Final = frozenset({"atomics_int64", "memory_model", "int64", "rendezvous"})
 REGISTERS: Final = 65536
-"""Of a multiprocessor, 32 bits each: no device known has fewer for its largest workgroup, and what does not fit is only
-slower."""
+"""Registers of a multiprocessor, 32 bits each: no device known has fewer for its largest workgroup, and what does not
+fit is only slower."""
 OTHERS: Final = 44
 """Registers of an invocation besides columns, sums and words."""
 DISPATCH_US: Final = 100_000
 
 
 @dataclass(frozen=True)
-class Sets:
-    """How an ensemble is shared out: invocations of a workgroup, columns of each, states at a time, workgroups side by
-    side, groups of them, and the states of a group."""
+class EnsembleLayout:
+    """How an ensemble lies on workgroups: invocations of a workgroup, columns of each, states at a time, workgroups
+    side by side, groups of them, and the states of a group."""
 
     lanes: int
     each: int
@@ -35,7 +35,9 @@ class Sets:
     share: int
 
 
-def sets(m: int, d: int, size: int, limits: Limits, asked: Mapping[str, int] | None = None) -> Sets | None:
+def ensemble_layout(
+    m: int, d: int, size: int, limits: Limits, asked: Mapping[str, int] | None = None
+) -> EnsembleLayout | None:
     """Groups of workgroups that advance several states each, as few states at a time as keep the words on their way;
     None where a workgroup cannot hold what it needs."""
     runs = max(1, ceil_div(d, RUN))
@@ -44,8 +46,8 @@ def sets(m: int, d: int, size: int, limits: Limits, asked: Mapping[str, int] | N
     resident = limits.resident or 1 << 16
     if limits.resident and (limits.subgroup < WIDEST or lanes % limits.subgroup or lanes > limits.invocations):
         return None
-    wanted = asked or {}
-    tries = [(wanted["each"], wanted["set"])] if wanted.get("each") else [(2, 2), (1, 4), (1, 2), (1, 1)]
+    tuning = asked or {}
+    tries = [(tuning["each"], tuning["set"])] if tuning.get("each") else [(2, 2), (1, 4), (1, 2), (1, 1)]
     for each, at_once in tries:
         across = max(1, ceil_div(d, WIDEST * each))
         groups = resident // across
@@ -54,26 +56,26 @@ def sets(m: int, d: int, size: int, limits: Limits, asked: Mapping[str, int] | N
         shared = at_once * runs * size * (RUN + 16 // size + 2 * each * WIDEST) + 1024
         if groups and registers * lanes <= REGISTERS and shared <= limits.shared_bytes:
             share = max(1, -(-m // max(1, min(groups, ceil_div(m, at_once)))))
-            return Sets(lanes, each, at_once, across, ceil_div(m, share), share)
+            return EnsembleLayout(lanes, each, at_once, across, ceil_div(m, share), share)
     return None
 
 
-def dispatches(call: Call, found: Sets) -> Iterator[Dispatch]:
-    """The words of the first states, then the steps."""
+def dispatches(call: Call, layout: EnsembleLayout) -> Iterator[Dispatch]:
+    """Dispatches of a rollout: one that writes the words of the first states, then the steps."""
     m, d = call.dims["m"], call.dims["d"]
-    require_groups(call, found.groups * found.across)
+    require_groups(call, layout.groups * layout.across)
     groups, trips = groups_for(m * d, 256, call.limits)
     push = {"count": m * d, "stride": 256 * groups}
     yield Dispatch("first", ("z", "words", "flag"), push, (groups, 1, 1), trips)
     parity = m * d * call.dtype.size // 4
-    numbers = {"m": m, "d": d, "across": found.across, "share": found.share, "parity": parity}
+    numbers = {"m": m, "d": d, "across": layout.across, "share": layout.share, "parity": parity}
     scalars = {name: call.scalars[name] for name in ("alpha", "low", "high")}
-    spec = {"LANES": found.lanes, "EACH": found.each, "SET": found.at_once, "PSI": int(call.scalars["psi"])}
-    trips = 1 + 3 * ceil_div(found.share, found.at_once)
-    most = int(DISPATCH_US / (0.6 + found.share * found.each * d * call.dtype.size / 1e4))
+    spec = {"LANES": layout.lanes, "EACH": layout.each, "SET": layout.at_once, "PSI": int(call.scalars["psi"])}
+    trips = 1 + 3 * ceil_div(layout.share, layout.at_once)
+    most = int(DISPATCH_US / (0.6 + layout.share * layout.each * d * call.dtype.size / 1e4))
     for first, last in chunks(int(call.scalars["steps"]), max(1, min(most, call.limits.loop_trips // trips))):
         push = {**numbers, "first": first, "last": last, **scalars}
-        count = (found.groups * found.across, 1, 1)
+        count = (layout.groups * layout.across, 1, 1)
         # The polls are not counted: what they wait for is under way, and they are bounded.
         yield Dispatch("together", ("A", "b", "words", "flag", "result"), push, count, (last - first) * trips, spec)
 
@@ -88,7 +90,7 @@ def require_groups(call: Call, groups: int) -> None:
 
 
 def shaders(*, fast: bool) -> dict[str, Shader]:
-    """The steps, and the words of the first states."""
+    """The shaders of a rollout: `together` advances, `first` writes the words of the first states."""
     return {
         "together": Shader(
             (
@@ -117,7 +119,7 @@ def shaders(*, fast: bool) -> dict[str, Shader]:
     }
 
 
-def apart(m: int, d: int, size: int, limits: Limits, asked: Mapping[str, int] | None = None) -> str:
+def why_not_spread(m: int, d: int, size: int, limits: Limits, asked: Mapping[str, int] | None = None) -> str:
     """Why m states of d values cannot be spread over workgroups that wait for each other; empty if they can."""
     if limits.software:
         return "workgroups of a processor run one after another"
@@ -126,6 +128,6 @@ def apart(m: int, d: int, size: int, limits: Limits, asked: Mapping[str, int] | 
     if d > LARGEST:
         return f"a state of {d} values is larger than {LARGEST}"
     needed = m * cut(d, (asked or {}).get("outs", 0), limits).across
-    if needed <= limits.resident or sets(m, d, size, limits, asked):
+    if needed <= limits.resident or ensemble_layout(m, d, size, limits, asked):
         return ""
     return f"{needed} workgroups are more than the {limits.resident} at a time"

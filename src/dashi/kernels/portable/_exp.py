@@ -16,7 +16,7 @@ Ints = npt.NDArray[Any]
 
 def _exp_parts(x: Floats, form: Format, table: Table) -> tuple[Floats, Floats, Ints]:
     """e^x = (high + low) * 2^k for x in the range of exp: x = k ln 2 + r, the reduction kept in two parts."""
-    magic, one = form.float(table.round_magic), form.float(1)
+    magic, unity = form.float(table.round_magic), form.float(1)
     x = np.where(np.abs(x) < form.float(table.negligible), form.float(0), x)
     shifted = x * form.float(table.log2e) + magic
     n = shifted - magic
@@ -25,8 +25,8 @@ def _exp_parts(x: Floats, form: Format, table: Table) -> tuple[Floats, Floats, I
     r = near - rest
     tail = (near - r) - rest
     s = r + ((r * r) * polynomial(r, table.exp, form) + tail)
-    high = one + s
-    return high, s - (high - one), n.astype(np.int64)
+    high = unity + s
+    return high, s - (high - unity), n.astype(np.int64)
 
 
 def _scale(value: Floats, k: Ints, form: Format) -> Floats:
@@ -96,13 +96,13 @@ def tanh(x: Floats, form: Format, table: Table) -> Floats:
 
 def _tanh_large(y: Floats, form: Format, table: Table) -> Floats:
     """1 - q with q = 2 / (e^2y + 1): q is cut to half a significand, so that its remainder is exact."""
-    one, two = form.float(1), form.float(2)
+    unity, two = form.float(1), form.float(2)
     word, fraction = form.word, form.fraction_bits
     high, low, k = _exp_parts(two * y, form, table)
     power = _power_of_two(k, form)
     high, low = high * power, low * power
-    d = high + one
-    rest = (one - (d - high)) + low
+    d = high + unity
+    rest = (unity - (d - high)) + low
     bits = d.view(word)
     exponent = (bits >> word(fraction)).astype(np.int64) - form.bias
     m = ((bits & word((1 << fraction) - 1)) | (word(form.bias) << word(fraction))).view(form.float)
@@ -110,14 +110,14 @@ def _tanh_large(y: Floats, form: Format, table: Table) -> Floats:
     q = ((two * r).view(word) & word(table.head_mask)).view(form.float)
     head = (bits & word(table.head_mask)).view(form.float)
     remainder = ((two - q * head) - q * (d - head)) - q * rest
-    w = one - q
-    return w + (((one - w) - q) - remainder * r)
+    w = unity - q
+    return w + (((unity - w) - q) - remainder * r)
 
 
 @elementwise
 def softplus(x: Floats, form: Format, table: Table) -> Floats:
     """log(1 + e^x), as max(x, 0) + log(1 + u) with u = e^-|x|, summed in two parts."""
-    zero, half, one = form.float(0), form.float(0.5), form.float(1)
+    zero, half, unity = form.float(0), form.float(0.5), form.float(1)
     lowest = form.float(table.exp_range[0])
     y = -np.abs(x)
     y = np.where(y > lowest, y, lowest)
@@ -128,10 +128,10 @@ def softplus(x: Floats, form: Format, table: Table) -> Floats:
     power = _power_of_two(np.where(far, 0, k), form)
     u, low = high * power, low * power
     upper = u >= half
-    f = np.where(upper, half * (u - one), u)
+    f = np.where(upper, half * (u - unity), u)
     f = np.where(far, zero, f)
     square, small = _log_rest(f, form, table)
-    tail = low * ((one - u) + half * (u * u))
+    tail = low * ((unity - u) + half * (u * u))
     small = (small + tail) - square
     small = np.where(upper, f + (small + form.float(table.ln2[1])), small)
     big = np.where(upper, form.float(table.ln2[0]), f)

@@ -46,10 +46,10 @@ def polynomial(x: Floats, coefficients: Coefficients, form: Format) -> Floats:
 
 def refine_reciprocal(d: Floats, seed: Coefficients, steps: int, form: Format) -> Floats:
     """About 1/d: a quadratic seed, then Newton steps that each double the correct bits."""
-    one = form.float(1)
+    unity = form.float(1)
     r = polynomial(d, seed, form)
     for _ in range(steps):
-        r = r + r * (one - d * r)
+        r = r + r * (unity - d * r)
     return r
 
 

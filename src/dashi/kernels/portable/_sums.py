@@ -43,13 +43,13 @@ def sum64(values: npt.ArrayLike, axis: int = -1) -> Floats:
 def prefix64(values: npt.ArrayLike) -> Floats:
     """Inclusive scan of a list: prefix sums from +0 within runs of 64, plus the carry of the run: the scan, by the
     same rule, of the run totals before it (+0 for the first run)."""
-    given = np.asarray(values)
-    kind = format_of(given).float
-    if given.ndim != 1:
-        raise ShapeError(f"prefix64 scans a list, not an array of shape {given.shape}.", "pass one row at a time.")
-    if given.size == 0:
+    array = np.asarray(values)
+    kind = format_of(array).float
+    if array.ndim != 1:
+        raise ShapeError(f"prefix64 scans a list, not an array of shape {array.shape}.", "pass one row at a time.")
+    if array.size == 0:
         return np.zeros(0, kind)
-    runs = _padded(given).reshape(-1, RUN)
+    runs = _padded(array).reshape(-1, RUN)
     local = np.empty_like(runs)
     total = np.zeros(len(runs), kind)
     with np.errstate(all="ignore"):
@@ -59,7 +59,7 @@ def prefix64(values: npt.ArrayLike) -> Floats:
         carry = np.zeros(len(runs), kind)
         if len(runs) > 1:
             carry[1:] = prefix64(total)[:-1]
-        return (carry[:, None] + local).reshape(-1)[: given.size]
+        return (carry[:, None] + local).reshape(-1)[: array.size]
 
 
 def _smallest_exponent(values: Floats, form: Format) -> int:

@@ -99,11 +99,11 @@ def _sine(r: Floats, low: Floats, form: Format, table: Table) -> Floats:
 
 
 def _cosine(r: Floats, low: Floats, form: Format, table: Table) -> Floats:
-    one = form.float(1)
+    unity = form.float(1)
     z = r * r
     half = form.float(0.5) * z
-    w = one - half
-    return w + (((one - w) - half) + ((z * z) * polynomial(z, table.cos, form) - r * low))
+    w = unity - half
+    return w + (((unity - w) - half) + ((z * z) * polynomial(z, table.cos, form) - r * low))
 
 
 def _wave(x: Floats, form: Format, table: Table, first: int) -> Floats:

@@ -99,10 +99,10 @@ def markdown(measured: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _counts(wanted: Any, form: Format) -> npt.NDArray[np.bool_]:
+def _counts(exact: Any, form: Format) -> npt.NDArray[np.bool_]:
     """Results away from the ends of the range: at the threshold a rounding decides between +0 and a number."""
     info = np.finfo(form.float)
-    size = np.abs(wanted)
+    size = np.abs(exact)
     return (size > 2.0**form.tiny_exponent * (1 + 4 * info.eps)) & (size < info.max * (1 - 4 * info.eps))
 
 
@@ -154,14 +154,14 @@ def _confirm(function: Measured, form: Format, arguments: list[Floats]) -> Itera
     with np.errstate(all="ignore"):
         got = getattr(portable, function.name)(*arguments)
     with mp.workprec(256):
-        for y, *given in zip(got.tolist(), *(x.tolist() for x in arguments), strict=True):
-            if not np.isfinite(y) or not all(np.isfinite(given)) or y == 0:
+        for y, *point in zip(got.tolist(), *(x.tolist() for x in arguments), strict=True):
+            if not np.isfinite(y) or not all(np.isfinite(point)) or y == 0:
                 continue
-            exact = _exact(mp, function.name, *(mp.mpf(x) for x in given))
+            exact = _exact(mp, function.name, *(mp.mpf(x) for x in point))
             if not bool(_counts(float(exact), form)):
                 continue
             ulp = mp.mpf(2) ** (mp.frexp(exact)[1] - 1 - form.fraction_bits)
-            yield float(abs(mp.mpf(y) - exact) / ulp), tuple(given)
+            yield float(abs(mp.mpf(y) - exact) / ulp), tuple(point)
 
 
 def _exact(mp: Any, name: str, *x: Any) -> Any:

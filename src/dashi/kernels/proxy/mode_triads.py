@@ -99,9 +99,9 @@ def case(
         p, q = (rng.integers(0, reach or max(1, modes), shape) for _ in range(2))
         return pack_words(p, q, rng.integers(0, 2, shape), rng.integers(0, 2, shape))
 
-    def given(rng: np.random.Generator, shape: Shape) -> Array:
+    def fill_ends(rng: np.random.Generator, shape: Shape) -> Array:
         return ends
 
     shapes: dict[str, Shape] = {"z": (m, 2 * modes), "weights": (size,), "words": (size,), name: ends.shape}
     longest = max(0, int(counts.max(initial=0)) - short)
-    return Case({**shapes, **tables}, {**scalars, "longest": longest}, {"words": words, name: given})
+    return Case({**shapes, **tables}, {**scalars, "longest": longest}, {"words": words, name: fill_ends})

@@ -36,7 +36,7 @@ PRODUCTS: Final = 3
 
 
 def tendency_of(
-    modes: Array, wave_x: Array, wave_y: Array, inverse: Array, turns: Array, turns_h: Array, eddy: float
+    modes: Array, wave_x: Array, wave_y: Array, inverse: Array, twiddles: Array, twiddles_columns: Array, eddy: float
 ) -> Floats:
     """The modes of -(u w_x + v w_y) + div(nu_t grad w)."""
     members, n, width, _ = modes.shape
@@ -47,11 +47,11 @@ def tendency_of(
     for member in range(members):
         spectra = spectra_of(modes[member, :, :keep], wave_x[:keep], wave_y, inverse[:, :keep], strains=True)
         columns = np.zeros((FIELDS, n, width, 2), modes.dtype)
-        columns[:, :, :keep] = transform(spectra, turns_h, True, 1.0, raw=2)
-        fields = inverse_real(columns.reshape(FIELDS * n, width, 2), turns, n, 1.0, raw=1).reshape(FIELDS, n, n)
-        rows = forward_real(_products(fields, eddy).reshape(PRODUCTS * n, n), turns, 1.0, raw=2)
+        columns[:, :, :keep] = transform(spectra, twiddles_columns, True, 1.0, raw=2)
+        fields = inverse_real(columns.reshape(FIELDS * n, width, 2), twiddles, n, 1.0, raw=1).reshape(FIELDS, n, n)
+        rows = forward_real(_products(fields, eddy).reshape(PRODUCTS * n, n), twiddles, 1.0, raw=2)
         kept = np.ascontiguousarray(rows.reshape(PRODUCTS, n, width, 2)[:, :, :keep])
-        (a, ai), (b, bi), (c, ci) = map(parts, transform(kept, turns_h, False, 1.0 / (n * n), raw=1))
+        (a, ai), (b, bi), (c, ci) = map(parts, transform(kept, twiddles_columns, False, 1.0 / (n * n), raw=1))
         result[member, :, :keep] = pairs(a - (mul(kx, bi) + mul(ky, ci)), ai + (mul(kx, b) + mul(ky, c)))
     return result
 
@@ -69,20 +69,20 @@ def _plan(call: Call) -> Plan:
     if members == 0:
         return Plan(())
     keep = kept_columns(n)
-    given = ("modes", "turns_h", "wave_x", "wave_y", "inverse", "spectra")
-    back = Pass("back", given, FIELDS * members, n, keep, inverse=True, raw=2)
-    rows = Pass("rows", ("spectra", "turns", "between"), members * n, n // 2, scale=0.5, raw=3)
-    ends = ("between", "turns_h", "wave_x", "wave_y", "result")
+    buffers = ("modes", "twiddles_columns", "wave_x", "wave_y", "inverse", "spectra")
+    back = Pass("back", buffers, FIELDS * members, n, keep, inverse=True, raw=2)
+    rows = Pass("rows", ("spectra", "twiddles", "between"), members * n, n // 2, scale=0.5, raw=3)
+    ends = ("between", "twiddles_columns", "wave_x", "wave_y", "result")
     columns = Pass("columns", ends, members, n, keep, scale=1.0 / (n * n), raw=1)
     along = fourier_plans.sized(call, n)
     within = replace(along, tuning={**along.tuning, "parts": 1})
-    made = (
+    dispatches = (
         extended(back.dispatch(along), 1, {}, width=width),
         extended(rows.dispatch(within), 12, {}, kept=keep, height=n, eddy=call.scalars["eddy"]),
         extended(columns.dispatch(along), 3, {}, width=width),
     )
     size = 2 * members * n * keep
-    return Plan(made, {"spectra": ("T", FIELDS * size), "between": ("T", PRODUCTS * size)})
+    return Plan(dispatches, {"spectra": ("T", FIELDS * size), "between": ("T", PRODUCTS * size)})
 
 
 def _cost(call: Call) -> Cost:

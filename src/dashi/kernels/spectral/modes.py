@@ -93,7 +93,7 @@ def mode_sum(terms: int) -> Kernel:
         "P term(P z, T t);\n"
         f"P weighted(uint i, uint mode) {{\n    P sums = term(x0[i], t0[mode]);{add}\n    return sums;\n}}\n"
     )
-    made = shader(
+    main = shader(
         *(Binding(x, "P") for x in xs),
         *(Binding(t) for t in ts),
         Binding("result", "P", "write"),
@@ -103,7 +103,7 @@ def mode_sum(terms: int) -> Kernel:
         summary=f"{text}: modes weighted by real tables",
         inputs=(*(Operand(x, shape=MODES) for x in xs), *(Operand(t, shape=TABLE) for t in ts)),
         outputs=(Operand("result", shape=MODES),),
-        shaders={"main": replace(made, prelude=prelude)},
+        shaders={"main": replace(main, prelude=prelude)},
         plan=plan,
         reference=reference,
         cost=cost,

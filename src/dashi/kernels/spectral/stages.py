@@ -30,7 +30,7 @@ TUNINGS: Final = {
 }
 """As those of the transforms, and: pairs of values of a field, all members together, up to which the four fields of a
 row lie side by side on a workgroup: so few leave a device idle."""
-TABLES: Final = ("wave_x", "wave_y", "inverse", "turns", "turns_h")
+TABLES: Final = ("wave_x", "wave_y", "inverse", "twiddles", "twiddles_columns")
 
 
 def kept_columns(n: int) -> int:
@@ -48,7 +48,9 @@ def require_side(n: int, modes: int) -> None:
         )
 
 
-def tendency_of(modes: Array, wave_x: Array, wave_y: Array, inverse: Array, turns: Array, turns_h: Array) -> Floats:
+def tendency_of(
+    modes: Array, wave_x: Array, wave_y: Array, inverse: Array, twiddles: Array, twiddles_columns: Array
+) -> Floats:
     """The modes of -(u w_x + v w_y)."""
     members, n, width, _ = modes.shape
     require_side(n, width)
@@ -57,11 +59,13 @@ def tendency_of(modes: Array, wave_x: Array, wave_y: Array, inverse: Array, turn
     for member in range(members):
         spectra = spectra_of(modes[member, :, :keep], wave_x[:keep], wave_y, inverse[:, :keep])
         columns = np.zeros((4, n, width, 2), modes.dtype)
-        columns[:, :, :keep] = transform(spectra, turns_h, True, 1.0, raw=2)
-        u, v, slope_x, slope_y = inverse_real(columns.reshape(4 * n, width, 2), turns, n, 1.0, raw=1).reshape(4, n, n)
+        columns[:, :, :keep] = transform(spectra, twiddles_columns, True, 1.0, raw=2)
+        u, v, slope_x, slope_y = inverse_real(columns.reshape(4 * n, width, 2), twiddles, n, 1.0, raw=1).reshape(
+            4, n, n
+        )
         product = canon(-(mul(u, slope_x) + mul(v, slope_y)))
-        rows = np.ascontiguousarray(forward_real(product, turns, 1.0, raw=2)[:, :keep])
-        result[member, :, :keep] = transform(rows[None], turns_h, False, 1.0 / (n * n), raw=1)[0]
+        rows = np.ascontiguousarray(forward_real(product, twiddles, 1.0, raw=2)[:, :keep])
+        result[member, :, :keep] = transform(rows[None], twiddles_columns, False, 1.0 / (n * n), raw=1)[0]
     return result
 
 
@@ -90,24 +94,24 @@ def dispatches(call: Call, last: str, buffers: tuple[str, ...], spec: Mapping[st
     if members == 0:
         return Plan(())
     keep = kept_columns(n)
-    given = ("modes", "turns_h", "wave_x", "wave_y", "inverse", "spectra")
-    back = Pass("back", given, 4 * members, n, keep, inverse=True, raw=2)
-    columns = Pass(last, ("between", "turns_h", *buffers), members, n, keep, scale=1.0 / (n * n), raw=1)
+    first = ("modes", "twiddles_columns", "wave_x", "wave_y", "inverse", "spectra")
+    back = Pass("back", first, 4 * members, n, keep, inverse=True, raw=2)
+    columns = Pass(last, ("between", "twiddles_columns", *buffers), members, n, keep, scale=1.0 / (n * n), raw=1)
     small = members * n * (n // 2) <= call.tuning["beside"]
     along = fourier_plans.sized(call, n)
     within = replace(along, tuning={**along.tuning, "parts": 1})
     along = within if small else along
-    made = (
+    passes = (
         extended(back.dispatch(along), 1, {}, width=width),
         extended(_rows(within, members, n, small).dispatch(within), 6, {}, kept=keep, height=n),
         extended(columns.dispatch(along), 1, spec or {}, width=width),
     )
-    return Plan(made, {"spectra": ("T", 8 * members * n * keep), "between": ("T", 2 * members * n * keep)})
+    return Plan(passes, {"spectra": ("T", 8 * members * n * keep), "between": ("T", 2 * members * n * keep)})
 
 
 def _rows(call: Call, members: int, n: int, small: bool) -> Pass:
     """The pass over rows: the fields of one side by side, or one after the other."""
-    through = ("spectra", "turns", "between")
+    through = ("spectra", "twiddles", "between")
     beside = Pass("beside", through, 4 * members * n, n // 2, scale=0.5, raw=3, bundle=4)
     made = beside.layout(call)
     if small and (made.parts, made.windows) == (1, 1):
@@ -132,12 +136,12 @@ def case(members: int, n: int, terms: int = 0, *, forced: bool = False) -> Case:
     """A case of a tendency, or of a stage of so many terms, with or without a force."""
     modes = n // 2 + 1
     shapes: dict[str, Shape] = {"modes": (members, n, modes, 2), "wave_x": (modes,), "wave_y": (n,)}
-    shapes |= {"inverse": (n, modes), "turns": (n, 2), "turns_h": (n, 2)}
+    shapes |= {"inverse": (n, modes), "twiddles": (n, 2), "twiddles_columns": (n, 2)}
     shapes |= {f"x{j}": (members, n, modes, 2) for j in range(terms - 1)}
     shapes |= {f"t{j}": (n, modes) for j in range(terms)}
     if terms:
         shapes["force"] = (n * modes if forced else 1, 2)
-    return Case(shapes, fill={"turns": filled(real_table, n), "turns_h": filled(table, n)})
+    return Case(shapes, fill={"twiddles": filled(real_table, n), "twiddles_columns": filled(table, n)})
 
 
 def shaders(
@@ -179,13 +183,13 @@ INPUTS: Final = (
     Operand("wave_x", shape=("modes",)),
     Operand("wave_y", shape=("n",)),
     Operand("inverse", shape=TABLE),
-    Operand("turns", shape=("n", 2)),
-    Operand("turns_h", shape=("n", 2)),
+    Operand("twiddles", shape=("n", 2)),
+    Operand("twiddles_columns", shape=("n", 2)),
 )
 
 
 def fast_stage(terms: int) -> Kernel:
-    """The same in the device class: nothing is flushed."""
+    """The kernel of `stage` in the device class: nothing is flushed."""
     portable = stage(terms)
     return replace(
         portable,
@@ -213,10 +217,10 @@ def stage(terms: int) -> Kernel:
         for x, t in zip((*known, tendency), tables, strict=True):
             term = mul(canon(x), canon(t)[..., None])
             sums = term if sums is None else sums + term
-        made = np.zeros(tendency.shape, tendency.dtype)
+        advanced = np.zeros(tendency.shape, tendency.dtype)
         if sums is not None:
-            made[:, :, :keep] = canon(sums)[:, :, :keep]
-        return tendency, made
+            advanced[:, :, :keep] = canon(sums)[:, :, :keep]
+        return tendency, advanced
 
     def plan(call: Call) -> Plan:
         modes = call.dims["n"] * call.dims["modes"]

@@ -149,14 +149,14 @@ class Arithmetic(Types):
     def composite(self, i: Instruction) -> None:
         type_of_result, parts = self.defined[i.words[0]], i.words[2:]
         name = type_of_result.info.name
-        wanted: Sequence[int] | None = None
+        types: Sequence[int] | None = None
         if name == "TypeStruct":
-            wanted = type_of_result.operands
+            types = type_of_result.operands
         elif name == "TypeArray":
             length = self.known(type_of_result.operands[1])
-            wanted = [type_of_result.operands[0]] * (len(parts) if length is None else min(length, len(parts) + 1))
+            types = [type_of_result.operands[0]] * (len(parts) if length is None else min(length, len(parts) + 1))
         elif name == "TypeMatrix":
-            wanted = [type_of_result.operands[0]] * type_of_result.operands[1]
+            types = [type_of_result.operands[0]] * type_of_result.operands[1]
         elif name == "TypeVector":
             shapes = [self.shape(part) for part in parts]
             letter, bits, lanes = self.shapes[i.words[0]]
@@ -166,7 +166,7 @@ class Arithmetic(Types):
         elif name == "TypeCooperativeMatrixKHR":
             self.require_values(i, parts)
             return
-        if wanted is None or [self.values.get(part) for part in parts] != list(wanted):
+        if types is None or [self.values.get(part) for part in parts] != list(types):
             raise wrong(i, OPERANDS)
 
     def shuffle(self, i: Instruction) -> None:

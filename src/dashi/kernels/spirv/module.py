@@ -96,10 +96,10 @@ class Module:
     @cached_property
     def _named(self) -> dict[str, list[Instruction]]:
         """Instructions by name: most questions are about a few of very many."""
-        found: dict[str, list[Instruction]] = {}
+        by_name: dict[str, list[Instruction]] = {}
         for instruction in self.instructions:
-            found.setdefault(instruction.info.name, []).append(instruction)
-        return found
+            by_name.setdefault(instruction.info.name, []).append(instruction)
+        return by_name
 
     def to_bytes(self) -> bytes:
         """The module as a little-endian file."""

@@ -63,12 +63,12 @@ _OTHERWISE: Final = "use add, subtract, multiply, compares, integers and the fun
 def forbid_contraction(module: Module) -> Module:
     """The module with `NoContraction` on every float arithmetic result, so that authors need not write `precise`; and
     without the relaxed precision that the compiler puts on integers of subgroups."""
-    wanted = contractable(module)
+    targets = contractable(module)
     module = _exact_integers(module)
     split = next(
         (n for n, i in enumerate(module.instructions) if i.info.name not in _BEFORE_TYPES), len(module.instructions)
     )
-    added = tuple(Instruction(OPS[71], (target, NO_CONTRACTION)) for target in wanted)
+    added = tuple(Instruction(OPS[71], (target, NO_CONTRACTION)) for target in targets)
     return replace(module, instructions=(*module.instructions[:split], *added, *module.instructions[split:]))
 
 
@@ -120,16 +120,16 @@ def _findings(module: Module) -> Iterator[tuple[str, str]]:
 
 def _float_types(module: Module) -> dict[int | None, int]:
     """Types that hold floats (scalars, vectors, matrices, and arrays and structures of them), with their bits."""
-    found: dict[int | None, int] = {}
+    bits: dict[int | None, int] = {}
     for i in module.all("TypeFloat", "TypeVector", "TypeMatrix", "TypeArray", "TypeStruct", "TypeCooperativeMatrixKHR"):
         if i.info.name == "TypeFloat":
-            found[i.words[0]] = i.words[1]
+            bits[i.words[0]] = i.words[1]
             continue
         parts = i.operands if i.info.name == "TypeStruct" else i.operands[:1]
-        inner = [found[p] for p in parts if p in found]
+        inner = [bits[p] for p in parts if p in bits]
         if inner:
-            found[i.words[0]] = max(inner)
-    return found
+            bits[i.words[0]] = max(inner)
+    return bits
 
 
 def _source_bits(module: Module, instruction: Instruction, floats: dict[int | None, int]) -> int:

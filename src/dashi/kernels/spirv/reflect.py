@@ -116,8 +116,8 @@ class _Reader:
 
     def _bytes(self, number: int) -> int | None:
         """Size of a type; `parse` has made sure that types are made of earlier ones, so this ends."""
-        made = self.module.defined[number]
-        match made.info.name, made.operands:
+        definition = self.module.defined[number]
+        match definition.info.name, definition.operands:
             case "TypeInt" | "TypeFloat", (bits, *_):
                 return bits // 8
             case "TypeBool", _:
@@ -125,7 +125,7 @@ class _Reader:
             case "TypeVector" | "TypeMatrix", (part, count):
                 times, inner = count, self._bytes(part)
             case "TypeArray", (part, length):
-                times, inner = self._value(length, made.at), self._bytes(part)
+                times, inner = self._value(length, definition.at), self._bytes(part)
             case "TypeStruct", parts:
                 sizes = [self._bytes(part) for part in parts]
                 times, inner = 1, None if None in sizes else sum(size or 0 for size in sizes)
@@ -135,21 +135,21 @@ class _Reader:
 
     def _value(self, number: int, before: int) -> int | None:
         """A constant's value at the default specialisation, if it is simple enough. `before` bounds the recursion."""
-        made = self.module.defined.get(number)
-        if made is None or made.at >= before:
+        definition = self.module.defined.get(number)
+        if definition is None or definition.at >= before:
             return None
-        match made.info.name, made.operands:
+        match definition.info.name, definition.operands:
             case "Constant" | "SpecConstant", (value, *_):
                 return value
             case "SpecConstantOp", (128 | 130 | 132 as op, left, right):
-                a, b = self._value(left, made.at), self._value(right, made.at)
+                a, b = self._value(left, definition.at), self._value(right, definition.at)
                 if a is None or b is None:
                     return None
                 return a + b if op == 128 else a - b if op == 130 else a * b
             case "SpecConstantOp", (81, whole, index):
                 parts = self.module.defined.get(whole)
                 known = parts is not None and parts.info.name == "SpecConstantComposite" and index < len(parts.operands)
-                return self._value(parts.operands[index], made.at) if parts is not None and known else None
+                return self._value(parts.operands[index], definition.at) if parts is not None and known else None
             case _:
                 return None
 
@@ -162,17 +162,17 @@ class _Reader:
         return text(points[0].words[2:]).decode(errors="replace")
 
     def _spec(self) -> dict[int, int]:
-        found: dict[int, int] = {}
+        values: dict[int, int] = {}
         for (target, decoration), words in self.decorations.items():
             if decoration != _SPEC_ID:
                 continue
             constant = self.module.defined[target]
             if constant.info.name != "SpecConstant" or self._type(constant.words[0]) != "uint" or not words:
                 raise refused(f"its specialisation constant {target} is no u32")
-            if words[0] in found:
+            if words[0] in values:
                 raise refused(f"it has two specialisation constants of id {words[0]}")
-            found[words[0]] = constant.operands[0]
-        return found
+            values[words[0]] = constant.operands[0]
+        return values
 
     def _local(self) -> tuple[tuple[int, int, int], tuple[int | None, int | None, int | None]]:
         composite = next((t for (t, d), w in self.decorations.items() if d == _BUILTIN and w == (25,)), None)
@@ -246,8 +246,8 @@ class _Reader:
 
     def _type(self, number: int) -> str:
         """The GLSL name of a scalar or of a vector that buffers hold; anything else by its instruction."""
-        made = self.module.defined[number]
-        match made.info.name, made.operands:
+        definition = self.module.defined[number]
+        match definition.info.name, definition.operands:
             case "TypeFloat", (16 | 32 | 64 as bits, *_):
                 return {16: "float16_t", 32: "float", 64: "double"}[bits]
             case "TypeInt", (32 | 64 as bits, sign):
@@ -255,7 +255,7 @@ class _Reader:
             case "TypeVector", (part, count) if (self._type(part), count) in _VECTORS:
                 return _VECTORS[self._type(part), count]
             case _:
-                return made.name
+                return definition.name
 
 
 def _named(table: Mapping[int, str], *number: int) -> str:

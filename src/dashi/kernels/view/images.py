@@ -17,21 +17,21 @@ _STOPS: Final = ((0, 0, 0), (176, 0, 32), (255, 160, 0), (255, 255, 255))
 def pack(channels: npt.ArrayLike) -> Words:
     """Bytes (..., 4) in the order R, G, B, A as pixels (...). matplotlib's maps give such bytes:
     `pack(matplotlib.colormaps["viridis"](range(256), bytes=True))` is a table for `colour_map`."""
-    given = np.asarray(channels)
-    if given.dtype != np.uint8 or given.ndim < 1 or given.shape[-1] != 4:
+    array = np.asarray(channels)
+    if array.dtype != np.uint8 or array.ndim < 1 or array.shape[-1] != 4:
         raise InputError(
-            f"pixels are made of uint8 channels of shape (..., 4), not {given.dtype} of shape {given.shape}.",
+            f"pixels are made of uint8 channels of shape (..., 4), not {array.dtype} of shape {array.shape}.",
             "pass R, G, B and A as bytes.",
         )
-    return np.ascontiguousarray(given).view("<u4")[..., 0].astype(np.uint32)
+    return np.ascontiguousarray(array).view("<u4")[..., 0].astype(np.uint32)
 
 
 def unpack(pixels: npt.ArrayLike) -> npt.NDArray[np.uint8]:
     """Pixels (...) as bytes (..., 4) in the order R, G, B, A."""
-    given = np.asarray(pixels)
-    if given.dtype != np.uint32:
-        raise InputError(f"pixels are uint32 words, not {given.dtype}.", "pass the image as a kernel made it.")
-    return np.ascontiguousarray(given[..., None].astype("<u4")).view(np.uint8)
+    words = np.asarray(pixels)
+    if words.dtype != np.uint32:
+        raise InputError(f"pixels are uint32 words, not {words.dtype}.", "pass the image as a kernel made it.")
+    return np.ascontiguousarray(words[..., None].astype("<u4")).view(np.uint8)
 
 
 def heat() -> Words:
@@ -50,17 +50,17 @@ def fade(factor: float, ages: int) -> Words:
         raise InputError(f"a fade by the factor {factor} would not fade.", "pass a factor from 0 to 1.")
     step: Any = np.float32(factor)
     power: Any = np.float32(1)
-    made = np.zeros(ages, np.uint32)
+    weights = np.zeros(ages, np.uint32)
     for age in range(ages):
-        made[age] = int(power * np.float32(256) + np.float32(0.5))
+        weights[age] = int(power * np.float32(256) + np.float32(0.5))
         power = mul(power, step)
-    return made
+    return weights
 
 
 def words(data: npt.ArrayLike) -> Words:
     """Bytes of any shape, in order, four to a word, the first lowest; zeros fill the last. NV12 planes go in so."""
-    given = np.asarray(data)
-    if given.dtype != np.uint8:
-        raise InputError(f"bytes are uint8, not {given.dtype}.", "convert with .astype(np.uint8).")
-    flat = given.reshape(-1)
+    array = np.asarray(data)
+    if array.dtype != np.uint8:
+        raise InputError(f"bytes are uint8, not {array.dtype}.", "convert with .astype(np.uint8).")
+    flat = array.reshape(-1)
     return np.concatenate([flat, np.zeros(-flat.size % 4, np.uint8)]).view("<u4").astype(np.uint32)

@@ -16,7 +16,7 @@ from shlex import quote
 from typing import Final
 
 from dashi.io.files import unwritable
-from dashi.io.locks import BUSY, try_lock
+from dashi.io.locks import BUSY, open_folder, try_lock
 from dashi.io.parts import named_by, remove_stale
 from dashi.io.run_folder import CERTIFICATE, CONTINUATION, INPUTS, METRICS, REPORT, SHEET, SUMMARY
 from dashi.io.whole_folder import Owner, put, require_replaceable
@@ -69,7 +69,7 @@ def _empty(out: Path) -> tuple[Path, int]:
             except FileExistsError:
                 if folder.is_symlink() or not folder.is_dir():
                     continue
-            handle = os.open(folder, os.O_RDONLY)
+            handle = open_folder(folder)
             if try_lock(handle) != BUSY:
                 _remove_half_written(folder)
                 if not any(folder.iterdir()):

@@ -14,9 +14,9 @@ from dashi.flow.evaluation import evaluate, require_disjoint
 from dashi.flow.evaluation.fits import fit_model
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import encoded, followed
-from dashi.flow.proxy.galerkin import GalerkinModel
-from dashi.flow.proxy.galerkin_operator import modes_of
+from dashi.flow.proxy.carried import encoded, with_updated_scalars
+from dashi.flow.proxy.galerkin.model import GalerkinModel
+from dashi.flow.proxy.galerkin.operator import modes_of
 from dashi.flow.windows.simulated import simulated_steps, windows_of
 from dashi.kernels.portable import canon
 from dashi.lab.demos.leaving import keep
@@ -79,7 +79,7 @@ def fit(work: Work) -> None:
             )
             parts.finish()
             keep(work, "fit")
-    work.events.remark(f"fitted: {r.models[s.ours].story}")
+    work.events.remark(f"fitted: {r.models[s.ours].description}")
 
 
 def roll_out(work: Work) -> None:
@@ -102,7 +102,7 @@ def roll_out(work: Work) -> None:
         )  # fmt: skip
         r.run, stopped = until_interrupted(alone)
         if not slow:
-            r.z = followed(s.schema, z0, np.stack(states, axis=1))[0]
+            r.z = with_updated_scalars(s.schema, z0, np.stack(states, axis=1))[0]
         if stopped:
             raise KeyboardInterrupt
         if slow:

@@ -38,7 +38,7 @@ def plan(call: Call) -> Plan:
     spec = {"LOCAL": local, "SIZE": size, "PSI": int(call.scalars["psi"])}
     steps, most = int(call.scalars["steps"]), max(1, (call.limits.loop_trips - ends) // per_step)
     counts = [min(most, steps - done) for done in range(0, steps, most)] or [0]
-    made: list[Dispatch] = []
+    dispatches: list[Dispatch] = []
     source = "energy"
     for i, count in enumerate(counts):
         # The last dispatch writes the result; before it, states lie in scratch and in the result, in turn.
@@ -47,9 +47,9 @@ def plan(call: Call) -> Plan:
         for first in range(0, states, call.limits.groups):
             groups = (min(call.limits.groups, states - first), 1, 1)
             place = {"steps": count, "first_state": first}
-            made.append(Dispatch("main", buffers, {**push, **place}, groups, count * per_step + ends, spec))
+            dispatches.append(Dispatch("main", buffers, {**push, **place}, groups, count * per_step + ends, spec))
         source = target
-    return Plan(tuple(made), {"between": ("T", size * states)} if len(counts) > 1 else {})
+    return Plan(tuple(dispatches), {"between": ("T", size * states)} if len(counts) > 1 else {})
 
 
 def cost(call: Call) -> Cost:

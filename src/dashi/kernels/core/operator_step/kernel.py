@@ -13,8 +13,8 @@ import numpy as np
 from dashi.errors import InputError, LimitError
 from dashi.kernels import lists
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.core import _band_features as features
-from dashi.kernels.core import _state_metrics as measures
+from dashi.kernels.core import _band_features as band_features
+from dashi.kernels.core import _state_metrics as state_metrics
 from dashi.kernels.portable import canon, contract, mul
 from dashi.kernels.psi import FLOPS, NUMBERS, SCALARS, SPEC, apply_psi, require_psi
 from dashi.kernels.work import ceil_div, group_sum_trips, split_work
@@ -48,19 +48,19 @@ def reference(
     require_fit(z.shape[1], edges.size, bands, flags, {"psi": psi, "alpha": alpha, "low": low, "high": high})
     here = canon(z)
     with np.errstate(all="ignore"):
-        made = apply_psi(psi, canon(contract(z, a)) + canon(b), alpha, low, high)
+        state = apply_psi(psi, canon(contract(z, a)) + canon(b), alpha, low, high)
         length, time = (canon(np.asarray(v, z.dtype)) for v in (dt, t))
         if flags & RELAX:
-            made = canon(here + mul(length, canon(made - here)))
-        metrics, counts = measures.measure(z, made)
+            state = canon(here + mul(length, canon(state - here)))
+        metrics, counts = state_metrics.measure(z, state)
         metrics[10] = min(int(counts[0]), MOST)
         metrics[11] = canon(time + length)
-    return made, metrics, counts, features.band_energies(made, edges)
+    return state, metrics, counts, band_features.band_energies(state, edges)
 
 
 def require_fit(width: int, ends: int, bands: int, flags: int, psi: dict[str, Number]) -> None:
     """What the shapes alone cannot say."""
-    features.require_edges("operator_step", bands, ends)
+    band_features.require_edges("operator_step", bands, ends)
     require_psi("operator_step", psi)
     if flags & ~RELAX:
         raise InputError(f"kernel 'operator_step': flags is {flags}.", "pass 0, or 1 to relax.")
@@ -80,7 +80,7 @@ def plan(call: Call) -> Plan:
     psi = {s.name: call.scalars[s.name] for s in SCALARS}
     bands = int(call.scalars["bands"])
     require_fit(call.dims["d"], call.dims["ends"], bands, int(call.scalars["flags"]), psi)
-    measured = measures.plan(
+    measured = state_metrics.plan(
         call, "z", "result", bool(call.tuning["direct"]), "metrics_", {s.name: call.scalars[s.name] for s in TIME}
     )
     return Plan((*_steps(call), *measured.dispatches, *_energies(call, bands)), measured.scratch)
@@ -113,7 +113,9 @@ def _steps(call: Call) -> list[Dispatch]:
 def _energies(call: Call, bands: int) -> list[Dispatch]:
     trips = 1 + group_sum_trips(call.dims["d"], call.tuning["lanes"])
     push = {"bands": bands, "width": call.dims["d"]}
-    return features.dispatches(call, "energies", ("result", "edges", "energies"), push, call.dims["m"] * bands, trips)
+    return band_features.dispatches(
+        call, "energies", ("result", "edges", "energies"), push, call.dims["m"] * bands, trips
+    )
 
 
 def cost(call: Call) -> Cost:
@@ -122,7 +124,7 @@ def cost(call: Call) -> Cost:
     flops = 2 * states * width * width + (3 + FLOPS[call.dtype.name][int(call.scalars["psi"])]) * call.size("z")
     moved = states * call.bytes("A") + call.bytes("z", "b", "result")
     energy = Cost(2 * call.size("z"), call.bytes("result", "energies")) if call.size("energies") else Cost()
-    measured = measures.cost(call, "z", "result")
+    measured = state_metrics.cost(call, "z", "result")
     dispatches = len(plan(call).dispatches) - measured.dispatches
     return Cost(flops, moved, dispatches) + measured + energy
 
@@ -161,8 +163,8 @@ KERNEL = Kernel(
             local=("LOCAL", 1, 1),
             includes=lists.INCLUDES,
         ),
-        **measures.shaders("metrics_", *TIME, prelude="#define TIMED\n"),
-        "energies": features.shader(
+        **state_metrics.shaders("metrics_", *TIME, prelude="#define TIMED\n"),
+        "energies": band_features.shader(
             "energies.comp",
             (Binding("z"), Binding("edges", "u32"), Binding("energies", access="write")),
             (*NUMBERED, Scalar("bands", "u32")),

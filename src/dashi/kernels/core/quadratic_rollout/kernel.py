@@ -8,8 +8,7 @@ shared memory is refused.
 from collections.abc import Mapping
 from typing import Final
 
-from dashi.kernels import interleaved_lists as slabs
-from dashi.kernels import lists, triads
+from dashi.kernels import interleaved_lists, lists, triads
 from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar, Spec
 from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost
@@ -22,8 +21,8 @@ def reference(*arrays: Array, steps: int, dt: float, longest_linear: int, longes
     z, values, sources, heads, weights, pairs, heads_triads, force = arrays
     width = z.shape[1]
     require(width, (heads.size, heads_triads.size), scalars)
-    columns = slabs.lists_in_slabs(heads, width, values.size, longest_linear)
-    found = slabs.lists_in_slabs(heads_triads, width, weights.size, longest_triads)
+    columns = interleaved_lists.lists_in_slabs(heads, width, values.size, longest_linear)
+    found = interleaved_lists.lists_in_slabs(heads_triads, width, weights.size, longest_triads)
     form = triads.QuadraticForm(weights, pairs, found, width)
     return triads.advance(z, lists.LinearForm(values, sources, columns, width), form, force, steps, dt)
 
@@ -31,7 +30,7 @@ def reference(*arrays: Array, steps: int, dt: float, longest_linear: int, longes
 def require(width: int, heads: tuple[int, int], scalars: Mapping[str, Number]) -> None:
     """What the shapes alone cannot say."""
     for count in heads:
-        slabs.require_heads("quadratic_rollout", width, count)
+        interleaved_lists.require_heads("quadratic_rollout", width, count)
     triads.require_length("quadratic_rollout", scalars)
 
 

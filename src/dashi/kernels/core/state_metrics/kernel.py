@@ -12,16 +12,16 @@ Sums are tree64, so norms are those of reduce_l2, bit for bit. Up to 4096 values
 from typing import Final
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, StreamDefaults
-from dashi.kernels.core import _state_metrics as measures
+from dashi.kernels.core import _state_metrics as state_metrics
 from dashi.types import Cost
 
 
 def plan(call: Call) -> Plan:
-    return measures.plan(call, "before", "after", bool(call.tuning["direct"]))
+    return state_metrics.plan(call, "before", "after", bool(call.tuning["direct"]))
 
 
 def cost(call: Call) -> Cost:
-    return measures.cost(call, "before", "after")
+    return state_metrics.cost(call, "before", "after")
 
 
 SIZES: Final = (
@@ -31,9 +31,9 @@ KERNEL = Kernel(
     summary="norms, contraction ratio, defect, extremes and non-finite values of a state before and after a step",
     inputs=(Operand("before"), Operand("after")),
     outputs=(Operand("metrics", shape=(16,)), Operand("counts", "u32", (4,))),
-    shaders=measures.shaders(),
+    shaders=state_metrics.shaders(),
     plan=plan,
-    reference=measures.measure,
+    reference=state_metrics.measure,
     cost=cost,
     cases=(
         *(Case(dict.fromkeys(("before", "after"), shape)) for shape in SIZES),
@@ -43,7 +43,7 @@ KERNEL = Kernel(
         Case({"before": (1 << 15, 1 << 12), "after": (1 << 15, 1 << 12)}),
         Case({"before": (1, 654), "after": (1, 654)}),
     ),
-    tunings=measures.TUNINGS,
-    prefer=measures.prefer,
+    tunings=state_metrics.TUNINGS,
+    prefer=state_metrics.prefer,
     stream=StreamDefaults(io_class="OBSERVER"),
 )

@@ -22,10 +22,10 @@ def reference(x: Array, weights: Array) -> Array:
     require(weights.shape[1] * weights.shape[2])
     real, imaginary = parts(x)
     squares = mul(real, real) + mul(imaginary, imaginary)
-    made = np.zeros((len(x), len(weights)), x.dtype)
+    energies = np.zeros((len(x), len(weights)), x.dtype)
     for band, weight in enumerate(canon(weights)):
-        made[:, band] = _two_passes(mul(weight, squares).reshape(len(x), -1)) if len(x) else 0
-    return canon(made)
+        energies[:, band] = _two_passes(mul(weight, squares).reshape(len(x), -1)) if len(x) else 0
+    return canon(energies)
 
 
 def _two_passes(addends: Array) -> Array:
@@ -47,10 +47,10 @@ def plan(call: Call) -> Plan:
     if sums == 0:
         return Plan(())
     tiles = max(1, ceil_div(plane, TILE))
-    made = "result" if tiles == 1 else "partial"
+    target = "result" if tiles == 1 else "partial"
     groups, rounds = groups_for(sums * tiles, 1, call.limits)
     push = {"total": sums * tiles, "stride": groups, "tiles": tiles, "plane": plane, "bands": call.dims["bands"]}
-    first = Dispatch("main", ("x", "weights", made), push, (groups, 1, 1), rounds * (1 + 3 * RUN))
+    first = Dispatch("main", ("x", "weights", target), push, (groups, 1, 1), rounds * (1 + 3 * RUN))
     if tiles == 1:
         return Plan((first,))
     groups, rounds = groups_for(sums, 1, call.limits)

@@ -1,7 +1,7 @@
 """fft: complex Fourier transforms along the middle axis of arrays (lines, n, columns) of pairs (re, im).
 
 Forward: sum of x_m exp(-2 pi i m k / n); inverse: with the other sign; both times `scale`. n is 2^a 3^b 5^c 7^d, up to
-4096; `turns` is `dashi.kernels.fft.roots.table(n, dtype, "lines")`.
+4096; `twiddles` is `dashi.kernels.fft.roots.table(n, dtype, "lines")`.
 """
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
@@ -12,9 +12,9 @@ from dashi.kernels.fft.roots import require_length, table
 from dashi.types import Array, Cost, Shape
 
 
-def reference(x: Array, turns: Array, inverse: int, scale: float) -> Array:
+def reference(x: Array, twiddles: Array, inverse: int, scale: float) -> Array:
     require_length(x.shape[1])
-    return transform(x, turns, bool(inverse), scale, use="lines")
+    return transform(x, twiddles, bool(inverse), scale, use="lines")
 
 
 def plan(call: Call) -> Plan:
@@ -23,25 +23,25 @@ def plan(call: Call) -> Plan:
     if lines * columns == 0:
         return Plan(())
     inverse, scale = bool(call.scalars["inverse"]), call.scalars["scale"]
-    one = fourier_plans.Pass("main", ("x", "turns", "result"), lines, n, columns, inverse, scale, use="lines")
+    one = fourier_plans.Pass("main", ("x", "twiddles", "result"), lines, n, columns, inverse, scale, use="lines")
     return Plan((one.dispatch(call),))
 
 
 def cost(call: Call) -> Cost:
     lines, n, columns = (call.dims[name] for name in ("lines", "n", "columns"))
     flops = lines * columns * fourier_plans.flops(n, "lines")
-    return Cost(flops, call.bytes("x", "turns", "result"), int(lines * columns > 0))
+    return Cost(flops, call.bytes("x", "twiddles", "result"), int(lines * columns > 0))
 
 
 def case(shape: Shape, inverse: int = 0, scale: float = 1.0) -> Case:
     n = shape[1]
-    fill = {"turns": fourier_plans.filled(table, n, "lines")}
-    return Case({"x": (*shape, 2), "turns": (n, 2)}, {"inverse": inverse, "scale": scale}, fill)
+    fill = {"twiddles": fourier_plans.filled(table, n, "lines")}
+    return Case({"x": (*shape, 2), "twiddles": (n, 2)}, {"inverse": inverse, "scale": scale}, fill)
 
 
 KERNEL = Kernel(
     summary="complex Fourier transforms along the middle axis",
-    inputs=(Operand("x", shape=("lines", "n", "columns", 2)), Operand("turns", shape=("n", 2))),
+    inputs=(Operand("x", shape=("lines", "n", "columns", 2)), Operand("twiddles", shape=("n", 2))),
     outputs=(Operand("result", shape=("lines", "n", "columns", 2)),),
     shaders=fourier_plans.COMPLEX,
     plan=plan,

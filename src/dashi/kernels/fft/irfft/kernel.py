@@ -1,7 +1,7 @@
 """irfft: real lines of n values from their modes 0 ... n/2, pairs (re, im), times `scale`.
 
 The modes that are not given are the conjugates of those that are; the imaginary parts of mode 0, and of mode n/2 for
-even n, are not looked at. `turns` is `dashi.kernels.fft.roots.real_table(n, dtype)`, which tells n.
+even n, are not looked at. `twiddles` is `dashi.kernels.fft.roots.real_table(n, dtype)`, which tells n.
 """
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
@@ -12,9 +12,9 @@ from dashi.kernels.fft.roots import real_table, require_modes
 from dashi.types import Array, Cost
 
 
-def reference(x: Array, turns: Array, scale: float) -> Array:
-    require_modes("irfft", len(turns), x.shape[1])
-    return inverse_real(x, turns, len(turns), scale)
+def reference(x: Array, twiddles: Array, scale: float) -> Array:
+    require_modes("irfft", len(twiddles), x.shape[1])
+    return inverse_real(x, twiddles, len(twiddles), scale)
 
 
 def plan(call: Call) -> Plan:
@@ -27,17 +27,17 @@ def plan(call: Call) -> Plan:
 
 def cost(call: Call) -> Cost:
     flops = call.dims["lines"] * fourier_plans.real_flops(call.dims["n"])
-    return Cost(flops, call.bytes("x", "turns", "result"), int(call.dims["lines"] > 0))
+    return Cost(flops, call.bytes("x", "twiddles", "result"), int(call.dims["lines"] > 0))
 
 
 def case(lines: int, n: int, scale: float = 1.0) -> Case:
-    fill = {"turns": fourier_plans.filled(real_table, n)}
-    return Case({"x": (lines, n // 2 + 1, 2), "turns": (n, 2)}, {"scale": scale}, fill)
+    fill = {"twiddles": fourier_plans.filled(real_table, n)}
+    return Case({"x": (lines, n // 2 + 1, 2), "twiddles": (n, 2)}, {"scale": scale}, fill)
 
 
 KERNEL = Kernel(
     summary="real lines from their modes",
-    inputs=(Operand("x", shape=("lines", "modes", 2)), Operand("turns", shape=("n", 2))),
+    inputs=(Operand("x", shape=("lines", "modes", 2)), Operand("twiddles", shape=("n", 2))),
     outputs=(Operand("result", shape=("lines", "n")),),
     shaders=fourier_plans.INVERSE,
     plan=plan,

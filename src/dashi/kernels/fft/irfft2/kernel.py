@@ -1,8 +1,8 @@
 """irfft2: real fields (batch, h, w) from their modes (batch, h, w/2 + 1, 2), times `scale`: columns, then rows.
 
 As the inverse `fft` along the columns and then `irfft` along the rows: what that does not look at are the imaginary
-parts of the first column (and of the last, for even w) after the inverse transform of the columns. `turns` is
-`fourier.real_table(w, dtype)`, which tells w; `turns_h` is `fourier.table(h, dtype)`.
+parts of the first column (and of the last, for even w) after the inverse transform of the columns. `twiddles` is
+`roots.real_table(w, dtype)`, which tells w; `twiddles_columns` is `roots.table(h, dtype)`.
 """
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
@@ -14,13 +14,13 @@ from dashi.kernels.fft.roots import real_table, require_length, require_modes, t
 from dashi.types import Array, Cost, Shape
 
 
-def reference(x: Array, turns: Array, turns_h: Array, scale: float) -> Array:
+def reference(x: Array, twiddles: Array, twiddles_columns: Array, scale: float) -> Array:
     batch, h, modes, _ = x.shape
-    w = len(turns)
+    w = len(twiddles)
     require_modes("irfft2", w, modes)
     require_length(h)
-    columns = transform(x, turns_h, True, 1.0, raw=2)
-    return inverse_real(columns.reshape(batch * h, modes, 2), turns, w, scale, raw=1).reshape(batch, h, w)
+    columns = transform(x, twiddles_columns, True, 1.0, raw=2)
+    return inverse_real(columns.reshape(batch * h, modes, 2), twiddles, w, scale, raw=1).reshape(batch, h, w)
 
 
 def plan(call: Call) -> Plan:
@@ -30,7 +30,7 @@ def plan(call: Call) -> Plan:
     if batch == 0:
         return Plan(())
     call = fourier_plans.sized(call, h, w)
-    columns = Pass("columns", ("x", "turns_h", "between"), batch, h, modes, inverse=True, raw=2)
+    columns = Pass("columns", ("x", "twiddles_columns", "between"), batch, h, modes, inverse=True, raw=2)
     rows = fourier_plans.rows_inverse("between", "result", batch * h, w, call.scalars["scale"], raw=1)
     return Plan((columns.dispatch(call), rows.dispatch(call)), {"between": ("T", call.size("x"))})
 
@@ -38,13 +38,13 @@ def plan(call: Call) -> Plan:
 def cost(call: Call) -> Cost:
     batch, h, w, modes = (call.dims[name] for name in ("batch", "h", "w", "modes"))
     flops = batch * (h * fourier_plans.real_flops(w) + modes * fourier_plans.flops(h))
-    return Cost(flops, call.bytes("x", "x", "x", "result", "turns", "turns_h"), 2 * int(batch > 0))
+    return Cost(flops, call.bytes("x", "x", "x", "result", "twiddles", "twiddles_columns"), 2 * int(batch > 0))
 
 
 def case(shape: Shape, scale: float = 1.0) -> Case:
     batch, h, w = shape
-    fill = {"turns": fourier_plans.filled(real_table, w), "turns_h": fourier_plans.filled(table, h)}
-    shapes = {"x": (batch, h, w // 2 + 1, 2), "turns": (w, 2), "turns_h": (h, 2)}
+    fill = {"twiddles": fourier_plans.filled(real_table, w), "twiddles_columns": fourier_plans.filled(table, h)}
+    shapes = {"x": (batch, h, w // 2 + 1, 2), "twiddles": (w, 2), "twiddles_columns": (h, 2)}
     return Case(shapes, {"scale": scale}, fill)
 
 
@@ -52,8 +52,8 @@ KERNEL = Kernel(
     summary="real fields from their modes",
     inputs=(
         Operand("x", shape=("batch", "h", "modes", 2)),
-        Operand("turns", shape=("w", 2)),
-        Operand("turns_h", shape=("h", 2)),
+        Operand("twiddles", shape=("w", 2)),
+        Operand("twiddles_columns", shape=("h", 2)),
     ),
     outputs=(Operand("result", shape=("batch", "h", "w")),),
     shaders={**fourier_plans.INVERSE, **fourier_plans.COLUMNS},

@@ -1,6 +1,6 @@
 """rfft: the modes 0 ... n/2 of real lines of n values, as pairs (re, im), times `scale`.
 
-Sum of x_m exp(-2 pi i m k / n). n is 2^a 3^b 5^c 7^d, up to 4096; `modes` is n/2 + 1 (rounded down) and `turns`
+Sum of x_m exp(-2 pi i m k / n). n is 2^a 3^b 5^c 7^d, up to 4096; `modes` is n/2 + 1 (rounded down) and `twiddles`
 `dashi.kernels.fft.roots.real_table(n, dtype)`. Every line is transformed by itself, whatever lies beside it: for even n
 by a complex transform of n/2 values.
 """
@@ -13,9 +13,9 @@ from dashi.kernels.fft.roots import real_table, require_modes
 from dashi.types import Array, Cost, Shape
 
 
-def reference(x: Array, turns: Array, modes: int, scale: float) -> Array:
+def reference(x: Array, twiddles: Array, modes: int, scale: float) -> Array:
     require_modes("rfft", x.shape[1], modes)
-    return forward_real(x, turns, scale)
+    return forward_real(x, twiddles, scale)
 
 
 def plan(call: Call) -> Plan:
@@ -28,18 +28,18 @@ def plan(call: Call) -> Plan:
 
 def cost(call: Call) -> Cost:
     flops = call.dims["lines"] * fourier_plans.real_flops(call.dims["n"])
-    return Cost(flops, call.bytes("x", "turns", "result"), int(call.dims["lines"] > 0))
+    return Cost(flops, call.bytes("x", "twiddles", "result"), int(call.dims["lines"] > 0))
 
 
 def case(shape: Shape, scale: float = 1.0) -> Case:
     n = shape[1]
-    fill = {"turns": fourier_plans.filled(real_table, n)}
-    return Case({"x": shape, "turns": (n, 2)}, {"modes": n // 2 + 1, "scale": scale}, fill)
+    fill = {"twiddles": fourier_plans.filled(real_table, n)}
+    return Case({"x": shape, "twiddles": (n, 2)}, {"modes": n // 2 + 1, "scale": scale}, fill)
 
 
 KERNEL = Kernel(
     summary="modes of real lines",
-    inputs=(Operand("x", shape=("lines", "n")), Operand("turns", shape=("n", 2))),
+    inputs=(Operand("x", shape=("lines", "n")), Operand("twiddles", shape=("n", 2))),
     outputs=(Operand("result", shape=("lines", "modes", 2)),),
     shaders=fourier_plans.FORWARD,
     plan=plan,

@@ -1,7 +1,7 @@
 """rfft2: the modes of real fields (batch, h, w), as pairs (batch, h, w/2 + 1, 2), times `scale`: rows, then columns.
 
-As `rfft` along the last axis and then `fft` along the one before it. `turns` is `fourier.real_table(w, dtype)`,
-`turns_h` `fourier.table(h, dtype)`.
+As `rfft` along the last axis and then `fft` along the one before it. `twiddles` is `roots.real_table(w, dtype)`,
+`twiddles_columns` `roots.table(h, dtype)`.
 """
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, Scalar
@@ -13,12 +13,12 @@ from dashi.kernels.fft.roots import real_table, require_length, require_modes, t
 from dashi.types import Array, Cost, Shape
 
 
-def reference(x: Array, turns: Array, turns_h: Array, modes: int, scale: float) -> Array:
+def reference(x: Array, twiddles: Array, twiddles_columns: Array, modes: int, scale: float) -> Array:
     batch, h, w = x.shape
     require_modes("rfft2", w, modes)
     require_length(h)
-    rows = forward_real(x.reshape(batch * h, w), turns, 1.0, raw=2)
-    return transform(rows.reshape(batch, h, modes, 2), turns_h, False, scale, raw=1)
+    rows = forward_real(x.reshape(batch * h, w), twiddles, 1.0, raw=2)
+    return transform(rows.reshape(batch, h, modes, 2), twiddles_columns, False, scale, raw=1)
 
 
 def plan(call: Call) -> Plan:
@@ -28,7 +28,7 @@ def plan(call: Call) -> Plan:
     if batch == 0:
         return Plan(())
     call = fourier_plans.sized(call, h, w)
-    ends = ("between", "turns_h", "result")
+    ends = ("between", "twiddles_columns", "result")
     columns = Pass("columns", ends, batch, h, modes, scale=call.scalars["scale"], raw=1).tiled(call)
     rows = fourier_plans.rows_forward("x", "between", batch * h, w, 1.0, raw=2, tiles=columns.tiles)
     return Plan((rows.dispatch(call), columns.dispatch(call)), columns.between())
@@ -37,13 +37,15 @@ def plan(call: Call) -> Plan:
 def cost(call: Call) -> Cost:
     batch, h, w, modes = (call.dims[name] for name in ("batch", "h", "w", "modes"))
     flops = batch * (h * fourier_plans.real_flops(w) + modes * fourier_plans.flops(h))
-    return Cost(flops, call.bytes("x", "result", "result", "result", "turns", "turns_h"), 2 * int(batch > 0))
+    return Cost(
+        flops, call.bytes("x", "result", "result", "result", "twiddles", "twiddles_columns"), 2 * int(batch > 0)
+    )
 
 
 def case(shape: Shape, scale: float = 1.0) -> Case:
     _, h, w = shape
-    fill = {"turns": fourier_plans.filled(real_table, w), "turns_h": fourier_plans.filled(table, h)}
-    shapes = {"x": shape, "turns": (w, 2), "turns_h": (h, 2)}
+    fill = {"twiddles": fourier_plans.filled(real_table, w), "twiddles_columns": fourier_plans.filled(table, h)}
+    shapes = {"x": shape, "twiddles": (w, 2), "twiddles_columns": (h, 2)}
     return Case(shapes, {"modes": w // 2 + 1, "scale": scale}, fill)
 
 
@@ -51,8 +53,8 @@ KERNEL = Kernel(
     summary="modes of real fields",
     inputs=(
         Operand("x", shape=("batch", "h", "w")),
-        Operand("turns", shape=("w", 2)),
-        Operand("turns_h", shape=("h", 2)),
+        Operand("twiddles", shape=("w", 2)),
+        Operand("twiddles_columns", shape=("h", 2)),
     ),
     outputs=(Operand("result", shape=("batch", "h", "modes", 2)),),
     shaders={**fourier_plans.FORWARD, **fourier_plans.COLUMNS},

@@ -34,12 +34,12 @@ def reference(
     epsilon: float,
 ) -> tuple[Array, Array, Array]:
     w, g, m, v = (canon(x) for x in (weights, gradient, mean, square))
-    one = w.dtype.type(1)
+    unity = w.dtype.type(1)
     step, keep_mean, keep_square, least = (canon(w.dtype.type(x)) for x in (rate, beta1, beta2, epsilon))
     first, second = canon(corrections[int(place)])
     with np.errstate(all="ignore"):
-        m = canon(mul(keep_mean, m) + mul(one - keep_mean, g))
-        v = canon(mul(keep_square, v) + mul(one - keep_square, mul(g, g)))
+        m = canon(mul(keep_mean, m) + mul(unity - keep_mean, g))
+        v = canon(mul(keep_square, v) + mul(unity - keep_square, mul(g, g)))
         change = divide(mul(step, mul(m, first)), sqrt(mul(v, second)) + least)
         return canon(w - change), m, v
 

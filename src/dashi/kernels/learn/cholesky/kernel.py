@@ -33,10 +33,10 @@ def reference(a: Array, shift: float) -> tuple[Array, Array]:
                 margin[j] = divide(rest[0], whole[j, j])
                 factor[j, j] = sqrt(rest[0])
                 factor[j + 1 :, j] = divide(rest[1:], factor[j, j])
-                made = factor[j + 1 :, j]
-                run[j + 1 - first :, j + 1 - first :] += mul(made[:, None], made[None, : end - j - 1])
-            made = factor[end:, first:end]
-            sums[end:, end:] += contract(made, made.T)
+                columns = factor[j + 1 :, j]
+                run[j + 1 - first :, j + 1 - first :] += mul(columns[:, None], columns[None, : end - j - 1])
+            columns = factor[end:, first:end]
+            sums[end:, end:] += contract(columns, columns.T)
     return factor, margin
 
 

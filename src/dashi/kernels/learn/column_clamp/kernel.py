@@ -19,10 +19,10 @@ LOCAL: Final = 64
 def reference(x: Array, rows: int, limit: float) -> Array:
     values = canon(x)
     held = values[: int(rows)]
-    most, one = canon(values.dtype.type(limit)), values.dtype.type(1)
+    most, unity = canon(values.dtype.type(limit)), values.dtype.type(1)
     with np.errstate(all="ignore"):
         norms = sqrt(sum64(mul(held, held), axis=0))
-        factors = np.where(norms > most, divide(most, norms), one)
+        factors = np.where(norms > most, divide(most, norms), unity)
         return np.concatenate([canon(mul(held, factors)), values[int(rows) :]])
 
 

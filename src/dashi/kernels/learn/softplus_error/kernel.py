@@ -16,11 +16,11 @@ FLOPS: Final = {"f32": 115, "f64": 151}
 
 def reference(x: Array, target: Array, scale: float) -> tuple[Array, Array]:
     v = canon(x)
-    one = v.dtype.type(1)
+    unity = v.dtype.type(1)
     with np.errstate(all="ignore"):
         missed = canon(softplus(v) - canon(target))
         e = exp(-np.abs(v))
-        steepness = divide(np.where(v < 0, e, one), one + e)
+        steepness = divide(np.where(v < 0, e, unity), unity + e)
     return missed, canon(mul(mul(canon(v.dtype.type(scale)), missed), steepness))
 
 

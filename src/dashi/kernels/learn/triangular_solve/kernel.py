@@ -19,15 +19,15 @@ from dashi.types import Array, Cost, Shape
 def reference(triangle: Array, b: Array, transposed: int) -> Array:
     if transposed:
         return reference(np.ascontiguousarray(triangle.T[::-1, ::-1]), b[::-1], 0)[::-1]
-    whole, given = canon(triangle), canon(b)
+    whole, right_side = canon(triangle), canon(b)
     n = len(whole)
-    result, sums = np.zeros_like(given), np.zeros_like(given)
+    result, sums = np.zeros_like(right_side), np.zeros_like(right_side)
     with np.errstate(all="ignore"):
         for first in range(0, n, RUN):
             end = min(first + RUN, n)
-            run = np.zeros((end - first, given.shape[1]), given.dtype)
+            run = np.zeros((end - first, right_side.shape[1]), right_side.dtype)
             for i in range(first, end):
-                result[i] = divide(given[i] - (sums[i] + run[i - first]), whole[i, i])
+                result[i] = divide(right_side[i] - (sums[i] + run[i - first]), whole[i, i])
                 run[i + 1 - first :] += mul(whole[i + 1 : end, i, None], result[i])
             if end < n:
                 sums[end:] += contract(whole[end:, first:end], result[first:end])

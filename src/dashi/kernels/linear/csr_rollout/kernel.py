@@ -6,8 +6,7 @@ fit into shared memory is refused.
 
 from collections.abc import Mapping
 
-from dashi.kernels import interleaved_lists as slabs
-from dashi.kernels import lists
+from dashi.kernels import interleaved_lists, lists
 from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar
 from dashi.kernels.linear import _csr as csr
 from dashi.kernels.psi import FLOPS, SCALARS, SPEC, require_psi
@@ -16,13 +15,13 @@ from dashi.types import Array, Cost
 
 def reference(z: Array, values: Array, sources: Array, heads: Array, b: Array, **scalars: Number) -> Array:
     require("csr_rollout", z.shape[1], heads.size, scalars)
-    columns = slabs.lists_in_slabs(heads, z.shape[1], values.size, int(scalars["longest"]))
+    columns = interleaved_lists.lists_in_slabs(heads, z.shape[1], values.size, int(scalars["longest"]))
     return csr.advance(z, lists.LinearForm(values, sources, columns, z.shape[1]), b, int(scalars["steps"]), scalars)
 
 
 def require(kernel: str, width: int, heads: int, scalars: Mapping[str, Number]) -> None:
     """What the shapes alone cannot say."""
-    slabs.require_heads(kernel, width, heads)
+    interleaved_lists.require_heads(kernel, width, heads)
     require_psi(kernel, scalars)
 
 

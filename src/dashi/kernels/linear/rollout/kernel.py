@@ -8,7 +8,7 @@ from typing import Final
 
 from dashi.errors import LimitError
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Limits, Plan, Scalar, Shader, Spec
-from dashi.kernels.linear import dense_rollout as rolling
+from dashi.kernels.linear import dense_rollout
 from dashi.kernels.psi import NUMBERS as PSI_NUMBERS
 from dashi.kernels.psi import SPEC, require_psi
 from dashi.kernels.work import ceil_div
@@ -29,28 +29,28 @@ def prefer(limits: Limits, variant: str) -> str:
 
 
 def reference(z: Array, a: Array, b: Array, steps: int, psi: int, alpha: float, low: float, high: float) -> Array:
-    return rolling.advance(z, a, b, steps, psi, alpha, low, high)
+    return dense_rollout.advance(z, a, b, steps, psi, alpha, low, high)
 
 
 def plan(call: Call) -> Plan:
     m, d, steps = call.dims["m"], call.dims["d"], int(call.scalars["steps"])
     require_psi("rollout", call.scalars)
-    problem = rolling.on_chip(d, call.dtype.size, call.limits)
+    problem = dense_rollout.on_chip(d, call.dtype.size, call.limits)
     if problem:
         raise LimitError(f"kernel 'rollout': {problem}.", "go step by step, or choose a device with more.")
     if m * d == 0:
         return Plan(())
     numbers = call.tuning or TUNINGS[prefer(call.limits, call.dtype.name)]
-    runs = ceil_div(d, rolling.RUN)
-    held = numbers["held"] and runs * rolling.RUN * call.dtype.size <= HELD_BYTES
+    runs = ceil_div(d, dense_rollout.RUN)
+    held = numbers["held"] and runs * dense_rollout.RUN * call.dtype.size <= HELD_BYTES
     if held:
         shader, per_step, before = "held", 1, 1
-        spec = {"LANES": runs * rolling.RUN, "RUNS": runs, "PSI": int(call.scalars["psi"])}
+        spec = {"LANES": runs * dense_rollout.RUN, "RUNS": runs, "PSI": int(call.scalars["psi"])}
     else:
         lanes = min(ceil_div(d, 32) * 32, numbers["lanes"], call.limits.invocations)
         turns = ceil_div(d, lanes)
         batch = numbers["batch"]
-        column = 1 + ceil_div(d, rolling.RUN**2) + runs * (1 + rolling.RUN // batch) + rolling.RUN
+        column = 1 + ceil_div(d, dense_rollout.RUN**2) + runs * (1 + dense_rollout.RUN // batch) + dense_rollout.RUN
         shader, per_step, before = "streamed", 1 + turns * column, turns * (3 + d)
         spec = {"LANES": lanes, "LENGTH": d, "BATCH": batch, "PSI": int(call.scalars["psi"])}
     most = max(1, (call.limits.loop_trips - before) // per_step)
@@ -59,7 +59,7 @@ def plan(call: Call) -> Plan:
         most = max(1, min(most, (1 << 27) // (d * d)))
     scalars = {name: call.scalars[name] for name in ("alpha", "low", "high")}
     dispatches: list[Dispatch] = []
-    for first, last in rolling.chunks(steps, min(most, 50_000)):
+    for first, last in dense_rollout.chunks(steps, min(most, 50_000)):
         buffers = ("z" if first == 0 else "result", "A", "b", "result")
         for row in range(0, m, call.limits.groups):
             push = {"d": d, "steps": last - first, "first_row": row, **scalars}
@@ -69,7 +69,7 @@ def plan(call: Call) -> Plan:
 
 
 def cost(call: Call) -> Cost:
-    return rolling.cost(call, len(plan(call).dispatches))
+    return dense_rollout.cost(call, len(plan(call).dispatches))
 
 
 def _shader(file: str, spec: tuple[Spec, ...]) -> Shader:
@@ -86,8 +86,8 @@ def _shader(file: str, spec: tuple[Spec, ...]) -> Shader:
 
 KERNEL = Kernel(
     summary="many steps of psi(z A + b), each state on chip in one workgroup",
-    inputs=rolling.INPUTS,
-    outputs=(rolling.RESULT,),
+    inputs=dense_rollout.INPUTS,
+    outputs=(dense_rollout.RESULT,),
     shaders={
         "held": _shader("held.comp", (Spec("RUNS", 1),)),
         "streamed": _shader("kernel.comp", (Spec("LENGTH", 64), Spec("BATCH", 8))),
@@ -96,11 +96,11 @@ KERNEL = Kernel(
     reference=reference,
     cost=cost,
     cases=(
-        *(rolling.case(1, d, 4) for d in (1, 63, 64, 65, 127, 128, 129, 257)),
-        *(rolling.case(m, 40, n, psi=p) for m, n, p in ((3, 0, 0), (3, 1, 1), (2, 7, 2), (5, 3, 3), (0, 3, 0))),
-        rolling.case(2, 130, 600),
+        *(dense_rollout.case(1, d, 4) for d in (1, 63, 64, 65, 127, 128, 129, 257)),
+        *(dense_rollout.case(m, 40, n, psi=p) for m, n, p in ((3, 0, 0), (3, 1, 1), (2, 7, 2), (5, 3, 3), (0, 3, 0))),
+        dense_rollout.case(2, 130, 600),
     ),
-    scalars=rolling.ROLLOUT_SCALARS,
+    scalars=dense_rollout.ROLLOUT_SCALARS,
     tunings=TUNINGS,
     prefer=prefer,
 )

@@ -10,8 +10,7 @@ import numpy as np
 
 from dashi.errors import LimitError
 from dashi.kernels.abi import Call, Kernel, Operand, Plan
-from dashi.kernels.linear import dense_rollout as rolling
-from dashi.kernels.linear import ensemble_rollout as rolling_sets
+from dashi.kernels.linear import dense_rollout, ensemble_rollout
 from dashi.kernels.psi import require_psi
 from dashi.types import Array, Cost
 
@@ -36,28 +35,28 @@ def reference(
 def plan(call: Call) -> Plan:
     m, d = call.dims["m"], call.dims["d"]
     require_psi("rollout_fast", call.scalars)
-    found = rolling_sets.sets(m, d, call.dtype.size, call.limits, call.tuning)
-    if found is None or m * d == 0:
+    layout = ensemble_rollout.ensemble_layout(m, d, call.dtype.size, call.limits, call.tuning)
+    if layout is None or m * d == 0:
         raise LimitError(f"kernel 'rollout_fast' cannot hold {m} states of {d} values here.", "go step by step.")
     words = 2 * m * d * call.dtype.size // 4
-    return Plan((*rolling_sets.dispatches(call, found),), {"words": ("u64", words)})
+    return Plan((*ensemble_rollout.dispatches(call, layout),), {"words": ("u64", words)})
 
 
 def cost(call: Call) -> Cost:
-    return rolling.cost(call, len(plan(call).dispatches))
+    return dense_rollout.cost(call, len(plan(call).dispatches))
 
 
 KERNEL = Kernel(
     summary="many steps of psi(z A + b) for an ensemble, products and sums fused",
-    inputs=rolling.INPUTS,
-    outputs=(rolling.RESULT, Operand("flag", "u32", (4,))),
-    shaders=rolling_sets.shaders(fast=True),
+    inputs=dense_rollout.INPUTS,
+    outputs=(dense_rollout.RESULT, Operand("flag", "u32", (4,))),
+    shaders=ensemble_rollout.shaders(fast=True),
     plan=plan,
     reference=reference,
     cost=cost,
     # One step of a nonlinearity: where values change sign, further steps would measure the dynamics, not the kernel.
-    cases=tuple(rolling.case(m, d, n, psi=p) for m, d, n, p in ((300, 33, 3, 0), (80, 130, 1, 1), (9, 64, 1, 3))),
-    scalars=rolling.ROLLOUT_SCALARS,
+    cases=tuple(dense_rollout.case(m, d, n, psi=p) for m, d, n, p in ((300, 33, 3, 0), (80, 130, 1, 1), (9, 64, 1, 3))),
+    scalars=dense_rollout.ROLLOUT_SCALARS,
     portable=False,
     bound=1e-5,
     tunings=TUNINGS,

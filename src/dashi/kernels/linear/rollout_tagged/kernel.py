@@ -12,8 +12,7 @@ import numpy as np
 
 from dashi.errors import LimitError
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.linear import dense_rollout as rolling
-from dashi.kernels.linear import ensemble_rollout as rolling_sets
+from dashi.kernels.linear import dense_rollout, ensemble_rollout
 from dashi.kernels.psi import NUMBERS as PSI_NUMBERS
 from dashi.kernels.psi import SPEC, require_psi
 from dashi.kernels.work import groups_for
@@ -35,22 +34,22 @@ time. 0: as fits."""
 def reference(
     z: Array, a: Array, b: Array, steps: int, psi: int, alpha: float, low: float, high: float
 ) -> tuple[Array, Array]:
-    return rolling.advance(z, a, b, steps, psi, alpha, low, high), np.zeros(4, np.uint32)
+    return dense_rollout.advance(z, a, b, steps, psi, alpha, low, high), np.zeros(4, np.uint32)
 
 
 def plan(call: Call) -> Plan:
     m, d = call.dims["m"], call.dims["d"]
     require_psi("rollout_tagged", call.scalars)
     if call.limits.resident:
-        problem = rolling_sets.apart(m, d, call.dtype.size, call.limits, call.tuning)
+        problem = ensemble_rollout.why_not_spread(m, d, call.dtype.size, call.limits, call.tuning)
         if problem:
             raise LimitError(f"kernel 'rollout_tagged': {problem}.", "go step by step.")
-    shape = rolling.cut(d, call.tuning.get("outs", 0), call.limits)
+    shape = dense_rollout.cut(d, call.tuning.get("outs", 0), call.limits)
     words = 2 * m * d * call.dtype.size // 4
-    found = rolling_sets.sets(m, d, call.dtype.size, call.limits, call.tuning)
-    if found and 0 < call.limits.resident < m * shape.across:
-        return Plan((*rolling_sets.dispatches(call, found),), {"words": ("u64", words)})
-    rolling_sets.require_groups(call, m * shape.across)
+    layout = ensemble_rollout.ensemble_layout(m, d, call.dtype.size, call.limits, call.tuning)
+    if layout and 0 < call.limits.resident < m * shape.across:
+        return Plan((*ensemble_rollout.dispatches(call, layout),), {"words": ("u64", words)})
+    ensemble_rollout.require_groups(call, m * shape.across)
     groups, trips = groups_for(words, 256, call.limits)
     clear = Dispatch("clear", ("words", "flag"), {"count": words, "stride": 256 * groups}, (groups, 1, 1), trips)
     if not words:
@@ -58,7 +57,7 @@ def plan(call: Call) -> Plan:
     return Plan((clear, *_rolling(call, shape, words // 2)), {"words": ("u64", words)})
 
 
-def _rolling(call: Call, shape: rolling.Cut, parity: int) -> Iterator[Dispatch]:
+def _rolling(call: Call, shape: dense_rollout.Cut, parity: int) -> Iterator[Dispatch]:
     d = call.dims["d"]
     # A row of runs must lie within a subgroup to go without a barrier of the workgroup.
     alone = call.limits.subgroup >= shape.outs and shape.lanes % call.limits.subgroup == 0
@@ -67,7 +66,9 @@ def _rolling(call: Call, shape: rolling.Cut, parity: int) -> Iterator[Dispatch]:
     spec = {"LANES": shape.lanes, "OUTS": shape.outs, "RUNS_EACH": shape.runs_each, "PSI": int(call.scalars["psi"])}
     most = int(DISPATCH_US / (US_AT_LEAST + d * d * call.dtype.size / BYTES_PER_US))
     trips = 1 + 18 * (shape.runs_each - 1)
-    for first, last in rolling.chunks(int(call.scalars["steps"]), max(2, min(most, call.limits.loop_trips // trips))):
+    for first, last in dense_rollout.chunks(
+        int(call.scalars["steps"]), max(2, min(most, call.limits.loop_trips // trips))
+    ):
         buffers = ("result" if first else "z", "A", "b", "words", "flag", "result")
         push = {**numbers, "first": first, "last": last, **scalars}
         groups = (call.dims["m"] * shape.across, 1, 1)
@@ -76,7 +77,7 @@ def _rolling(call: Call, shape: rolling.Cut, parity: int) -> Iterator[Dispatch]:
 
 
 def cost(call: Call) -> Cost:
-    return rolling.cost(call, len(plan(call).dispatches))
+    return dense_rollout.cost(call, len(plan(call).dispatches))
 
 
 def _shader(*, alone: bool) -> Shader:
@@ -93,7 +94,7 @@ def _shader(*, alone: bool) -> Shader:
         (Spec("LANES", 128), Spec("OUTS", 32), Spec("RUNS_EACH", 1), SPEC),
         local=("LANES", 1, 1),
         includes=("portable.glsl",),
-        features=rolling_sets.FEATURES | ({"subgroup_quad", "subgroup"} if alone else frozenset[str]()),
+        features=ensemble_rollout.FEATURES | ({"subgroup_quad", "subgroup"} if alone else frozenset[str]()),
         extensions=("GL_EXT_control_flow_attributes",),
         prelude=f"#define ALONE {int(alone)}\n",
     )
@@ -101,12 +102,12 @@ def _shader(*, alone: bool) -> Shader:
 
 KERNEL = Kernel(
     summary="many steps of psi(z A + b) over several workgroups that pass values tagged with their step",
-    inputs=rolling.INPUTS,
-    outputs=(rolling.RESULT, Operand("flag", "u32", (4,))),
+    inputs=dense_rollout.INPUTS,
+    outputs=(dense_rollout.RESULT, Operand("flag", "u32", (4,))),
     shaders={
         "alone": _shader(alone=True),
         "barriers": _shader(alone=False),
-        **rolling_sets.shaders(fast=False),
+        **ensemble_rollout.shaders(fast=False),
         "clear": Shader(
             (Binding("words", "u64", "write"), Binding("flag", "u32", "write")),
             (Scalar("count", "u32"), Scalar("stride", "u32")),
@@ -117,9 +118,9 @@ KERNEL = Kernel(
     reference=reference,
     cost=cost,
     cases=(
-        *(rolling.case(1, d, 5) for d in (1, 64, 130, 257)),
-        *(rolling.case(m, d, 4, psi=p) for m, d, p in ((3, 70, 1), (300, 33, 0), (80, 130, 2), (0, 5, 0))),
+        *(dense_rollout.case(1, d, 5) for d in (1, 64, 130, 257)),
+        *(dense_rollout.case(m, d, 4, psi=p) for m, d, p in ((3, 70, 1), (300, 33, 0), (80, 130, 2), (0, 5, 0))),
     ),
-    scalars=rolling.ROLLOUT_SCALARS,
+    scalars=dense_rollout.ROLLOUT_SCALARS,
     tunings=TUNINGS,
 )

@@ -38,12 +38,12 @@ def cost(call: Call) -> Cost:
 
 def case(m: int, d: int, each: int, **more: Any) -> Case:
     """A case of quadratic_step without its other parts."""
-    made = triads.case(m, d, 0, each, {}, **more)
+    whole = triads.case(m, d, 0, each, {}, **more)
     names = ("z", "weights", "pairs", "ends")
     return Case(
-        {name: made.shapes[name] for name in names},
-        {"longest": made.scalars["longest_triads"]},
-        {name: made.fill[name] for name in ("pairs", "ends")},
+        {name: whole.shapes[name] for name in names},
+        {"longest": whole.scalars["longest_triads"]},
+        {name: whole.fill[name] for name in ("pairs", "ends")},
     )
 
 

@@ -83,10 +83,10 @@ def plan(call: Call) -> Plan:
     groups = min(supers, call.limits.groups)
     # For every superblock: the sums of every subgroup, at most as many as invocations, and loops over words.
     trips = pieces(supers, groups) * (1 + LOCAL + 16)
-    made = ("s", "support", "signs", "dense", "blocks", "counts")
+    buffers = ("s", "support", "signs", "dense", "blocks", "counts")
     numbers = {"n": n, "words": words, "many": supers, "stride": groups}
     shader = "shared" if call.tuning.get("staged", 1) else "direct"
-    return Plan((Dispatch(shader, made, numbers, (groups, 1, 1), trips), place), scratch)
+    return Plan((Dispatch(shader, buffers, numbers, (groups, 1, 1), trips), place), scratch)
 
 
 def prefer(limits: Limits, _: str) -> str:

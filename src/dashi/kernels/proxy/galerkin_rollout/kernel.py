@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import InputError, ShapeError
-from dashi.kernels import interleaved_lists as slabs
-from dashi.kernels import lists
+from dashi.kernels import interleaved_lists, lists
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon
 from dashi.kernels.proxy import mode_triads
@@ -28,7 +27,7 @@ BUFFERS: Final = ("z", "weights", "words", "heads", "force", "tables", "result")
 def require(width: int, rows: int, heads: int, stages: int, used: int) -> int:
     """What the shapes alone cannot say."""
     modes = mode_triads.require_pairs(NAME, width)
-    slabs.require_heads(NAME, modes, heads)
+    interleaved_lists.require_heads(NAME, modes, heads)
     if not 1 <= stages <= MOST_STAGES or rows != TERMS * stages:
         raise ShapeError(
             f"kernel {NAME!r}: {stages} stages have {TERMS * stages} rows of tables, {rows} given.",
@@ -47,10 +46,10 @@ def require(width: int, rows: int, heads: int, stages: int, used: int) -> int:
 def reference(*arrays: Array, steps: int, stages: int, used: int, longest: int) -> Array:
     z, weights, words, heads, force, tables = arrays
     modes = require(z.shape[1], tables.shape[0], heads.size, stages, used)
-    found = slabs.lists_in_slabs(heads, modes, weights.size, longest)
+    lists = interleaved_lists.lists_in_slabs(heads, modes, weights.size, longest)
     state = canon(z)
     with np.errstate(all="ignore"):
-        form, driven = mode_triads.ModeForm(weights, words, found, modes), canon(force)
+        form, driven = mode_triads.ModeForm(weights, words, lists, modes), canon(force)
         for _ in range(steps):
             known, now = [state], state
             for stage in range(stages):

@@ -110,7 +110,7 @@ KERNEL = Kernel(
     outputs=(Operand("result"),),
     shaders={
         **DOWN,
-        **{f"{name}_quads": quads_shader(made) for name, made in DOWN.items()},
+        **{f"{name}_quads": quads_shader(down) for name, down in DOWN.items()},
         **first_shaders("up", shader(Binding("totals", access="write"), file="up.comp")),
     },
     plan=plan,

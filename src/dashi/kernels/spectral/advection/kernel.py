@@ -24,12 +24,12 @@ def require_fields(fields: int, products: int) -> None:
 def reference(values: Array, products: int, eddy: float) -> Array:
     require_fields(values.shape[1], products)
     u, v, slope_x, slope_y, *strain = (canon(values[:, f]) for f in range(values.shape[1]))
-    made = [canon(-(mul(u, slope_x) + mul(v, slope_y)))]
+    terms = [canon(-(mul(u, slope_x) + mul(v, slope_y)))]
     if strain:
         normal, shear = strain
         viscosity = mul(canon(np.asarray(eddy, values.dtype)), sqrt(mul(normal, normal) + mul(shear, shear)))
-        made += [canon(mul(viscosity, slope_x)), canon(mul(viscosity, slope_y))]
-    return np.stack(made, axis=1)
+        terms += [canon(mul(viscosity, slope_x)), canon(mul(viscosity, slope_y))]
+    return np.stack(terms, axis=1)
 
 
 def plan(call: Call) -> Plan:

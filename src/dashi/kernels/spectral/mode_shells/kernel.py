@@ -45,12 +45,12 @@ def reference(x: Array, y: Array, weights: Array, places: Array, offsets: Array,
     dots = (mul(a, c) + mul(b, d)).reshape(members, -1)
     nan = x.dtype.type(np.nan)
     at = np.minimum(places.astype(np.int64), dots.shape[1])
-    made = np.empty((members, shells), x.dtype)
+    sums = np.empty((members, shells), x.dtype)
     for member in range(members):
         factors = np.append(dots[member], nan)[at]
         products = np.where(at < dots.shape[1], mul(canon(weights), factors), nan)
-        made[member] = np.where(whole, segment_sums(products, starts, lengths), nan)
-    return canon(made)
+        sums[member] = np.where(whole, segment_sums(products, starts, lengths), nan)
+    return canon(sums)
 
 
 def plan(call: Call) -> Plan:

@@ -27,10 +27,10 @@ def cost(call: Call) -> Cost:
 
 def case(words: int, a: int | None = None, b: int | None = None) -> Case:
     def fill(value: int | None) -> Fill:
-        def made(rng: np.random.Generator, shape: Shape) -> Array:
+        def words_of(rng: np.random.Generator, shape: Shape) -> Array:
             return random_words(rng, shape) if value is None else np.full(shape, value, np.uint32)
 
-        return made
+        return words_of
 
     return Case({"a": (words,), "b": (words,)}, fill={"a": fill(a), "b": fill(b)})
 

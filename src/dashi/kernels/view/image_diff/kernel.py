@@ -8,11 +8,11 @@ from dashi.types import Array, Cost
 
 
 def reference(a: Array, b: Array) -> Array:
-    made = np.full(a.shape, OPAQUE, np.uint32)
+    difference = np.full(a.shape, OPAQUE, np.uint32)
     for shift in (0, 8, 16):
-        p, q = ((image.astype(np.int64) >> shift) & 255 for image in (a, b))
-        made |= (np.abs(p - q) << shift).astype(np.uint32)
-    return made
+        p, q = ((difference.astype(np.int64) >> shift) & 255 for difference in (a, b))
+        difference |= (np.abs(p - q) << shift).astype(np.uint32)
+    return difference
 
 
 def plan(call: Call) -> Plan:

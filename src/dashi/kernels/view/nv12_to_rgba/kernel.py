@@ -31,10 +31,10 @@ def factors(standard: Number) -> dict[str, int]:
         raise InputError(f"kernel 'nv12_to_rgba' knows no standard {standard}.", f"pass standard={known}.")
     red, blue = WEIGHTS[int(standard)]
     green = 1 - red - blue
-    one = Fraction(255, 224) * 65536
+    chroma = Fraction(255, 224) * 65536
     exact = (
-        Fraction(255, 219) * 65536, 2 * (1 - red) * one, 2 * (1 - blue) * blue / green * one,
-        2 * (1 - red) * red / green * one, 2 * (1 - blue) * one,
+        Fraction(255, 219) * 65536, 2 * (1 - red) * chroma, 2 * (1 - blue) * blue / green * chroma,
+        2 * (1 - red) * red / green * chroma, 2 * (1 - blue) * chroma,
     )  # fmt: skip
     return {name: round(value) for name, value in zip(FACTORS, exact, strict=True)}
 

@@ -25,17 +25,17 @@ def reference(
     sheet: Array, table: Array, weights: Array, h: int, w: int, t: int, rows: int, lo: float, hi: float
 ) -> Array:
     steps, bands = sheet.shape
-    made = np.full((h, w), OPAQUE, np.uint32)
+    pixels = np.full((h, w), OPAQUE, np.uint32)
     age = np.arange(h, dtype=np.int64) // max(rows, 1)
     shown = (age < weights.size) & (age <= t) & (t - age < steps)
     if bands == 0 or not shown.any():
-        return made
+        return pixels
     colours = np.where(np.isnan(sheet), np.uint32(NAN_PIXEL), table[levels(NAME, sheet, lo, hi)])
     spread = colours[:, np.arange(w, dtype=np.int64) * bands // w][t - age[shown]]
     factor = np.minimum(weights[age[shown]], 256)[:, None]
     for shift in (np.uint32(0), np.uint32(8), np.uint32(16)):
-        made[shown] |= ((spread >> shift & np.uint32(255)) * factor + np.uint32(128) >> np.uint32(8)) << shift
-    return made
+        pixels[shown] |= ((spread >> shift & np.uint32(255)) * factor + np.uint32(128) >> np.uint32(8)) << shift
+    return pixels
 
 
 def plan(call: Call) -> Plan:
@@ -77,10 +77,10 @@ def cost(call: Call) -> Cost:
     if h * w == 0:
         return Cost()
     ages = min(-(-h // int(call.scalars["rows"])), call.dims["ages"], t + 1)
-    seen = max(0, ages - max(0, t + 1 - call.dims["steps"]))
+    visible = max(0, ages - max(0, t + 1 - call.dims["steps"]))
     used = min(call.dims["bands"], w)
-    read = seen * used * call.dtype.size + 4 * seen + 4 * LEVELS * (seen > 0)
-    return Cost(flops=3 * seen * used, bytes=read + 4 * h * w, dispatches=1)
+    read = visible * used * call.dtype.size + 4 * visible + 4 * LEVELS * (visible > 0)
+    return Cost(flops=3 * visible * used, bytes=read + 4 * h * w, dispatches=1)
 
 
 def any_colours(rng: np.random.Generator, shape: Shape) -> Array:

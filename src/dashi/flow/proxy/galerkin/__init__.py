@@ -1,0 +1,1 @@
+"""Galerkin models: the truncated flow and its closures by an eddy viscosity."""
