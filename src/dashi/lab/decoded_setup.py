@@ -154,6 +154,7 @@ def check_follow(request: FollowRequest, out: Path | None) -> None:
     if request.observer in ("snapshots", "visualize") and out is None:
         what = f'`observer="{request.observer}"` has nowhere to put fields.'
         raise InputError(what, "name a run folder with `out=`.")
+    _ = request.settings  # refuses a residual, a gate, a seed or a dtype that is none
     require_room(request, out, 1, 1)
 
 
