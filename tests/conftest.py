@@ -6,6 +6,8 @@ import contextlib
 import errno
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
@@ -181,3 +183,15 @@ def tiny(windows_of: Callable[..., Windows]) -> Windows:
     """Three seeds of a forced flow of 32 x 32 points, six frames each."""
     flow = Flow(32, nu=5e-3, dt=0.02, scheme="etdrk4", forcing=Kolmogorov(2), drag=0.1)
     return windows_of(flow, [1, 2, 3], 6, 2, 20, peak=3)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the documentation site, built as `./dev docs` does. A warning is an error: a link that leads
+    nowhere, a page that is in no list."""
+    folder = tmp_path_factory.mktemp("site")
+    words = f"--quiet --fail-on-warning --keep-going --builder html --doctree-dir {folder}/doctrees docs {folder}/html"
+    root = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-m", "sphinx", *words.split()], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "html"

@@ -3,25 +3,61 @@
     with dashi.open() as d:
         y = d.run("axpy", x, y, a=2).numpy()
 
-Importing does nothing: no device is opened and no driver is loaded before `open` or `devices` is called.
+Importing does nothing: no device is opened and no driver is loaded before `open` or `devices` is called, and what a
+program does not name is not imported. Its packages: `dashi.core`, `fft`, `flow`, `io`, `kernels`, `lab`, `report`,
+`runtime`.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dashi import errors, kernels
+from dashi._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
-    from dashi.runtime.device import Device
-    from dashi.runtime.info import DeviceInfo
+    from dashi import bench as bench
+    from dashi import core as core
+    from dashi import fft as fft
+    from dashi import flow as flow
+    from dashi import io as io
+    from dashi import lab as lab
+    from dashi import report as report
+    from dashi import runtime as runtime
+    from dashi import types as types
+    from dashi.core.operators.affine import Affine as Affine
+    from dashi.core.operators.affine import Linear as Linear
+    from dashi.core.operators.bands import Bands as Bands
+    from dashi.core.operators.operator import Operator as Operator
+    from dashi.core.operators.quadratic import Quadratic as Quadratic
+    from dashi.core.operators.sparse import BlockSparse as BlockSparse
+    from dashi.core.operators.sparse import Csr as Csr
+    from dashi.core.rollouts.run import Run as Run
+    from dashi.kernels.abi import Kernel as Kernel
+    from dashi.runtime.array import Array as Array
+    from dashi.runtime.device import Device as Device
+    from dashi.runtime.device import Program as Program
+    from dashi.runtime.device import Step as Step
+    from dashi.runtime.info import DeviceInfo as DeviceInfo
+    from dashi.runtime.landing import Ticket as Ticket
 
     __version__: str
 
-__all__ = ["__version__", "devices", "errors", "kernels", "open"]
-_PARTS = ("core", "fft", "flow")
+_PACKAGES = ("bench", "core", "fft", "flow", "io", "lab", "report", "runtime", "types")
+_MODULES = {
+    "core.operators.affine": "Affine Linear",
+    "core.operators.bands": "Bands",
+    "core.operators.operator": "Operator",
+    "core.operators.quadratic": "Quadratic",
+    "core.operators.sparse": "BlockSparse Csr",
+    "core.rollouts.run": "Run",
+    "kernels.abi": "Kernel",
+    "runtime.array": "Array",
+    "runtime.device": "Device Program Step",
+    "runtime.info": "DeviceInfo",
+    "runtime.landing": "Ticket",
+}
 
 
 def open(device: str = "auto", *, timeout: float = 600.0, validation: bool | None = None, queues: int = 1) -> Device:
@@ -43,22 +79,27 @@ def devices() -> list[DeviceInfo]:
     return list_devices()
 
 
-def __dir__() -> list[str]:
-    return sorted([*__all__, *_PARTS])
+def kernel(name: str) -> Kernel:
+    """The kernel of that name or alias: what it computes, on which operands, with which reference."""
+    return kernels.get(name)
 
 
-def __getattr__(name: str) -> str | ModuleType:
-    # The version is written in pyproject.toml alone; reading a package's metadata takes time that few programs need.
-    if name == "__version__":
-        from importlib import metadata
+if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
+    __all__, _get, __dir__ = lazy_names(
+        __name__, _MODULES, more=("__version__", "devices", "errors", "kernel", "kernels", "open", *_PACKAGES)
+    )
 
-        try:
-            return metadata.version(errors.DISTRIBUTION)
-        except metadata.PackageNotFoundError:
-            return "0+not.installed"
-    # Parts that not every program needs are imported when they are first named.
-    if name in _PARTS:
-        from importlib import import_module
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            return _version()
+        return import_module(f"dashi.{name}") if name in _PACKAGES else _get(name)
 
-        return import_module(f"dashi.{name}")
-    raise AttributeError(f"module 'dashi' has no attribute {name!r}")
+
+def _version() -> str:
+    # It is written in pyproject.toml alone; reading a package's metadata takes time that few programs need.
+    from importlib import metadata
+
+    try:
+        return metadata.version(errors.DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return "0+not.installed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,8 @@ def test_the_table_tells_what_failed_and_exits_with_1(monkeypatch: pytest.Monkey
     monkeypatch.setattr("dashi.bench.kernels.measure", broken)
     done = bench("add")
     assert done.exit_code == 1
-    assert "FAILED: result[0] is 1, not 2" in done.stdout
+    assert "FAILED: result[0] is 1, not 2" in " ".join(done.stdout.split())  # a narrow column breaks between words
+    assert "add f32 x[131072] y[131072]: FAILED: result[0] is 1, not 2" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,9 @@ def test_the_null_device_cannot_be_measured() -> None:
     assert (done.exit_code, "computes nothing" in done.output) == (3, True)
 
 
-def test_an_interrupted_run_keeps_what_it_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def second_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes while the second case is measured."""
     calls = list[Workload]()
 
     def stopping(device: Any, work: Workload, tunings: Any, peer: Any) -> Iterator[Measurement]:
@@ -98,10 +102,65 @@ def test_an_interrupted_run_keeps_what_it_measured(tmp_path: Path, monkeypatch: 
         return measure(device, work, tunings, peer)
 
     monkeypatch.setattr("dashi.bench.kernels.measure", stopping)
+
+
+@pytest.mark.usefixtures("second_stops")
+def test_an_interrupted_run_keeps_what_it_measured(tmp_path: Path) -> None:
     done = bench("add", "sub", "--save", str(tmp_path / "kept"))
     assert done.exit_code == 130
-    saved = next((tmp_path / "kept").glob("*.json"))
-    assert [r["kernel"] for r in json.loads(saved.read_text())["rows"]] == ["add"]
+    saved, page = sorted((tmp_path / "kept").iterdir())
+    document = json.loads(saved.read_text())
+    assert [r["kernel"] for r in document["rows"]] == ["add"]
+    assert document["cases"] == {"asked": 2, "measured": 1}
+    assert "- stopped: 1 of 2 cases were measured" in page.read_text().splitlines()
+    assert f"wrote {saved}" in done.stderr
+
+
+@pytest.mark.usefixtures("second_stops")
+def test_an_interrupted_run_prints_what_it_measured_where_nothing_is_kept() -> None:
+    done = bench("add", "sub")
+    assert done.exit_code == 130
+    assert "stopped: 1 of 2 cases were measured" in done.stdout
+    assert [line.split()[0] for line in done.stdout.splitlines() if line.startswith(("add ", "sub "))] == ["add"]
+    assert "nothing is kept without --save" in done.stderr
+
+
+@pytest.mark.usefixtures("second_stops")
+def test_an_interrupted_run_prints_one_document() -> None:
+    done = bench("add", "sub", "--json")
+    assert done.exit_code == 130
+    assert [r["kernel"] for r in json.loads(done.stdout)["rows"]] == ["add"]
+
+
+def test_rows_are_shown_as_they_come_and_all_of_them_at_the_end(monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:
+    shown = list[str]()
+    before = list[int]()
+
+    def watched(*given: Any) -> Iterator[Measurement]:
+        before.append(len(shown))
+        return measure(*given)
+
+    monkeypatch.setattr("dashi.bench.kernels.measure", watched)
+    monkeypatch.setattr("dashi.cli.bench.remark", lambda *lines: shown.extend(lines))
+    done = bench("add", "hash_state", "--peer", "torch")
+    assert done.exit_code == 0, done.output
+    assert before == [0, 1]
+    added, hashed = shown
+    timed = r"[\d.,]+ [um]s, [\d.]+ GB/s, [\d.]+% of copy bandwidth"
+    assert re.fullmatch(rf"add f32 x\[131072\] y\[131072\] \w+: {timed}, [\d.]+% of torch", added)
+    assert re.fullmatch(rf"hash_state f32 .*: {timed}", hashed)
+    assert "stopped" not in done.stdout
+    assert [line.split()[0] for line in done.stdout.splitlines() if line.startswith(("add ", "hash"))][:2] == [
+        "add",
+        "hash_state",
+    ]
+
+
+def test_a_row_that_failed_is_shown_with_its_reason() -> None:
+    row = {"kernel": "add", "dtype": "f32", "shapes": {"x": [3]}, "tuning": None, "failed": "wrong", "skipped": ""}
+    assert bench_report.line(row, None) == "add f32 x[3]: FAILED: wrong"
+    skipped = {**row, "failed": "", "skipped": "needs fp64"}
+    assert bench_report.line(skipped, "torch") == "add f32 x[3]: skipped: needs fp64"
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_scores_on_seen_data_never_say_that_they_are_of_unseen_data(fitted: Path
         "validation data",
         "data that overlap those trained on",
     ]
-    assert load_evaluation(here / "s" / "evaluation-test.npz").told == "data that overlap those trained on"
+    assert load_evaluation(here / "s" / "evaluation-test.npz").data_kind == "data that overlap those trained on"
     assert json.loads((here / "s" / "evaluation-test.json").read_text())["data"] == "data that overlap those trained on"
     fine = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --json")
     assert json.loads(fine.stdout)["evaluations"][-1]["data"] == "unseen data"

@@ -52,7 +52,7 @@ def test_a_fit_is_a_model_that_anything_loads(fitted: Path) -> None:
     assert (fit.training.seeds, fit.training.validation_seeds) == ((1, 2), (3,))
     assert fit.training.steps == 40
     assert fit.training.options == {"peak": 3}
-    assert len(fit.training.seen.digests) == 3 * 9
+    assert len(fit.training.data.digests) == 3 * 9
     assert [one.split for one in fit.evaluations] == ["train", "validation"]
     assert [line.model for line in fit.evaluations[0].lines] == list(fit.models)
 

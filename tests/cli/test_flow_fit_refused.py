@@ -187,7 +187,7 @@ def test_a_flow_that_starts_from_a_file_is_fitted(here: Path) -> None:
     assert training is not None
     assert (training.initial, training.seeds, training.validation_seeds) == ("start.npy", (-1,), (-1,))
     # The very fields: what is scored on them is refused, wherever it comes from.
-    assert len(training.seen.digests) == 3 * 3
+    assert len(training.data.digests) == 3 * 3
     assert dashi("flow simulate --n 16 --nu 0.01 --dt 0.02 --initial start.npy --scheme etdrk4 --device cpu --fast",
                  "--steps 10 --frame-every 5 --out run").exit_code == 0  # fmt: skip
     assert "overlap" in refused("flow evaluate m.npz --from run --device cpu")

@@ -20,6 +20,7 @@ from dashi.cli.main import app
 from dashi.cli.options import whole
 from dashi.errors import suggestion
 from dashi.flow.initial import INITIAL
+from dashi.flow.observers import DERIVED
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.kernels import catalogue
 from dashi.runtime.cpu_device import CpuDevice
@@ -118,6 +119,13 @@ def complete(line: str) -> tuple[list[str], str]:
         ("dashi kernels list --family ele", ["elementwise"]),
         ("dashi flow simulate --device vul", ["vulkan:0", "vulkan:1"]),
         ("dashi flow fit --model ga", ["galerkin"]),
+        ("dashi flow fit --baseline pers", ["persistence"]),
+        ("dashi flow simulate --field str", ["streamfunction", "strain_normal", "strain_shear"]),
+        ("dashi flow simulate --initial tay", ["taylor-green"]),
+        ("dashi flow simulate --scheme et", ["etdrk4"]),
+        ("dashi rollout --op-device c", ["cpu"]),
+        ("dashi verify --against n", ["null"]),
+        ("dashi bench flow --peer t", ["torch"]),
         ("dashi kern", ["kernels"]),
     ],
 )
@@ -125,15 +133,20 @@ def test_the_shell_completes_names_without_heavy_imports(line: str, offered: lis
     assert complete(line) == (offered, "[]")
 
 
-def test_completion_can_be_installed() -> None:
-    text = call("--help").stdout
-    assert "--install-completion" in text
-    assert "--show-completion" in text
+def test_completion_is_installed_for_the_shell_that_asks(tmp_path: Path) -> None:
+    script = "dashi --install-completion; . ~/.bashrc; complete -p dashi"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "HOME": str(tmp_path), "PATH": path}
+    done = subprocess.run(["bash", "--norc", "-c", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"bash completion installed in {tmp_path}/.bash_completions/" in done.stdout
+    assert done.stdout.splitlines()[-1] == "complete -o default -F _dashi_completion dashi"
 
 
 def test_names_that_are_completed_are_those_there_are() -> None:
     assert completion.complete_models("") == list(MODELS)
     assert set(completion.INITIAL_CONDITIONS) == set(INITIAL)
+    assert set(completion.FIELDS) == set(DERIVED)
     assert [name for name, _ in completion.complete_kernels("")] == list(kernels.names())
     assert set(completion.complete_families("")) == {kernels.get(name).family for name in kernels.names()}
 

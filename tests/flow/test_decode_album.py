@@ -9,11 +9,12 @@ from statistics import median
 
 import numpy as np
 
-from dashi.flow.decode.album import MEASURES, Album
+from dashi.flow.decode.album import Album
 from dashi.flow.decode.decoder import Decoded
 from dashi.flow.decode.settings import Settings
 from dashi.flow.fields import read_line
 from dashi.flow.proxy.schema import Schema
+from dashi.io.run_names import DECODED
 
 ONE, THREE = np.ones(1), np.ones((1, 3))
 MEASURED = Decoded(
@@ -35,7 +36,7 @@ def test_the_last_of_many_decodes_is_as_quick_to_keep_as_the_first(tmp_path: Pat
     # A copy of all steps before would take some fifty times as long at the end. Medians are deaf to pauses.
     assert median(took[-2000:]) < 5 * median(took[:2000])
     album.close()
-    with np.load(tmp_path / MEASURES) as kept:
+    with np.load(tmp_path / DECODED) as kept:
         assert np.array_equal(kept["step"], np.arange(40_000))
         assert kept["bands"].shape == (40_000, 1, 3)
 

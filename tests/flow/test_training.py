@@ -43,13 +43,13 @@ def test_a_model_is_not_scored_on_what_it_was_fitted_to(model: Model, data: dict
             evaluate({"galerkin": model}, data[name], device="cpu", split="test")
         assert "allow_overlap=True" in error.value.fix
         allowed = evaluate({"galerkin": model}, data[name], device="cpu", split="test", allow_overlap=True)
-        assert allowed.told == "data that overlap those trained on"
+        assert allowed.data_kind == "data that overlap those trained on"
         assert evaluate({"galerkin": model}, data[name], device="cpu", split=name).settings.get("overlap") is None
     # The same fields under another name are known by their values.
     renamed = replace(data["train"], seeds=(7, 8))
     with pytest.raises(InputError, match="frames are the very same"):
         evaluate({"galerkin": model}, renamed, device="cpu", split="test")
-    assert evaluate({"galerkin": model}, data["test"], device="cpu", split="test").told == "unseen data"
+    assert evaluate({"galerkin": model}, data["test"], device="cpu", split="test").data_kind == "unseen data"
 
 
 def test_one_model_of_several_that_has_seen_the_windows_is_enough(model: Model, data: dict[str, Windows]) -> None:
@@ -74,7 +74,7 @@ def test_a_model_that_was_saved_is_scored_by_the_command_line(
     again = load_model("m.npz")
     assert again.training is not None
     assert model.training is not None
-    assert again.training.seen == model.training.seen
+    assert again.training.data == model.training.data
     assert load_fit(Path("m.npz")).training is not None
     found = CliRunner().invoke(app, ["flow", "evaluate", "m.npz", "--device", "cpu", "--fast", "--json"])
     assert found.exit_code == 0, found.output

@@ -70,7 +70,7 @@ def test_damaged_arrays_are_told(make: Any, read: Any, data: st.DataObject) -> N
         if isinstance(result, Evaluation):
             # What was read can be told, and written.
             " ".join(lasts(result, line.model) for line in result.lines).encode()
-            json.dumps([result.told, dict(result.settings)], ensure_ascii=False).encode()
+            json.dumps([result.data_kind, dict(result.settings)], ensure_ascii=False).encode()
 
 
 def test_what_is_not_damaged_is_read() -> None:

@@ -14,9 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dashi.flow.proxy.closures_operator import SlavedGalerkin
-from dashi.flow.proxy.closures_tables import Band, Closure
-from dashi.flow.proxy.galerkin_operator import Galerkin
 
 from dashi.core import Affine, Bands, BlockSparse, Csr, Linear, Operator, Quadratic, rollout
 from dashi.core.operators.bands import ring
@@ -24,6 +21,9 @@ from dashi.core.operators.catalogue import KINDS
 from dashi.flow import Flow, Kolmogorov, Stochastic
 from dashi.flow.operator import Vorticity
 from dashi.flow.proxy import Schema
+from dashi.flow.proxy.closure.operator import SlavedGalerkin
+from dashi.flow.proxy.closure.tables import Band, Closure
+from dashi.flow.proxy.galerkin.operator import Galerkin
 from dashi.kernels.hash.blake3 import hexdigest128
 from dashi.runtime import Device, open_device
 

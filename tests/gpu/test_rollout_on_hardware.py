@@ -27,6 +27,7 @@ def inputs(d: int, dtype: str, states: int = 1) -> tuple[np.ndarray, np.ndarray]
 
 
 def test_workgroups_are_known_to_run_at_the_same_time(gpu: VulkanDevice) -> None:
+    gpu.probe()
     assert gpu.resident >= 8
     assert "rendezvous" in gpu.features
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import dashi
-import dashi.flow
 from dashi.errors import InputError
 from dashi.flow import Flow
 

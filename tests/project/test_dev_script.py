@@ -34,6 +34,7 @@ case "$*" in
     *'print('*) echo python3.11-venv ;;
     --version) echo Python 3.11.0 ;;
     '-m venv'*) for last; do :; done; mkdir -p "$last/bin"; cp "$0" "$last/bin/python" ;;
+    *'-m pytest'*) echo "pytest: $*" ;;
     *install*) printf '%s\\n' "$*" >>'{log}'; exit {offline} ;;
     '-m sphinx'*) printf '%s\\n' "$*" >>'{log}'; exit {warns} ;;
 esac
@@ -141,6 +142,11 @@ def test_setup_takes_the_other_dashi_out_before_ours_comes_in(checkout: Path, tm
     assert pinned.endswith("install --require-hashes --only-binary :all: -r requirements/dev.txt")
     assert other.endswith("uninstall --yes dashi")
     assert ours.endswith("install --no-deps --no-build-isolation --editable .")
+
+
+def test_tests_end_with_the_ten_slowest(checkout: Path, tmp_path: Path) -> None:
+    done = dev(checkout, "test", "--long", "-x", path=machine(tmp_path / "tools"))
+    assert "pytest: -m pytest --durations=10 --durations-min=1 -m long -x" in done.stdout, done.stderr
 
 
 def test_link_to_the_script_means_the_folder_of_the_script(checkout: Path, tmp_path: Path) -> None:

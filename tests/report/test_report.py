@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dashi
 from dashi.core.observations.sheet import save_sheet
 from dashi.core.traces.trace import Span, write_trace
 from dashi.errors import FileError, InputError
@@ -363,3 +364,18 @@ def test_a_story_that_is_none_is_refused(tmp_path: Path, odd: dict[str, Any]) ->
     (tmp_path / STORY).write_text(json.dumps({"schema_version": 1, **odd}))
     with pytest.raises(FileError, match="is not the story of a run"):
         read_story(tmp_path)
+
+
+def test_a_report_is_written_into_the_folder_of_a_run(tmp_path: Path) -> None:
+    write_story(tmp_path, Story(title="A run"))
+    page = dashi.report.write(tmp_path)
+    assert page == tmp_path / "report.html"
+    assert "<title>A run</title>" in page.read_text()
+    assert dashi.report.write(str(tmp_path), out=tmp_path / "other.html").name == "other.html"
+    (tmp_path / "thesis.html").write_text("<!doctype html><p>all of it</p>")
+    with pytest.raises(
+        FileError, match=r"thesis\.html is there already and is no report\. Fix: choose another with `o"
+    ):
+        dashi.report.write(tmp_path, out=tmp_path / "thesis.html")
+    with pytest.raises(FileError, match=r"is not the folder of a run\. Fix: name one"):
+        dashi.report.write(tmp_path / "none")

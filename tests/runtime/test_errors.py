@@ -154,7 +154,7 @@ def test_no_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     with raises(
         errors.LoaderNotFoundError,
         "no Vulkan loader was found (tried /nowhere/libvulkan.so.1). Fix: install one (Debian: apt-get install "
-        "libvulkan1 mesa-vulkan-drivers), or use `device=cpu`.",
+        'libvulkan1 mesa-vulkan-drivers), or use `device="cpu"`.',
     ):
         open_device("vulkan:0")
     with open_device("auto") as device:
@@ -236,7 +236,8 @@ def test_the_null_device_has_no_results() -> None:
         NullDevice() as device,
         raises(
             errors.NoResultError,
-            "the null device computes nothing. Fix: use `device=` auto, cpu or vulkan:N for results.",
+            'the null device computes nothing. Fix: compute elsewhere: `device="auto"`, `device="cpu"` or '
+            '`device="vulkan:0"`.',
         ),
     ):
         device.run("add", f32(3), f32(3)).numpy()

@@ -71,25 +71,25 @@ class Time:
 
 def measure(device: Device, case: BenchCase, tunings: tuple[str | None, ...] = (None,)) -> tuple[Time, ...]:
     """The case with each of the tunings (None: the device's own choice)."""
-    made = plan(device, case.shape, case.kind, dtype=case.dtype)
-    values = case.values(made.source_shape)
+    planned = plan(device, case.shape, case.kind, dtype=case.dtype)
+    values = case.values(planned.source_shape)
     with CpuDevice() as reference:
         expected = plan(reference, case.shape, case.kind, dtype=case.dtype).run(reference.array(values)).numpy()
-    return tuple(_timed(device, made, values, expected, name) for name in tunings)
+    return tuple(_timed(device, planned, values, expected, name) for name in tunings)
 
 
 def measure_fast(device: Device, case: BenchCase) -> Time | None:
     """The case in the device class, where it has one, compared with the portable result first."""
     if case.kind != "fft2" or case.dtype != "float32" or not device.info.is_hardware:
         return None
-    made = plan(device, case.shape, case.kind, portable=False)
-    source = device.array(case.values(made.source_shape))
-    target = device.empty(made.target_shape, made.dtype)
-    (step,) = made.steps(source, target)
-    wanted: Any = plan(device, case.shape, case.kind).run(source).numpy().astype(np.float64)
+    planned = plan(device, case.shape, case.kind, portable=False)
+    source = device.array(case.values(planned.source_shape))
+    target = device.empty(planned.target_shape, planned.dtype)
+    (step,) = planned.steps(source, target)
+    expected: Any = plan(device, case.shape, case.kind).run(source).numpy().astype(np.float64)
     with device.program([step] * REPEATS, label="fft2_fast", timed=device.info.timestamp_ns > 0) as program:
         program.run()
-        error = float(np.linalg.norm(target.numpy() - wanted) / np.linalg.norm(wanted))
+        error = float(np.linalg.norm(target.numpy() - expected) / np.linalg.norm(expected))
         if not error <= FAST_BOUND:
             return Time(DEVICE_CLASS, checked=f"WRONG: relative error {error:.1e}")
         taken = _rounds(device, program)
@@ -101,15 +101,15 @@ def tunings_of(case: BenchCase) -> tuple[str, ...]:
     return tuple(kernels.get(case.kind.removeprefix("i") if case.kind == "ifft2" else case.kind).tunings)
 
 
-def _timed(device: Device, made: Plan, values: HostArray, expected: HostArray, tuning: str | None) -> Time:
-    source, target = device.array(values), device.empty(made.target_shape, made.dtype)
-    chosen = replace(made, tuning=tuning)
+def _timed(device: Device, planned: Plan, values: HostArray, expected: HostArray, tuning: str | None) -> Time:
+    source, target = device.array(values), device.empty(planned.target_shape, planned.dtype)
+    chosen = replace(planned, tuning=tuning)
     try:
         (step,) = chosen.steps(source, target)
     except LimitError as error:
         return Time(tuning or "", skipped=error.what)
     name = step.tuning or ""
-    with device.program([step] * REPEATS, label=made.kind, timed=device.info.timestamp_ns > 0) as program:
+    with device.program([step] * REPEATS, label=planned.kind, timed=device.info.timestamp_ns > 0) as program:
         program.run()
         if target.numpy().tobytes() != expected.tobytes():
             return Time(name, checked="WRONG: other bits than NumPy")

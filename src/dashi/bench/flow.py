@@ -52,11 +52,11 @@ def bench_flow(n: int, dtype: str) -> tuple[Flow, Floats]:
 def measure(device: Device, n: int, dtype: str = "float32") -> Measured:
     """The median over rounds of many recorded steps, on the device's own clock where it has one; both classes."""
     flow, states = bench_flow(n, dtype)
-    found = _measured(device, Vorticity(flow), states)
+    measured = _measured(device, Vorticity(flow), states)
     if dtype != "float32" or not device.info.is_hardware:
-        return found
+        return measured
     fast = _measured(device, Vorticity(flow, fast=True), states)
-    return replace(found, fast_us=fast.us, good=found.good and fast.good)
+    return replace(measured, fast_us=fast.us, good=measured.good and fast.good)
 
 
 def _measured(device: Device, operator: Vorticity, states: Floats) -> Measured:
@@ -79,13 +79,13 @@ def _measured(device: Device, operator: Vorticity, states: Floats) -> Measured:
     return Measured(n, dtype, ns / 1000 / (2 * many), per_step, error, error <= BOUNDS[dtype])
 
 
-def _difference(flow: Flow, states: Floats, found: Floats) -> float:
+def _difference(flow: Flow, states: Floats, computed: Floats) -> float:
     """The relative L2 difference of two steps from float64's."""
     exact = Flow.restore({**flow.parameters, "dtype": "float64"})
     engine = FastEngine(exact, states.astype(np.float64), ())
     engine.submit(Block(0, (Segment(CHECKED_STEPS),)))
-    wanted: Any = engine.states()
-    return float(np.linalg.norm(found.astype(np.float64) - wanted) / np.linalg.norm(wanted))
+    expected: Any = engine.states()
+    return float(np.linalg.norm(computed.astype(np.float64) - expected) / np.linalg.norm(expected))
 
 
 @dataclass(frozen=True)

@@ -103,16 +103,16 @@ class _Bench:
         )
 
     def measure(self, tuning: str | None) -> Measurement:
-        made = Measurement(self._workload, tuning)
+        measurement = Measurement(self._workload, tuning)
         try:
             step = self._step = self._bind(self._arrays, None, tuning)
-            made = replace(made, tuning=step.tuning, cost=step.cost)
+            measurement = replace(measurement, tuning=step.tuning, cost=step.cost)
             with self._device.program([step]) as program:
                 program.run()
                 chained = program.barriers + 1 == program.dispatches
             checked, wrong = self._judge.look(step)
             if wrong:
-                return replace(made, failed=wrong)
+                return replace(measurement, failed=wrong)
             steps, barriers = self._rotated(step, chained)
             times = self._time(steps, barriers)
         except (DeviceLostError, ClosedError):
@@ -120,9 +120,9 @@ class _Bench:
         except DashiError as error:
             own = tuning is None or tuning == self._device.tuning_for(self._workload.kernel, self._workload.variant)
             if isinstance(error, (FeatureError, LimitError)) and not own:
-                return replace(made, skipped=f"does not fit: {error.what}")
-            return replace(made, failed=str(error))
-        return replace(made, times=times, sets=len(steps), checked=checked)
+                return replace(measurement, skipped=f"does not fit: {error.what}")
+            return replace(measurement, failed=str(error))
+        return replace(measurement, times=times, sets=len(steps), checked=checked)
 
     def _rotated(self, step: Step, chained: bool) -> tuple[list[Step], Barriers]:
         """The step, and its like on other memory if its own would stay in a cache; and the barriers between them.
@@ -179,17 +179,17 @@ class _Judge:
             return "is the reference", ""
         digests = self._digests(step)
         if digests and self._known:
-            first, wanted = self._known
-            return f"same bits as {first}", "" if digests == wanted else f"the result differs from that of {first}"
+            first, expected = self._known
+            return f"same bits as {first}", "" if digests == expected else f"the result differs from that of {first}"
         values = self._rerun(step) if self._how.startswith("at ") else [array.numpy() for array in step.outputs]
         if self._how == "both ends":
             values = [_ends(v) for v in values]
-        found = Result(self._kernel.name, self._variant, 0, "", "", ok=True)
+        result = Result(self._kernel.name, self._variant, 0, "", "", ok=True)
         with np.errstate(all="ignore"):
-            found = compare(self._kernel, found, values, self._sample.expected)
-        if digests and found.ok:
+            result = compare(self._kernel, result, values, self._sample.expected)
+        if digests and result.ok:
             self._known = (step.tuning or "", digests)
-        return self._how, found.message
+        return self._how, result.message
 
     def _digests(self, step: Step) -> list[bytes]:
         """Hashes of large results of portable kernels, made on the device: tunings must agree in every bit."""
@@ -216,13 +216,13 @@ def _ends(values: Array) -> Array:
 
 def _beside(peer: TorchPeer, workload: Workload, host: Sequence[Array], sets: int, ours: Array) -> Peer | None:
     try:
-        found = peer.measure(workload.kernel, host, workload.call(Limits()).scalars, sets)
+        measured = peer.measure(workload.kernel, host, workload.call(Limits()).scalars, sets)
         peer.close()
     except Exception as error:  # whatever another library raises, our own numbers stand
         return Peer(peer.name, None, "", None, f"{type(error).__name__}: {error}".splitlines()[0])
-    if found is None:
+    if measured is None:
         return None
-    return Peer(peer.name, found.times.median, found.how, _distance(ours.reshape(-1), found.result))
+    return Peer(peer.name, measured.times.median, measured.how, _distance(ours.reshape(-1), measured.result))
 
 
 def _distance(ours: Array, theirs: Array) -> float | None:

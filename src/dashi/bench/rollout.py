@@ -31,7 +31,7 @@ FAST_BOUND: Final = 1e-4
 
 @dataclass(frozen=True)
 class BenchCase:
-    """So many states of so many values, of one type; `fast` is the device class beside the portable one."""
+    """A case: a number of states of one size and type; `fast` is the device class beside the portable one."""
 
     d: int
     dtype: str = "float32"
@@ -212,7 +212,7 @@ class Hashing:
 
     @property
     def share(self) -> float:
-        """Of the time: what hashes and their readback cost."""
+        """Share of the time that hashes and their readback cost, 0 to 1."""
         return 1 - self.without_us / self.us
 
 

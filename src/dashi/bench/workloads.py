@@ -114,10 +114,10 @@ def fits(workload: Workload, limits: Limits, room: Room) -> bool:
 def shrink(asked: Workload, limits: Limits, room: Room) -> Workload | None:
     """The workload with its longest dimension halved until it fits; None where dimensions depend on the contents
     (index lists, offsets) or on scalars, so that they cannot be chosen freely."""
-    made: Workload | None = asked
-    while made is not None and not fits(made, limits, room):
-        made = _halved(made)
-    return made
+    workload: Workload | None = asked
+    while workload is not None and not fits(workload, limits, room):
+        workload = _halved(workload)
+    return workload
 
 
 def _halved(workload: Workload) -> Workload | None:
@@ -144,11 +144,11 @@ def _lengths(kernel: Kernel, case: Case) -> dict[str, int]:
 
 
 def _shape(names: tuple[str | int, ...], lengths: Mapping[str, int]) -> Shape:
-    made: list[int] = []
+    sizes: list[int] = []
     for name in names:
         whole, parts = part_of(name) if isinstance(name, str) else ("", 1)
-        made.append(name if isinstance(name, int) else -(-lengths[whole] // parts))
-    return tuple(made)
+        sizes.append(name if isinstance(name, int) else -(-lengths[whole] // parts))
+    return tuple(sizes)
 
 
 def host_inputs(workload: Workload, seed: int = 0) -> list[Array]:

@@ -116,7 +116,8 @@ def kernels(
 
     Times are medians of several batches on the device's own clock. The floor is the fewest bytes that must move, at
     the copy bandwidth measured in the same run. Results are compared with NumPy first; wrong ones are not timed, and
-    give exit code 1. On software devices benchmark cases are scaled down, and the table says so.
+    give exit code 1. On software devices benchmark cases are scaled down, and the table says so. Each row is shown
+    when it is measured; Ctrl-C prints, and with --save keeps, those that there are.
     """
     from dashi.bench import kernels as kernelbench
     from dashi.bench.peers import kernels as peers
@@ -131,21 +132,27 @@ def kernels(
         width = bandwidth.measure(opened)
         document["bandwidth"] = bench_report.bandwidth_document(width)
         document["peer"] = None if beside is None else _peer_document(beside, width.nbytes)
+        document["cases"] = cases = {"asked": len(work), "measured": 0}
         document["rows"] = rows = list[dict[str, Any]]()
         stopped = False
         try:
             with progress("measuring", len(work), "cases") as advance:
                 for one, tunings in work:
                     measured = kernelbench.measure(opened, one, tunings, beside)
-                    rows += [bench_report.row(m, width.best, tflops and tflops * 1e12) for m in measured]
+                    new = [bench_report.row(m, width.best, tflops and tflops * 1e12) for m in measured]
+                    rows += new
+                    cases["measured"] += 1
                     if save is not None:
-                        # After each case, so that an interrupted run keeps what it has.
+                        # After each case: what was measured is kept, whatever ends the run.
                         bench_report.save(document, save)
+                    remark(*(bench_report.line(row, beside and beside.name) for row in new))
                     advance(1)
         except KeyboardInterrupt:
             stopped = True
     _tell(document, save, json)
     if stopped:
+        if save is None:
+            remark("nothing is kept without --save")
         raise KeyboardInterrupt
     if any(r["failed"] for r in rows):
         raise typer.Exit(1)

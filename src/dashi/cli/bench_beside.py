@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 import typer
 
 from dashi.cli import bench_report
+from dashi.cli.completion import complete_peers
 from dashi.cli.output import add_row, new_table, print_json, print_table
 from dashi.cli.progress import progress
 from dashi.errors import InputError, NoResultError
@@ -32,7 +33,12 @@ CaseNumbers = Annotated[
 ]
 Peers = Annotated[
     list[str] | None,
-    typer.Option("--peer", metavar="NAME", help="torch or jax: the same on CUDA. May be given several times."),
+    typer.Option(
+        "--peer",
+        metavar="NAME",
+        help="torch or jax: the same on CUDA. May be given several times.",
+        autocompletion=complete_peers,
+    ),
 ]
 Save = Annotated[
     Path | None, typer.Option("--save", metavar="DIR", help="Keep the results there, as JSON and Markdown.")

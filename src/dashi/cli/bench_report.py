@@ -114,6 +114,19 @@ def _peer_cells(beside: Mapping[str, Any] | None) -> list[str]:
     return [duration(beside["us"]), f"{beside['speed_of_peer']:.1%}"]
 
 
+def line(r: Mapping[str, Any], peer: str | None) -> str:
+    """A row in a line, to be read while the next one is measured."""
+    names = headings(peer)
+    columns = dict(zip(names, cells(r, peer), strict=True))
+    what = " ".join(filter(None, (columns[name] for name in ("kernel", "type", "case", "tuning"))))
+    if "us" not in r:
+        return f"{what}: {columns['note']}"
+    units = {"time": "", "GB/s": " GB/s", "of copy": " of copy bandwidth"}
+    if peer is not None and "peer" in r:
+        units[f"of {peer}"] = f" of {peer}"
+    return f"{what}: " + ", ".join(columns[name] + unit for name, unit in units.items())
+
+
 def headings(peer: str | None) -> list[str]:
     """The columns; a peer adds its time, and our speed as a part of its."""
     return [*HEADINGS[:-1], *((peer, f"of {peer}") if peer else ()), HEADINGS[-1]]
@@ -155,6 +168,9 @@ def summary(document: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"{peer['name']} {peer['version']} on {peer['device']}, copies at {rate(peer['copy_gb_per_s'])} GB/s"
         )
+    cases = document.get("cases")
+    if cases and cases["measured"] < cases["asked"]:
+        lines.append(f"stopped: {cases['measured']} of {cases['asked']} cases were measured")
     return lines
 
 

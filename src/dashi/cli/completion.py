@@ -12,6 +12,10 @@ _DEVICES: Final = {
     "vulkan:0": "the first Vulkan device",
     "vulkan:1": "the second Vulkan device",
 }
+FIELDS: Final = (
+    "vorticity", "streamfunction", "velocity_x", "velocity_y", "strain_normal", "strain_shear", "pressure",
+)  # fmt: skip
+PEERS: Final = ("torch", "jax")
 INITIAL_CONDITIONS: Final = (
     "random", "taylor-green", "shear-layer", "patches", "lamb-dipole", "ellipse", "lamb-oseen",
 )  # fmt: skip
@@ -50,3 +54,13 @@ def complete_models(incomplete: str) -> list[str]:
 def complete_initial(incomplete: str) -> list[str]:
     """Named initial conditions; where none begins like this, the shell offers files."""
     return [name for name in INITIAL_CONDITIONS if name.startswith(incomplete)]
+
+
+def complete_fields(incomplete: str) -> list[str]:
+    """Fields that frames of a flow can hold."""
+    return [name for name in FIELDS if name.startswith(incomplete)]
+
+
+def complete_peers(incomplete: str) -> list[str]:
+    """Libraries that benchmarks measure beside dashi."""
+    return [name for name in PEERS if name.startswith(incomplete)]

@@ -123,6 +123,7 @@ Baseline = Annotated[
         "--baseline",
         rich_help_panel=MODEL,
         metavar="MODEL",
+        autocompletion=complete_models,
         help="A model to compare with. Default: persistence, damped, dmd, truncation. Repeatable.",
     ),
 ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
-from dashi.cli.completion import complete_initial
+from dashi.cli.completion import complete_fields, complete_initial
 from dashi.cli.help import DATA, DEVICE, OUTPUT, RUN, START
 from dashi.cli.help import FLOW as FLOW_PANEL
 from dashi.cli.options import whole
@@ -262,6 +262,7 @@ Field = Annotated[
         "--field",
         rich_help_panel=OUTPUT,
         metavar="NAME",
+        autocompletion=complete_fields,
         help="What frames hold: vorticity (the default), streamfunction, velocity_x, velocity_y, strain_normal, "
         "strain_shear or pressure. Repeatable.",
     ),

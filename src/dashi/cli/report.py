@@ -9,8 +9,7 @@ import typer
 
 from dashi.cli.options import Json, example
 from dashi.cli.output import one_line, print_json, remark
-from dashi.errors import FileError, InputError
-from dashi.io.files import require_writable, unwritable
+from dashi.errors import InputError
 from dashi.io.run_folder import REPORT
 
 
@@ -33,6 +32,7 @@ def report(
     """
     from dashi.report.page import write_report
     from dashi.report.run import read_run
+    from dashi.report.writing import require_place, require_report
 
     if (run is None) is not made_up:
         raise InputError("a report is of one run, or of the example.", "name a run folder, or give --example.")
@@ -41,37 +41,15 @@ def report(
 
         file = out or Path(REPORT)
         require_report(file)
-        made = example_report()
+        page = example_report()
     else:
-        if not run.is_dir():
-            raise FileError(f"{run} is not the folder of a run.", "name one, for instance runs/demo.")
-        file = out or run / REPORT
-        if out is None and file.is_symlink():
-            raise FileError(f"{file} is a link, which may lead anywhere.", "remove it, or name a file with --out.")
-        require_report(file)
-        made = read_run(run)
+        file = require_place(run, out)
+        page = read_run(run)
     remark("drawing the report")
-    write_report(file, made)
+    write_report(file, page)
     if json:
-        print_json({"report": str(file), "title": made.title, "summary": made.summary})
+        print_json({"report": str(file), "title": page.title, "summary": page.summary})
     else:
         typer.echo(one_line(str(file)))
     if opened:
         typer.launch(file.absolute().as_uri())
-
-
-def require_report(file: Path) -> None:
-    """Refuses, before anything is drawn, a place that cannot be written or holds anything but an earlier report."""
-    from dashi.report.page import is_report
-
-    if file.is_dir():
-        raise FileError(f"{file} is a folder.", "name a file with --out.")
-    if file.exists() and not file.is_file():
-        return  # a pipe or a device holds nothing that could be lost
-    require_writable(file.resolve())
-    try:
-        ours = not file.exists() or not file.stat().st_size or is_report(file)
-    except OSError as error:
-        raise unwritable(file, error) from error
-    if not ours:
-        raise FileError(f"{file} is there already and is no report.", "choose another with --out, or move it away.")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dashi.cli.completion import complete_devices
 from dashi.cli.help import DEVICE, OPERATOR, OUTPUT, RUN, START
 from dashi.cli.options import whole
 
@@ -128,7 +129,13 @@ Resume = Annotated[
 ]
 OpDevice = Annotated[
     str | None,
-    typer.Option("--op-device", rich_help_panel=DEVICE, metavar="DEVICE", help="Instead of --device, for steps."),
+    typer.Option(
+        "--op-device",
+        rich_help_panel=DEVICE,
+        metavar="DEVICE",
+        help="Instead of --device, for steps.",
+        autocompletion=complete_devices,
+    ),
 ]
 Way = Annotated[
     AnyWay, typer.Option("--way", rich_help_panel=DEVICE, help="How steps run; every way gives the same bits.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dashi.cli.completion import complete_devices
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import add_row, new_table, one_line, print_json, print_table
 from dashi.cli.progress import Shown
@@ -30,7 +31,12 @@ def verify(
     device: OneDevice = "auto",
     against: Annotated[
         str | None,
-        typer.Option("--against", metavar="DEVICE", help="Repeat it there too, and find the step where the two part."),
+        typer.Option(
+            "--against",
+            metavar="DEVICE",
+            help="Repeat it there too, and find the step where the two part.",
+            autocompletion=complete_devices,
+        ),
     ] = None,
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="DIR", help="Look for the input files, by name, in this folder.")

@@ -8,8 +8,9 @@ costs nothing; inside dashi every module is imported from where it is.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dashi._lazy import lazy_names
 
 if TYPE_CHECKING:
     from dashi.core.carriers.carrier import Carrier as Carrier
@@ -72,15 +73,6 @@ _MODULES = {
     "traces.queue": "watch",
     "traces.trace": "Trace write_trace",
 }
-_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
-
-    def __getattr__(name: str) -> object:
-        if name not in _PLACES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_PLACES])
+    __all__, __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -57,16 +57,16 @@ class Plan:
                 f"this {self.kind} takes {self.dtype} of shape {self.source_shape}, not {source!r}.",
                 "pass such an array, or plan for another shape.",
             )
-        made = target if target is not None else self.device.empty(self.target_shape, self.dtype)
-        if made.shape != self.target_shape or made.dtype.numpy != self.dtype:
+        result = target if target is not None else self.device.empty(self.target_shape, self.dtype)
+        if result.shape != self.target_shape or result.dtype.numpy != self.dtype:
             raise ShapeError(
-                f"this {self.kind} makes {self.dtype} of shape {self.target_shape}, not {made!r}.",
+                f"this {self.kind} makes {self.dtype} of shape {self.target_shape}, not {result!r}.",
                 "pass such an array as target, or none.",
             )
         name, scalars = self._call()
-        given = self.device.part(source, 0, self._folded(self.source_shape))
-        wanted = self.device.part(made, 0, self._folded(self.target_shape))
-        return [self.device.bind(name, given, *self.tables, out=wanted, tuning=self.tuning, **scalars)]
+        folded = self.device.part(source, 0, self._folded(self.source_shape))
+        folded_result = self.device.part(result, 0, self._folded(self.target_shape))
+        return [self.device.bind(name, folded, *self.tables, out=folded_result, tuning=self.tuning, **scalars)]
 
     def run(self, source: Array) -> Array:
         """The transform of an array of the device, now."""
@@ -138,24 +138,24 @@ def _tables(device: Device, kind: Kind, lengths: list[int], real: np.dtype[Any])
     pass has in its caches serves the next."""
     last, others = lengths[-1], lengths[:-1]
     if "rfft" in kind:
-        wanted = [real_table(last, real), *(table(n, real) for n in others)]
+        tables = [real_table(last, real), *(table(n, real) for n in others)]
     else:
-        wanted = [table(last, real, "rows" if others else "lines"), *(table(n, real, "columns") for n in others)]
-    made: dict[bytes, Array] = {}
-    for one in wanted:
-        if one.tobytes() not in made:
-            made[one.tobytes()] = device.array(one)
-    return tuple(made[one.tobytes()] for one in wanted)
+        tables = [table(last, real, "rows" if others else "lines"), *(table(n, real, "columns") for n in others)]
+    arrays: dict[bytes, Array] = {}
+    for values in tables:
+        if values.tobytes() not in arrays:
+            arrays[values.tobytes()] = device.array(values)
+    return tuple(arrays[values.tobytes()] for values in tables)
 
 
 def _axes(kind: Kind, shape: Shape, axis: int) -> tuple[int, ...]:
-    wanted = 2 if kind.endswith("2") else 1
-    if len(shape) < wanted:
-        raise ShapeError(f"{kind} transforms {wanted} axes; shape {shape} has {len(shape)}.", "add an axis.")
-    if wanted == 2 or "rfft" in kind:
+    axes = 2 if kind.endswith("2") else 1
+    if len(shape) < axes:
+        raise ShapeError(f"{kind} transforms {axes} axes; shape {shape} has {len(shape)}.", "add an axis.")
+    if axes == 2 or "rfft" in kind:
         if axis not in (-1, len(shape) - 1):
             raise InputError(f"a planned {kind} transforms the last axes, not axis {axis}.", "leave `axis` away.")
-        return tuple(range(len(shape) - wanted, len(shape)))
+        return tuple(range(len(shape) - axes, len(shape)))
     if not -len(shape) <= axis < len(shape):
         raise ShapeError(f"shape {shape} has no axis {axis}.", f"use {-len(shape)} to {len(shape) - 1}.")
     return (axis % len(shape),)
@@ -166,7 +166,7 @@ def scale_of(n: int, direction: str, norm: str | None, real: np.dtype[Any]) -> f
     chosen = norm or "backward"
     if chosen not in NORMS:
         raise InputError(f"there is no norm {norm!r}.", f"use one of {', '.join(NORMS)}.")
-    one = np.asarray(n, real)
+    count = np.asarray(n, real)
     if chosen == "ortho":
-        return float(reciprocal(sqrt(one)))
-    return float(reciprocal(one)) if (chosen == "forward") != (direction == "i") else 1.0
+        return float(reciprocal(sqrt(count)))
+    return float(reciprocal(count)) if (chosen == "forward") != (direction == "i") else 1.0

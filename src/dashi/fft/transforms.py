@@ -26,21 +26,21 @@ def fft(
     a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | str | None = None
 ) -> Any:
     """The complex transform along one axis: sum of a_m exp(-2 pi i m k / n)."""
-    return _one("fft", a, n, axis, norm, device)
+    return _transform_1d("fft", a, n, axis, norm, device)
 
 
 def ifft(
     a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | str | None = None
 ) -> Any:
     """The inverse of `fft`."""
-    return _one("ifft", a, n, axis, norm, device)
+    return _transform_1d("ifft", a, n, axis, norm, device)
 
 
 def rfft(
     a: Any, n: int | None = None, axis: int = -1, norm: Norm | None = None, *, device: Device | str | None = None
 ) -> Any:
     """The modes 0 ... n/2 of real values along one axis."""
-    return _one("rfft", a, n, axis, norm, device)
+    return _transform_1d("rfft", a, n, axis, norm, device)
 
 
 def irfft(
@@ -48,7 +48,7 @@ def irfft(
 ) -> Any:
     """The inverse of `rfft`: n real values (2 (m - 1) unless given) from m modes. Imaginary parts of mode 0, and of
     mode n/2 for even n, are ignored."""
-    return _one("irfft", a, n, axis, norm, device)
+    return _transform_1d("irfft", a, n, axis, norm, device)
 
 
 def fft2(
@@ -60,7 +60,7 @@ def fft2(
     device: Device | str | None = None,
 ) -> Any:
     """The complex transform along two axes."""
-    return _two("fft2", a, s, axes, norm, device)
+    return _transform_2d("fft2", a, s, axes, norm, device)
 
 
 def ifft2(
@@ -72,7 +72,7 @@ def ifft2(
     device: Device | str | None = None,
 ) -> Any:
     """The inverse of `fft2`."""
-    return _two("ifft2", a, s, axes, norm, device)
+    return _transform_2d("ifft2", a, s, axes, norm, device)
 
 
 def rfft2(
@@ -84,7 +84,7 @@ def rfft2(
     device: Device | str | None = None,
 ) -> Any:
     """The modes of real fields: `rfft` along the last of the axes, then `fft` along the other."""
-    return _two("rfft2", a, s, axes, norm, device)
+    return _transform_2d("rfft2", a, s, axes, norm, device)
 
 
 def irfft2(
@@ -96,7 +96,7 @@ def irfft2(
     device: Device | str | None = None,
 ) -> Any:
     """The inverse of `rfft2`; the length along the last of the axes is 2 (m - 1) unless `s` says otherwise."""
-    return _two("irfft2", a, s, axes, norm, device)
+    return _transform_2d("irfft2", a, s, axes, norm, device)
 
 
 def fftfreq(n: int, d: float = 1.0) -> Host:
@@ -109,7 +109,7 @@ def rfftfreq(n: int, d: float = 1.0) -> Host:
     return np.fft.rfftfreq(n, d)
 
 
-def _one(kind: Kind, a: Any, n: int | None, axis: int, norm: Norm | None, device: Device | str | None) -> Any:
+def _transform_1d(kind: Kind, a: Any, n: int | None, axis: int, norm: Norm | None, device: Device | str | None) -> Any:
     if isinstance(a, Array):
         return _resident(kind, a, None if n is None else (n,), axis, norm, device)
     host, axes = _host(kind, a, (axis,))
@@ -118,7 +118,7 @@ def _one(kind: Kind, a: Any, n: int | None, axis: int, norm: Norm | None, device
     return np.moveaxis(_computed(kind, moved, (length,), norm, device), -1, axes[0])
 
 
-def _two(
+def _transform_2d(
     kind: Kind, a: Any, s: Sequence[int] | None, axes: Sequence[int], norm: Norm | None, device: Device | str | None
 ) -> Any:
     if len(axes) != 2 or (s is not None and len(s) != 2):
@@ -137,44 +137,44 @@ def _two(
 
 def _host(kind: Kind, a: Any, axes: Sequence[int]) -> tuple[Host, tuple[int, ...]]:
     """The array in the type that is computed with, and its axes counted from the front."""
-    given = np.asarray(a)
-    if given.ndim < len(axes) or any(not -given.ndim <= axis < given.ndim for axis in axes):
-        raise ShapeError(f"an array of shape {given.shape} has no axes {tuple(axes)}.", "name axes that it has.")
-    places = tuple(axis % given.ndim for axis in axes)
+    array = np.asarray(a)
+    if array.ndim < len(axes) or any(not -array.ndim <= axis < array.ndim for axis in axes):
+        raise ShapeError(f"an array of shape {array.shape} has no axes {tuple(axes)}.", "name axes that it has.")
+    places = tuple(axis % array.ndim for axis in axes)
     if len(set(places)) != len(places):
         raise InputError(f"the axes {tuple(axes)} are one and the same.", "name two.")
     if kind in ("rfft", "rfft2"):
-        if np.iscomplexobj(given):
-            raise InputError(f"{kind} takes real values, not {given.dtype}.", "use fft, or pass the real part.")
-        return given.astype(np.float32 if given.dtype.name in ("float32", "float16") else np.float64), places
-    single = given.dtype.name in ("float32", "float16", "complex64")
-    return given.astype(np.complex64 if single else np.complex128), places
+        if np.iscomplexobj(array):
+            raise InputError(f"{kind} takes real values, not {array.dtype}.", "use fft, or pass the real part.")
+        return array.astype(np.float32 if array.dtype.name in ("float32", "float16") else np.float64), places
+    single = array.dtype.name in ("float32", "float16", "complex64")
+    return array.astype(np.complex64 if single else np.complex128), places
 
 
 def _lengths(kind: Kind, host: Host, axes: tuple[int, ...], s: Sequence[int] | None) -> tuple[int, ...]:
     """The lengths of the field in space along the axes."""
     if s is not None:
         return tuple(int(n) for n in s)
-    found = [host.shape[axis] for axis in axes]
+    lengths = [host.shape[axis] for axis in axes]
     if kind.startswith("irfft"):
-        found[-1] = 2 * (found[-1] - 1)
-    return tuple(found)
+        lengths[-1] = 2 * (lengths[-1] - 1)
+    return tuple(lengths)
 
 
 def _fitted(kind: Kind, host: Host, axes: tuple[int, ...], lengths: tuple[int, ...]) -> Host:
     """The array cropped or padded with zeros at its ends, as NumPy does, so that it has these lengths in space."""
-    wanted = list(host.shape)
+    shape = list(host.shape)
     for place, (axis, n) in enumerate(zip(axes, lengths, strict=True)):
         if n < 1:
             raise ShapeError(f"a transform of {n} values makes no sense.", "give a length of 1 or more.")
         halved = kind.startswith("irfft") and place == len(axes) - 1
-        wanted[axis] = n // 2 + 1 if halved else n
-    if tuple(wanted) == host.shape:
+        shape[axis] = n // 2 + 1 if halved else n
+    if tuple(shape) == host.shape:
         return host
-    made = np.zeros(wanted, host.dtype)
-    kept = tuple(slice(0, min(have, want)) for have, want in zip(host.shape, wanted, strict=True))
-    made[kept] = host[kept]
-    return made
+    padded = np.zeros(shape, host.dtype)
+    common = tuple(slice(0, min(have, want)) for have, want in zip(host.shape, shape, strict=True))
+    padded[common] = host[common]
+    return padded
 
 
 def _computed(kind: Kind, host: Host, lengths: tuple[int, ...], norm: Norm | None, device: Device | str | None) -> Host:
@@ -184,11 +184,11 @@ def _computed(kind: Kind, host: Host, lengths: tuple[int, ...], norm: Norm | Non
             return _computed(kind, host, lengths, norm, opened)
     real = np.dtype(np.float32 if host.dtype in (np.float32, np.complex64) else np.float64)
     shape = (*host.shape[: -len(lengths)], *lengths)
-    made = plan(device, shape, kind, dtype=real, norm=norm)
+    planned = plan(device, shape, kind, dtype=real, norm=norm)
     values = np.ascontiguousarray(host)
     if np.iscomplexobj(host):
         values = values.view(real).reshape(*host.shape, 2)
-    result = made.run(device.array(values)).numpy()
+    result = planned.run(device.array(values)).numpy()
     return result if kind.startswith("irfft") else _complex(result)
 
 
@@ -212,13 +212,13 @@ def _resident(
             "pass an array of shape (..., 2).",
         )
     shape = list(a.shape[:-1] if pairs else a.shape)
-    wanted = 2 if kind.endswith("2") else 1
+    count = 2 if kind.endswith("2") else 1
     if kind.startswith("irfft"):
         shape[-1] = int(s[-1]) if s is not None else 2 * (shape[-1] - 1)
-    made: Plan = plan(a.device, tuple(shape), kind, dtype=a.dtype.numpy, axis=axis, norm=norm)
-    if s is not None and tuple(shape[made.axis + 1 - wanted : made.axis + 1]) != tuple(s):
+    planned: Plan = plan(a.device, tuple(shape), kind, dtype=a.dtype.numpy, axis=axis, norm=norm)
+    if s is not None and tuple(shape[planned.axis + 1 - count : planned.axis + 1]) != tuple(s):
         raise ShapeError(
             f"an array on a device is not cropped nor padded: it has {tuple(shape)} values, not {tuple(s)}.",
             "leave the lengths away, or make an array of those lengths.",
         )
-    return made.run(a)
+    return planned.run(a)

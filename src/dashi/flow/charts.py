@@ -99,7 +99,7 @@ def les_chart(
     start = ensemble(flow, "random", [seed], **(options or {}))
     first = simulate(flow, start, spin_up, device=device, fast=fast).states[0] if spin_up else start[0]
     states = np.stack([first, _twin(first, flow.n, coarse, twin)])
-    small = np.stack([filtered(one, coarse) for one in states])
+    small = np.stack([filtered(state, coarse) for state in states])
     true = _film(flow, states, steps, interval, device, fast)
     model = _film(filtering, small, steps, interval, device, fast)
     below = np.stack([[filtered_field(frame, coarse) for frame in film] for film in true])
@@ -111,7 +111,7 @@ def les_chart(
         spectrum=Spectra(flow).of(to_field(states))[0],
         times=np.arange(steps // interval + 1) * (interval * flow.dt),
         apart=correlation(below[0], below[1]),
-        model=np.stack([correlation(model[0], one) for one in below]),
+        model=np.stack([correlation(model[0], future) for future in below]),
         one_future=bool(np.array_equal(model[0], model[1])),
         futures=np.stack([below[0, -1], below[1, -1], model[0, -1]]),
     )  # fmt: skip
@@ -120,10 +120,10 @@ def les_chart(
 def filtered(state: Floats, coarse: int) -> Floats:
     """The modes of a state (n, n/2 + 1, 2) that a coarse grid keeps, as a state of that grid."""
     k = (coarse - 1) // 3
-    made = np.zeros((coarse, coarse // 2 + 1, 2), state.dtype)
-    made[: k + 1, : k + 1] = state[: k + 1, : k + 1]
-    made[-k:, : k + 1] = state[-k:, : k + 1]
-    return made
+    kept_modes = np.zeros((coarse, coarse // 2 + 1, 2), state.dtype)
+    kept_modes[: k + 1, : k + 1] = state[: k + 1, : k + 1]
+    kept_modes[-k:, : k + 1] = state[-k:, : k + 1]
+    return kept_modes
 
 
 def filtered_field(field: Floats, coarse: int) -> Floats:
@@ -138,21 +138,22 @@ def ternary(fine: Floats, least: float = 1.0) -> Floats:
     return (np.sign(fine) * (np.abs(fine) > least * size)).astype(np.int8)
 
 
-def _kept(n: int, coarse: int) -> Any:
+def _coarse_modes(n: int, coarse: int) -> Any:
     """The modes of the half spectrum of n points that a coarse grid keeps."""
     return (3 * np.abs(grid.rows(n))[:, None] < coarse) & (3 * grid.columns(n)[None, :] < coarse)
 
 
 def _fine(states: Floats, n: int, coarse: int) -> Floats:
-    return np.where(_kept(n, coarse)[..., None], states.dtype.type(0), states)
+    return np.where(_coarse_modes(n, coarse)[..., None], states.dtype.type(0), states)
 
 
 def _twin(state: Floats, n: int, coarse: int, twin: Twin) -> Floats:
-    """The same modes where the coarse grid keeps them; elsewhere the other sign, or moved by half a box along both."""
+    """A state whose modes are unchanged where the coarse grid keeps them; elsewhere they have the other sign, or are
+    moved by half a box along both axes."""
     odd = (grid.rows(n)[:, None] + grid.columns(n)[None, :]) % 2 == 1
     sign = np.where(np.ones_like(odd) if twin == "flip" else odd, -1.0, 1.0)
     turned = state * sign.astype(state.dtype)[..., None]
-    return np.where(_kept(n, coarse)[..., None], state, turned)
+    return np.where(_coarse_modes(n, coarse)[..., None], state, turned)
 
 
 def _film(flow: Flow, states: Floats, steps: int, interval: int, device: Device, fast: bool) -> Floats:
@@ -176,15 +177,15 @@ def _anchors(flow: Flow, coarse: Flow, fields: Floats, device: Device) -> Floats
 
 def _observables(flow: Flow, states: Floats, coarse: int) -> dict[str, tuple[float, float]]:
     """Numbers that depend on the fine part beyond its spectrum."""
-    fields, fine = (to_field(one).astype(np.float64) for one in (states, _fine(states, flow.n, coarse)))
-    made = {
+    fields, fine = (to_field(modes).astype(np.float64) for modes in (states, _fine(states, flow.n, coarse)))
+    values = {
         "largest vorticity": fields.max(axis=(1, 2)),
         "smallest vorticity": fields.min(axis=(1, 2)),
         "skewness of vorticity": (fields**3).mean(axis=(1, 2)) / (fields**2).mean(axis=(1, 2)) ** 1.5,
         "mean of fine vorticity where the coarse is positive": _conditional(fields - fine, fine),
         "fine vorticity at the strongest vortex": _at_vortex(fields - fine, fine),
     }
-    return {name: (float(a), float(b)) for name, (a, b) in made.items()}
+    return {name: (float(a), float(b)) for name, (a, b) in values.items()}
 
 
 def _conditional(coarse: Floats, fine: Floats) -> Floats:

@@ -162,43 +162,43 @@ class Flow:
     @classmethod
     def restore(cls, parameters: Mapping[str, int | float | str]) -> Flow:
         """The inverse of `parameters`. Raises InputError where one is missing: a default would be another flow."""
-        given = dict(parameters)
-        name = str(given.pop("forcing", UNFORCED))
-        numbers = {k.removeprefix("force_"): given.pop(k) for k in [*given] if k.startswith("force_")}
-        _require_names("a flow", given, cls, but="forcing")
+        values = dict(parameters)
+        name = str(values.pop("forcing", UNFORCED))
+        numbers = {k.removeprefix("force_"): values.pop(k) for k in [*values] if k.startswith("force_")}
+        _require_names("a flow", values, cls, but="forcing")
         kind = FORCINGS.get(name)
         _require_names(f"the forcing {name}" if kind else "a flow without force", numbers, kind)
-        return cls(**cast("dict[str, Any]", given), forcing=forcing_named(name, **numbers))
+        return cls(**cast("dict[str, Any]", values), forcing=forcing_named(name, **numbers))
 
 
-def _require_names(what: str, given: Mapping[str, Any], kind: Any, but: str = "") -> None:
+def _require_names(what: str, values: Mapping[str, Any], kind: Any, but: str = "") -> None:
     """Refuses parameters that are missing, and ones too many."""
-    wanted = {one.name for one in fields(kind)} - {but} if kind is not None else set[str]()
-    odd = sorted(wanted ^ set(given))
+    names = {field.name for field in fields(kind)} - {but} if kind is not None else set[str]()
+    odd = sorted(names ^ set(values))
     if odd:
-        told = "is missing" if odd[0] in wanted else "is none of its parameters"
+        problem = "is missing" if odd[0] in names else "is none of its parameters"
         raise InputError(
-            f"{what} is described by {', '.join(sorted(wanted)) or 'nothing'}: {odd[0]!r} {told}.",
+            f"{what} is described by {', '.join(sorted(names)) or 'nothing'}: {odd[0]!r} {problem}.",
             "pass all of Flow.parameters, or write the file again.",
         )
 
 
 def _plain(described: Kolmogorov | Stochastic | Flow) -> None:
     """Makes plain numbers of NumPy's in a frozen description: files and hashes of it hold plain ones."""
-    for one in fields(described):
-        value = getattr(described, one.name)
+    for field in fields(described):
+        value = getattr(described, field.name)
         if isinstance(value, np.number):
-            object.__setattr__(described, one.name, value.item())
+            object.__setattr__(described, field.name, value.item())
 
 
-def _dtype_name(given: Any) -> str:
+def _dtype_name(dtype: Any) -> str:
     """float32 or float64, of a name, a NumPy type or its class."""
     try:
-        name = np.dtype(given).name if given is not None else "None"
+        name = np.dtype(dtype).name if dtype is not None else "None"
     except (TypeError, ValueError):
         name = ""
     if name not in ("float32", "float64"):
-        raise InputError(f"a flow has no element type {given!r}.", "use float32 or float64.")
+        raise InputError(f"a flow has no element type {dtype!r}.", "use float32 or float64.")
     return name
 
 

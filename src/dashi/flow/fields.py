@@ -75,21 +75,21 @@ class FieldStore:
 
     def series(self, name: str, values: Array) -> None:
         """All entries of an array so far; files that are full already are not written again."""
-        one = self._variables[name]
-        made = np.asarray(values, one.dtype).reshape(-1, *one.shape)
-        for chunk in range(self._lengths[name] // one.each, -(-len(made) // one.each)):
-            part = made[chunk * one.each : (chunk + 1) * one.each]
-            padded = np.zeros((one.each, *one.shape), one.dtype)
+        variable = self._variables[name]
+        entries = np.asarray(values, variable.dtype).reshape(-1, *variable.shape)
+        for chunk in range(self._lengths[name] // variable.each, -(-len(entries) // variable.each)):
+            part = entries[chunk * variable.each : (chunk + 1) * variable.each]
+            padded = np.zeros((variable.each, *variable.shape), variable.dtype)
             padded[: len(part)] = part
-            self._write(name, (chunk, *(0 for _ in one.shape)), padded)
-        self._lengths[name] = len(made)
+            self._write(name, (chunk, *(0 for _ in variable.shape)), padded)
+        self._lengths[name] = len(entries)
 
     def missing(self, name: str, count: int) -> int | None:
         """The first of so many entries of an array, with one entry in each file, that is not there in whole."""
-        one = self._variables[name]
-        nbytes = math.prod(one.shape) * np.dtype(one.dtype).itemsize
+        variable = self._variables[name]
+        nbytes = math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
         for index in range(count):
-            file = self.path.joinpath(name, "c", str(index), *("0" for _ in one.shape))
+            file = self.path.joinpath(name, "c", str(index), *("0" for _ in variable.shape))
             if not file.is_file() or file.stat().st_size != nbytes:
                 return index
         return None
@@ -119,20 +119,20 @@ class FieldStore:
         write_atomic(file, fill)
 
     def _metadata(self, name: str) -> dict[str, Any]:
-        one = self._variables[name]
-        shape = [self._lengths[name], *one.shape] if one.grows else [*one.shape]
-        chunks = [one.each, *one.shape] if one.grows else [*one.shape]
+        variable = self._variables[name]
+        shape = [self._lengths[name], *variable.shape] if variable.grows else [*variable.shape]
+        chunks = [variable.each, *variable.shape] if variable.grows else [*variable.shape]
         return {
             "zarr_format": 3,
             "node_type": "array",
             "shape": shape,
-            "data_type": one.dtype,
+            "data_type": variable.dtype,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": 0 if one.dtype == "int64" else "NaN",
+            "fill_value": 0 if variable.dtype == "int64" else "NaN",
             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-            "dimension_names": [one.grows, *one.dims] if one.grows else [*one.dims],
-            "attributes": dict(one.attributes),
+            "dimension_names": [variable.grows, *variable.dims] if variable.grows else [*variable.dims],
+            "attributes": dict(variable.attributes),
         }
 
 
@@ -166,21 +166,21 @@ def read_frame(path: Path, name: str = "vorticity", index: int = -1) -> Array:
 
 def read_attributes(path: Path) -> dict[str, Any]:
     """What a store says of itself, read without trust."""
-    found = _document(path, path / _META).get("attributes")
-    if not isinstance(found, dict):
+    attributes = _document(path, path / _META).get("attributes")
+    if not isinstance(attributes, dict):
         raise FileError(f"{path / _META} is no metadata of a Zarr group: it is damaged or cut short.", _AGAIN)
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", attributes)
 
 
 def read_line(path: Path, name: str) -> Array:
     """A series or coordinate of numbers of a store that this module wrote, read without trust."""
     file = path / name / _META
-    found = _document(path, file)
+    metadata = _document(path, file)
     try:
-        (length,) = found["shape"]
-        (each,) = found["chunk_grid"]["configuration"]["chunk_shape"]
-        codecs = [codec["name"] for codec in found["codecs"]]
-        dtype = found["data_type"]
+        (length,) = metadata["shape"]
+        (each,) = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+        codecs = [codec["name"] for codec in metadata["codecs"]]
+        dtype = metadata["data_type"]
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(f"{file} is no metadata of a line of numbers: it is damaged or cut short.", _AGAIN) from error
     plain = all(type(n) is int and 0 <= n <= _LONGEST for n in (length, each)) and (each or not length)
@@ -197,12 +197,12 @@ def read_line(path: Path, name: str) -> Array:
 def _document(store: Path, file: Path) -> dict[str, Any]:
     data = read_plain(file, _LARGEST_META, within=store)
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{file} is no metadata of Zarr: it is damaged or cut short.", _AGAIN) from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise FileError(f"{file} is no metadata of Zarr: it is damaged or cut short.", _AGAIN)
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", document)
 
 
 def _octets(store: Path, chunk: Path, nbytes: int) -> bytes:
@@ -218,11 +218,11 @@ def _octets(store: Path, chunk: Path, nbytes: int) -> bytes:
 def _checked(file: Path, data: bytes) -> tuple[Shape, np.dtype[Any]]:
     """Shape and type from the metadata of an array, if they are what this module writes."""
     try:
-        found = cast("dict[str, Any]", json.loads(data))
-        shape = tuple(found["shape"])
-        chunks = tuple(found["chunk_grid"]["configuration"]["chunk_shape"])
-        codecs = [codec["name"] for codec in found["codecs"]]
-        dtype = found["data_type"]
+        metadata = cast("dict[str, Any]", json.loads(data))
+        shape = tuple(metadata["shape"])
+        chunks = tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
+        codecs = [codec["name"] for codec in metadata["codecs"]]
+        dtype = metadata["data_type"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileError(f"{file} is no metadata of a Zarr array: it is damaged or cut short.", _AGAIN) from error
     plain = all(type(n) is int and 0 <= n <= 1 << 40 for n in shape) and 3 <= len(shape) <= 4

@@ -40,7 +40,7 @@ def shell_numbers(square: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return (np.floor(np.sqrt(4.0 * np.asarray(square))).astype(np.int64) + 1) // 2
 
 
-def kept(n: int) -> npt.NDArray[np.bool_]:
+def dealiased(n: int) -> npt.NDArray[np.bool_]:
     """The modes that stay: 3 |k| < n along both axes."""
     return (3 * np.abs(rows(n))[:, None] < n) & (3 * columns(n)[None, :] < n)
 
@@ -67,7 +67,7 @@ def counted(n: int) -> Floats:
 
 def truncated(modes: Floats, n: int) -> Floats:
     """Modes that are not kept, and the mean, set to 0."""
-    keep = kept(n)
+    keep = dealiased(n)
     keep[0, 0] = False
     return np.where(keep[..., None], modes, 0.0)
 

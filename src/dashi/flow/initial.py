@@ -38,7 +38,7 @@ def random(flow: Flow, seed: int = 0, *, peak: float = 6.0, speed: float = 1.0) 
     k = np.sqrt(grid.squares(n).astype(np.float64))
     shape = k * k * k * exp(-1.5 * (k / peak) * (k / peak))
     # |w|^2 of a mode is 2 k^2 times its energy, E(k) / (2 pi k): a factor that the speed decides.
-    size = np.where(grid.kept(n) & (k > 0), shape * np.sqrt(k), 0.0)
+    size = np.where(grid.dealiased(n) & (k > 0), shape * np.sqrt(k), 0.0)
     rows, columns = grid.rows(n)[:, None], grid.columns(n)[None, :]
     mirrored = (columns == 0) & (rows < 0)
     words = philox((columns, np.where(mirrored, -rows, rows), 0, _STREAM), (seed, 0))[0]
@@ -70,10 +70,10 @@ def shear_layer(flow: Flow, seed: int = 0, *, steepness: float = 30.0, wave: flo
     return grid.to_modes(slope + wave * grid.unit(flow) * cos(2 * np.pi * x))
 
 
-def patches(flow: Flow, seed: int = 0, *, given: Sequence[Patch] | None = None, count: int = 12) -> Floats:
+def patches(flow: Flow, seed: int = 0, *, places: Sequence[Patch] | None = None, count: int = 12) -> Floats:
     """Round patches of even vorticity; unless given, `count` of them in random places, of radius L/32 to L/16 and
     vorticity of about 10 in turning signs."""
-    chosen = _random_patches(flow, seed, int(count)) if given is None else given
+    chosen = _random_patches(flow, seed, int(count)) if places is None else places
     field = np.zeros((flow.n, flow.n))
     for at_x, at_y, radius, vorticity in chosen:
         x, y = _around(flow, at_x, at_y)
@@ -168,12 +168,16 @@ def ensemble(
             f"{suggestion(str(name), INITIAL)}use one of {', '.join(INITIAL)}, or a file.",
         )
     seeds = seed_list(seeds)
-    known = [one.name for one in signature(INITIAL[name]).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    known = [
+        parameter.name
+        for parameter in signature(INITIAL[name]).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
     for option in options:
         if option not in known:
             raise InputError(
                 f"the initial condition {name!r} does not fit these options: it has no {option!r}.",
-                f"use some of {', '.join(one for one in known if one != 'given')}.",
+                f"use some of {', '.join(option for option in known if option != 'places')}.",
             )
     try:
         with np.errstate(all="ignore"):  # what comes of odd numbers is looked at below
@@ -185,7 +189,7 @@ def ensemble(
     except TypeError as error:
         raise InputError(
             f"the initial condition {name!r} does not fit these options: {error}.",
-            f"{name} takes {', '.join(one for one in known if one != 'given')}, numbers all of them.",
+            f"{name} takes {', '.join(option for option in known if option != 'places')}, numbers all of them.",
         ) from error
     except (ArithmeticError, ValueError) as error:
         if isinstance(error, InputError):

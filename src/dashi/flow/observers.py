@@ -94,7 +94,7 @@ class Shells:
 def shells(flow: Flow) -> Shells:
     """The shells of a grid, from 0 on."""
     number = grid.shell_numbers(grid.squares(flow.n))
-    keep = grid.kept(flow.n)
+    keep = grid.dealiased(flow.n)
     keep[0, 0] = False
     count = int(number[keep].max()) + 1
     order, offsets, longest = segments(np.where(keep, number, count).reshape(-1).astype(np.uint32), count)

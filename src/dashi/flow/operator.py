@@ -182,7 +182,7 @@ def steady_force(flow: Flow, forcing: Kolmogorov) -> grid.Floats:
 def kicks(flow: Flow, forcing: Stochastic) -> grid.Floats:
     """The size of a step's kick of every mode, sqrt(2 rate dt / modes) k: each mode gets the same energy."""
     square = grid.squares(flow.n)
-    inside = (square >= forcing.low * forcing.low) & (square <= forcing.high * forcing.high) & grid.kept(flow.n)
+    inside = (square >= forcing.low * forcing.low) & (square <= forcing.high * forcing.high) & grid.dealiased(flow.n)
     many = float((grid.counted(flow.n) * inside).sum())
     if not many:
         raise InputError(

@@ -15,12 +15,12 @@ def resample(fields: Floats, n: int) -> Floats:
     if m == n:
         return fields
     modes = np.fft.rfft2(fields.astype(np.float64))
-    made = np.zeros((*fields.shape[:-2], n, n // 2 + 1), complex)
+    resampled = np.zeros((*fields.shape[:-2], n, n // 2 + 1), complex)
     # The mode n/2 of an even grid stands for two, which another grid tells apart.
     k = (min(m, n) - 1) // 2
-    made[..., : k + 1, : k + 1] = modes[..., : k + 1, : k + 1]
-    made[..., -k:, : k + 1] = modes[..., -k:, : k + 1]
-    return np.fft.irfft2(made, s=(n, n)).astype(fields.dtype) * fields.dtype.type((n / m) ** 2)
+    resampled[..., : k + 1, : k + 1] = modes[..., : k + 1, : k + 1]
+    resampled[..., -k:, : k + 1] = modes[..., -k:, : k + 1]
+    return np.fft.irfft2(resampled, s=(n, n)).astype(fields.dtype) * fields.dtype.type((n / m) ** 2)
 
 
 def curl_and_divergence(u: Floats, v: Floats, length: float) -> tuple[Floats, Floats]:

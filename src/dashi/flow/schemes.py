@@ -70,14 +70,14 @@ def tableau(flow: Flow) -> Tableau:
     values, place = np.unique(square, return_inverse=True)
     scale = grid.unit(flow)
     decay = -(flow.nu * (values * (scale * scale)) + flow.drag) * flow.dt
-    made = coefficients(flow.scheme, decay, flow.dt)
+    coefficients_of = coefficients(flow.scheme, decay, flow.dt)
     stages = stages_of(flow.scheme)
     used = {name for stage in stages for _, name in stage.terms}
     states = {stage.terms[0][1] for stage in stages}
-    keep = grid.kept(flow.n)
+    keep = grid.dealiased(flow.n)
     tables: dict[str, Floats] = {}
     for name in sorted(used):
-        full = np.where(keep, made[name][place.reshape(square.shape)], 0.0)
+        full = np.where(keep, coefficients_of[name][place.reshape(square.shape)], 0.0)
         full[0, 0] = 1.0 if name in states else 0.0
         tables[name] = canon(full.astype(flow.kind))
     return Tableau(stages, tables)
@@ -95,7 +95,7 @@ def coefficients(scheme: Scheme, decay: Floats, dt: float) -> dict[str, Floats]:
 
 def _factors(decay: Floats, dt: float) -> dict[str, Floats]:
     half, whole = exp(0.5 * decay), exp(decay)
-    one = np.ones_like(decay)
+    ones = np.ones_like(decay)
     return {
         "half": half,
         "whole": whole,
@@ -105,8 +105,8 @@ def _factors(decay: Floats, dt: float) -> dict[str, Floats]:
         "whole_1": dt * whole,
         "whole_2": 0.5 * dt * whole,
         "whole_6": dt / 6 * whole,
-        "one_2": 0.5 * dt * one,
-        "one_6": dt / 6 * one,
+        "one_2": 0.5 * dt * ones,
+        "one_6": dt / 6 * ones,
     }
 
 
@@ -120,16 +120,16 @@ def _exponential(decay: Floats, dt: float) -> dict[str, Floats]:
         grown = _scaled(turn, whole)
         grown_half = _scaled(turn_half, half)
         sums = [total + term for total, term in zip(sums, _terms(z, grown, grown_half), strict=True)]
-    q, one, two, three = (total * (dt / CONTOUR) for total in sums)
+    q, alpha, beta, gamma = (total * (dt / CONTOUR) for total in sums)
     return {
         "half": half,
         "whole": whole,
         "q": q,
         "q_twice": 2 * q,
         "q_less": half * q - q,
-        "f_1": one,
-        "f_2": 2 * two,
-        "f_3": three,
+        "f_1": alpha,
+        "f_2": 2 * beta,
+        "f_3": gamma,
     }
 
 
@@ -173,7 +173,7 @@ def _terms(z: Complex, grown: Complex, grown_half: Complex) -> tuple[Floats, Flo
     cube = _times(square, z)
     first = _plus((z[0] * -3 + 4, z[1] * -3), square)
     lead = (-4 - z[0], -z[1])
-    one = _plus(lead, _times(grown, first))
-    two = _plus((2 + z[0], z[1]), _times(grown, (z[0] - 2, z[1])))
-    three = _plus(_plus((-4 - 3 * z[0], -3 * z[1]), square, -1.0), _times(grown, (4 - z[0], -z[1])))
-    return _over((grown_half[0] - 1, grown_half[1]), z), _over(one, cube), _over(two, cube), _over(three, cube)
+    alpha = _plus(lead, _times(grown, first))
+    beta = _plus((2 + z[0], z[1]), _times(grown, (z[0] - 2, z[1])))
+    gamma = _plus(_plus((-4 - 3 * z[0], -3 * z[1]), square, -1.0), _times(grown, (4 - z[0], -z[1])))
+    return _over((grown_half[0] - 1, grown_half[1]), z), _over(alpha, cube), _over(beta, cube), _over(gamma, cube)

@@ -21,7 +21,6 @@ from dashi.flow.simulation import Every, Simulation, courant
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.kernels.hash.blake3 import hexdigest128
 
-FIELDS: Final = "fields.zarr"
 VERSION: Final = 1
 _LOOKS: Final = ("energy_spectrum", "enstrophy_spectrum", "palinstrophy", "speed")
 _MEANINGS: Final = {

@@ -21,35 +21,35 @@ _TERM: Final = re.compile(r"([A-Za-z_]+)\s*(?:\^|\*\*)?\s*([+-]?\d+)?")
 
 def parse_units(text: str) -> Powers:
     """`m s-1`, `m/s`, `1/T`, `s^-1` and their like as exponents. Raises ValueError for what is not understood."""
-    made: dict[str, int] = {}
+    powers: dict[str, int] = {}
     for place, part in enumerate(text.strip().split("/")):
         rest = part.replace("·", " ").replace("*", " ") if "**" not in part else part
         rest = rest.strip().strip("()")
         if rest in ("1", "", "dimensionless"):
             continue
-        found: list[tuple[str, str]] = _TERM.findall(rest)
+        terms: list[tuple[str, str]] = _TERM.findall(rest)
         if re.sub(r"[\s.]", "", _TERM.sub("", rest)):
             raise ValueError(text)
-        for name, power in found:
+        for name, power in terms:
             base = _WORDS.get(name, name)
-            made[base] = made.get(base, 0) + (int(power) if power else 1) * (-1 if place else 1)
-    return {name: power for name, power in made.items() if power}
+            powers[base] = powers.get(base, 0) + (int(power) if power else 1) * (-1 if place else 1)
+    return {name: power for name, power in powers.items() if power}
 
 
 def require_units(what: str, text: str | None, length: str, time: str, powers: tuple[int, int]) -> None:
     """Refuses units other than length^a time^b; those that are not given are trusted."""
     if text is None or not text.strip():
         return
-    wanted = {name: power for name, power in zip((length, time), powers, strict=True) if power and name}
+    expected = {name: power for name, power in zip((length, time), powers, strict=True) if power and name}
     try:
-        found = parse_units(text)
+        parsed = parse_units(text)
     except ValueError:
-        found = None
-    if found != wanted:
-        told = " ".join(f"{name}{'' if power == 1 else power}" for name, power in wanted.items()) or "1"
+        parsed = None
+    if parsed != expected:
+        units = " ".join(f"{name}{'' if power == 1 else power}" for name, power in expected.items()) or "1"
         raise InputError(
-            f"{what} is in {text!r}, and the coordinates ask for {told!r}.",
-            f"convert it to {told!r} and correct its attribute `units`, or the units of the coordinates.",
+            f"{what} is in {text!r}, and the coordinates ask for {units!r}.",
+            f"convert it to {units!r} and correct its attribute `units`, or the units of the coordinates.",
         )
 
 
@@ -60,11 +60,11 @@ def base_of(what: str, text: str | None) -> str:
     if text.strip() in _ANGLES:
         raise InputError(f"{what} is in {text!r}: angles on a sphere are no periodic box.", "project it to a plane.")
     try:
-        found = parse_units(text)
+        parsed = parse_units(text)
     except ValueError:
-        found = {"?": 0}
-    if not found:
+        parsed = {"?": 0}
+    if not parsed:
         return ""
-    if [*found.values()] != [1]:
+    if [*parsed.values()] != [1]:
         raise InputError(f"{what} is in {text!r}.", "give it one plain unit, such as m, km or s.")
-    return next(iter(found))
+    return next(iter(parsed))

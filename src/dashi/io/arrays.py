@@ -153,11 +153,11 @@ def _has_no_letters(text: Array) -> bool:
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """An .npz file, all or nothing. The same arrays give the same bytes."""
-    made = {name: _storable(name, values) for name, values in arrays.items()}
+    stored = {name: _storable(name, values) for name, values in arrays.items()}
 
     def write(file: IO[bytes]) -> None:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            for name, values in made.items():
+            for name, values in stored.items():
                 # A date of its own would give the same arrays other bytes.
                 info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
                 with archive.open(info, "w", force_zip64=True) as member:
@@ -180,9 +180,10 @@ def _write_values(file: IO[bytes], values: Array) -> None:
 def _storable(name: str, values: Any) -> Array:
     # ascontiguousarray alone would make a one-element vector of a number.
     array = np.asarray(values)
-    made: Array = np.ascontiguousarray(array).reshape(array.shape)
-    if made.dtype.kind not in "fiubU":
+    contiguous: Array = np.ascontiguousarray(array).reshape(array.shape)
+    if contiguous.dtype.kind not in "fiubU":
         raise DTypeError(
-            f"{name} is an array of {made.dtype}, which is not kept in files.", "convert it to numbers or text first."
+            f"{name} is an array of {contiguous.dtype}, which is not kept in files.",
+            "convert it to numbers or text first.",
         )
-    return made.astype(made.dtype.newbyteorder("<"), copy=False)
+    return contiguous.astype(contiguous.dtype.newbyteorder("<"), copy=False)

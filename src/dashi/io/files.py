@@ -128,7 +128,7 @@ def require_writable(path: Path, *, folder: bool = False) -> None:
 
 
 def nearest_folder(path: Path) -> Path:
-    """Of the folders above a path, the nearest that is there; it may turn out to be a file."""
+    """The nearest of the folders above a path that is there; it may turn out to be a file."""
     above = path.absolute().parent
     while not os.path.lexists(above):
         above = above.parent
@@ -168,8 +168,8 @@ def open_plain(
 
 
 def read_plain(path: Path, limit: int, within: Path | None = None) -> bytes:
-    """All of an ordinary document of at most so many bytes, if there is room for what it becomes when it is parsed; one
-    that grows while it is read is refused, and one that links lead out of `within`."""
+    """Contents of an ordinary document of at most `limit` bytes, if there is room for what it becomes when it is
+    parsed; one that grows while it is read is refused, and one that links lead out of `within`."""
     with open_plain(path, limit, within=within) as (file, size):
         require_room(PARSED * size, str(path))
         data = file.read(size + 1)

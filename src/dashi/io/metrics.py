@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, c
 
 from dashi.errors import FileError
 from dashi.io.files import read_plain, write_text
+from dashi.io.run_names import METRICS
 
 VERSION: Final = 1
 NOTHING: Final = "none"
@@ -187,10 +188,10 @@ class Metrics(_Strict):
         if isinstance(data, dict):
             data = dict(cast("dict[str, Any]", data))
             claimed = data.pop("gpu_hotloop_active", None)
-        made = cast("Metrics", build(data))
-        if claimed is not None and claimed is not made.gpu_hotloop_active:
+        metrics = cast("Metrics", build(data))
+        if claimed is not None and claimed is not metrics.gpu_hotloop_active:
             raise ValueError("gpu_hotloop_active contradicts the device's type and the number of dispatches")
-        return made
+        return metrics
 
     @model_validator(mode="after")
     def _once(self) -> Metrics:
@@ -214,11 +215,11 @@ def read_metrics(path: Path) -> Metrics:
     """Reads a document and holds it against the schema."""
     data = read_plain(path, _LARGEST)
     try:
-        found: Any = json.loads(data)
-        version = cast("dict[str, Any]", found).get("schema_version") if isinstance(found, dict) else None
+        document: Any = json.loads(data)
+        version = cast("dict[str, Any]", document).get("schema_version") if isinstance(document, dict) else None
         if version != VERSION:
             raise FileError(f"{path} has schema version {version!r}; this is version {VERSION}.", "use another dashi.")
-        return Metrics.model_validate(found)
+        return Metrics.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"
@@ -231,25 +232,25 @@ def read_metrics(path: Path) -> Metrics:
 
 def schema() -> str:
     """The published JSON schema (docs/metrics-schema.json)."""
-    made: dict[str, Any] = Metrics.model_json_schema(mode="serialization")
-    for part in (made, *made["$defs"].values()):
+    document: dict[str, Any] = Metrics.model_json_schema(mode="serialization")
+    for part in (document, *document["$defs"].values()):
         # Only fields without a value are left away, and only those can be without one.
         fields = part.get("properties", {}).items()
-        part["required"] = [name for name, one in fields if "default" not in one or one["default"] is not None]
-    return json.dumps(made, indent=2) + "\n"
+        part["required"] = [name for name, field in fields if "default" not in field or field["default"] is not None]
+    return json.dumps(document, indent=2) + "\n"
 
 
 def markdown() -> str:
     """The fields as tables for people (docs/metrics.md)."""
     document: Any = json.loads(schema())
-    parts = {"metrics.json": document, **document["$defs"]}
-    made: list[str] = []
+    parts = {METRICS: document, **document["$defs"]}
+    tables: list[str] = []
     for title, part in parts.items():
         if "properties" not in part:
             continue
         rows = [
-            f"| `{name}` | {'always' if name in part['required'] else 'where it applies'} | {one['description']} |"
-            for name, one in part["properties"].items()
+            f"| `{name}` | {'always' if name in part['required'] else 'where it applies'} | {field['description']} |"
+            for name, field in part["properties"].items()
         ]
-        made.append("\n".join([f"### {title}", "", "| field | present | meaning |", "|---|---|---|", *rows, ""]))
-    return "\n".join(made)
+        tables.append("\n".join([f"### {title}", "", "| field | present | meaning |", "|---|---|---|", *rows, ""]))
+    return "\n".join(tables)

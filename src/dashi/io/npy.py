@@ -59,10 +59,10 @@ def read_header(file: IO[bytes], where: str) -> Header:
 
 def _parse(text: bytes, where: str, offset: int) -> Header:
     try:
-        found: Any = ast.literal_eval(text.decode("latin-1").strip())
+        header: Any = ast.literal_eval(text.decode("latin-1").strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise FileError(f"{where} has a header that cannot be read.", _SAVE) from error
-    fields = cast("dict[Any, Any]", found) if isinstance(found, dict) else {}
+    fields = cast("dict[Any, Any]", header) if isinstance(header, dict) else {}
     if set(fields) != {"descr", "fortran_order", "shape"}:
         raise FileError(f"{where} has a header with other fields than NumPy writes.", _SAVE)
     kind, fortran, shape = fields["descr"], fields["fortran_order"], fields["shape"]

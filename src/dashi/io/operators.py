@@ -45,15 +45,15 @@ def write_operator(path: Path, stored: StoredOperator) -> None:
 
 def read_operator(path: Path) -> StoredOperator:
     """The operator that a file describes."""
-    found = read_arrays(path)
-    plain = {name: values.item() for name, values in found.items() if values.ndim == 0}
+    stored = read_arrays(path)
+    plain = {name: values.item() for name, values in stored.items() if values.ndim == 0}
     kind, version = plain.pop(_KIND, None), plain.pop(_VERSION, None)
     if not isinstance(kind, str) or type(version) is not int:
         raise FileError(
             f"{path} describes no operator: `kind` must be text and `version` an integer.",
             "write it with numpy.savez(file, kind='linear', version=1, A=A), or name a matrix with `A=`.",
         )
-    arrays = {name: values for name, values in found.items() if values.ndim}
+    arrays = {name: values for name, values in stored.items() if values.ndim}
     return StoredOperator(kind, version, arrays, plain)
 
 

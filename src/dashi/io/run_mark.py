@@ -17,11 +17,12 @@ from typing import Any, Final, cast
 from dashi.errors import FileError
 from dashi.io.files import MARK as MARK
 from dashi.io.files import open_plain, write_text
+from dashi.io.run_names import METRICS, SCORES, SUMMARY
 
 _LARGEST: Final = 1 << 28
-"""Of a document that is read for the command that wrote it: metrics hold every hash of a run."""
+"""Most bytes of a document that is read for the command that wrote it: metrics hold every hash of a run."""
 _LONGEST: Final = 80
-_TELLING: Final = {"summary.json": "demo", "evaluation.json": "flow evaluate"}
+_TELLING: Final = {SUMMARY: "demo", SCORES: "flow evaluate"}
 """Files that one command alone writes, in folders from before there were marks."""
 
 
@@ -68,17 +69,17 @@ def read_mark(folder: Path, *, checkpoint: str, telling: Collection[str]) -> Mar
     which `checkpoint` says that it was not finished. None if it is no run's."""
     names = {path.name for path in folder.iterdir()}
     if MARK in names:
-        found = _document(folder / MARK)
-        safe = tuple(name for name in _words(found, "files") if name and name == Path(name).name and name[0] != ".")
-        finished = found.get("finished") is True and checkpoint not in names
+        document = _document(folder / MARK)
+        safe = tuple(name for name in _words(document, "files") if name and name == Path(name).name and name[0] != ".")
+        finished = document.get("finished") is True and checkpoint not in names
         return Mark(
-            _plain(str(found.get("command", ""))), finished, safe, found.get("aside") is True, _words(found, "lines"),
-            _settings(found),
+            _plain(str(document.get("command", ""))), finished, safe, document.get("aside") is True,
+            _words(document, "lines"), _settings(document),
         )  # fmt: skip
     if not names & set(telling):
         return None
     known = next((command for name, command in _TELLING.items() if name in names), "")
-    command = known or _plain(str(_document(folder / "metrics.json").get("command", "")))
+    command = known or _plain(str(_document(folder / METRICS).get("command", "")))
     return Mark(command, finished=checkpoint not in names, there=False)
 
 
@@ -103,7 +104,7 @@ def _document(file: Path) -> dict[str, Any]:
     """A JSON object; an empty one where there is none, or it is damaged: it is asked for its names only."""
     try:
         with open_plain(file, _LARGEST, follow=False) as (opened, _):
-            found = json.loads(opened.read())
+            document = json.loads(opened.read())
     except (FileError, ValueError, RecursionError, OSError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, Any]", document) if isinstance(document, dict) else {}

@@ -172,20 +172,20 @@ def _sweep(out: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def _exchange(made: Path, out: Path) -> None:
+def _exchange(new: Path, out: Path) -> None:
     """A folder that holds files cannot be renamed over: it steps aside, and comes back whatever comes between, a second
     Ctrl-C too."""
     old = Path(tempfile.mkdtemp(prefix=f".{out.name}{_ASIDE}", dir=out.parent))
     handle = open_folder(old)
     try_lock(handle)
-    kept = old / out.name
+    previous = old / out.name
     try:
-        os.rename(out, kept)
-        os.rename(made, out)
+        os.rename(out, previous)
+        os.rename(new, out)
     finally:
-        if kept.exists() and not out.exists():
-            os.rename(kept, out)
-        if made.exists():
+        if previous.exists() and not out.exists():
+            os.rename(previous, out)
+        if new.exists():
             with contextlib.suppress(OSError):
                 old.rmdir()  # what could not be put back stays in it
         else:

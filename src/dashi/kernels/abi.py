@@ -159,7 +159,8 @@ class Dispatch:
     """One dispatch: which shader, on which operands or scratch buffers (in binding order), with which numbers.
 
     `trips` is the most loop iterations that one invocation makes, all loops together: some drivers end longer loops
-    silently (lavapipe 22.3.6 after 65,535), so the house refuses a dispatch above the device's limit.
+    silently (lavapipe 22.3.6 after 65,535), so the house refuses a dispatch above the device's limit. A loop that is
+    [[unroll]]ed from a number to a constant is none. tests/conformance counts them.
     """
 
     shader: str

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from dashi.atomic_file import SUFFIX, replace_file
 from dashi.errors import KernelError, SpirvError, StaleBinaryError
 from dashi.kernels import abi, glsl
 from dashi.kernels.abi import Kernel
@@ -33,6 +32,7 @@ from dashi.kernels.spirv.values import check_types
 
 FOLDER: Final = "spirv"
 INDEX: Final = "index.json"
+_READABLE: Final = 0o644
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _LARGEST_INDEX: Final = 1 << 20
 
@@ -114,13 +114,13 @@ def build(kernel: Kernel, compiler: Compiler | None = None) -> dict[str, Built]:
 def _store(folder: Path, built: Mapping[str, Built]) -> None:
     folder.mkdir(exist_ok=True)
     for entry in built.values():
-        _write(folder / f"{entry.binary.digest}.spv", entry.binary.words)
+        replace_file(folder / f"{entry.binary.digest}.spv", entry.binary.words, mode=_READABLE)
     # The index goes last: until then the old one and its binaries stand.
     index = {name: {"source": entry.source, "spirv": entry.binary.digest} for name, entry in sorted(built.items())}
-    _write(folder / INDEX, (json.dumps(index, indent=2) + "\n").encode())
+    replace_file(folder / INDEX, (json.dumps(index, indent=2) + "\n").encode(), mode=_READABLE)
     current = {INDEX, *(f"{entry.binary.digest}.spv" for entry in built.values())}
     for path in folder.iterdir():
-        if path.name not in current and path.suffix in (".spv", ".part"):
+        if path.name not in current and path.suffix in (".spv", SUFFIX):
             path.unlink(missing_ok=True)
 
 
@@ -228,19 +228,6 @@ def _is_index(data: Any) -> bool:
 def _stale(kernel: Kernel, why: str) -> StaleBinaryError:
     where = f"--folder {kernel.folder}" if kernel.family == "added" else kernel.name
     return StaleBinaryError(f"kernel {kernel.name!r} {why}.", f"run `dashi kernels build {where}`.")
-
-
-def _write(path: Path, data: bytes) -> None:
-    """All or nothing: a build that is stopped leaves the old file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def spirv_val(words: bytes, name: str) -> None:

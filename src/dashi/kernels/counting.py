@@ -12,7 +12,7 @@ LOCAL: Final = 256
 GROUPS: Final = 2048
 """Workgroups of the first pass at most: enough to fill a device, few enough to add in a second pass."""
 FEW: Final = 16
-"""The same on a processor, where every workgroup costs more than it helps."""
+"""Workgroups of the first pass on a processor, where each costs more than it helps."""
 
 FIRST: Final = (Scalar("items", "u32"), Scalar("stride", "u32"))
 SECOND: Final = (Scalar("partials", "u32"),)

@@ -156,7 +156,7 @@ def rollout_shaders(buffers: tuple[Binding, ...], push: tuple[Scalar, ...], *spe
 
 
 def prefer_step(limits: Limits, variant: str) -> str:
-    """A processor has caches, and waits at barriers for long."""
+    """The tuning of a step: a processor has caches, and waits at barriers for long."""
     return "direct" if limits.software else "fitted"
 
 

@@ -52,7 +52,8 @@ WIDE_TUNINGS: Final = {
     "wide1": {"each": 4, "local": LOCAL, "wide": 1},
     "each4": {"each": 4, "local": LOCAL, "wide": 0},
 }
-"""The same, and vectors of 16 bytes per invocation, if not 0, where an array is a whole number of them."""
+"""Elements per invocation, invocations per workgroup, and vectors of 16 bytes per invocation, if not 0, where an array
+is a whole number of them."""
 HEAVY: Final = 16
 """Operations per element from which memory no longer sets the pace: then few registers matter more."""
 RESULT: Final = "result"

@@ -99,7 +99,7 @@ class QuadraticForm:
 
 
 def advance(z: Array, linear: LinearForm, quadratic: QuadraticForm, force: Array, steps: int, length: Number) -> Floats:
-    """So many steps of that length of all states."""
+    """The states after `steps` steps of `length`."""
     dt, driven = canon(np.asarray(length, z.dtype)), canon(force)
     state = canon(z)
     with np.errstate(all="ignore"):

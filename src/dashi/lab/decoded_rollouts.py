@@ -32,7 +32,8 @@ from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.schema import Schema
 from dashi.io import run_folder
 from dashi.io.metrics import Metrics, StageSeconds, write_metrics
-from dashi.lab.decoded_setup import FollowRequest, Setup, Z, check_follow, files_of, make_setup, settings_of
+from dashi.io.run_names import Z
+from dashi.lab.decoded_setup import FollowRequest, Setup, check_follow, files_of, make_setup, settings_of
 from dashi.lab.events import SILENT, Events
 from dashi.lab.job import AnyPath, Job, as_path, certify_in, interrupted_with, require_results, until_interrupted
 from dashi.runtime.cpu_device import cpu_info

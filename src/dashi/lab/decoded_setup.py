@@ -17,7 +17,6 @@ from dashi.core.operators.affine import Linear
 from dashi.core.operators.operator import Operator
 from dashi.errors import InputError
 from dashi.flow.decode import Settings, Statistics, fit_statistics, load_statistics
-from dashi.flow.decode.album import FIELDS, FILM, MEASURES, PICTURES
 from dashi.flow.equations import Flow
 from dashi.flow.proxy.catalogue import load_model
 from dashi.flow.proxy.encode import choose_anchors, encode
@@ -27,14 +26,13 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import windows_from_run
 from dashi.io import run_folder
 from dashi.io.arrays import file_digest
+from dashi.io.run_names import DECODED, FIELDS, FILM, PICTURES, Z
 from dashi.kernels.portable import canon
 from dashi.lab.capacity import require_disk, require_memory
 from dashi.lab.job import AnyPath, Request
 from dashi.runtime.device import Device
 from dashi.types import Array, Shape
 
-Z: Final = "z.npz"
-"""The file of the last z, with its schema."""
 OBSERVERS: Final = ("none", "metrics", "snapshots", "visualize")
 """What comes back of decoded fields: nothing, energies and counts, the fields, or pictures."""
 _MEASURES, _MEMBER, _CLOCK, _HASH = 1024, 96, 40, 400
@@ -213,7 +211,7 @@ def _ridge(request: FollowRequest) -> float:
 def files_of(request: FollowRequest) -> tuple[str, ...]:
     """What a rollout may leave."""
     more = {"snapshots": (FIELDS,), "visualize": (PICTURES, FILM)}.get(request.observer, ())
-    return (run_folder.METRICS, run_folder.CERTIFICATE, run_folder.INPUTS, Z, MEASURES, *more)
+    return (run_folder.METRICS, run_folder.CERTIFICATE, run_folder.INPUTS, Z, DECODED, *more)
 
 
 def require_room(request: FollowRequest, out: Path | None, n: int, members: int) -> None:

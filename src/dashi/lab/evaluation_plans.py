@@ -144,7 +144,7 @@ def chosen(request: EvaluateRequest, training: Training) -> Chosen:
     if request.source is not None:
         return Chosen(request.steps, first, count, request.windows, request.start or 0, listed)
     if not listed:
-        first = 1 + max((0, *training.seen.seeds)) if first is None else first
+        first = 1 + max((0, *training.data.seeds)) if first is None else first
         count = SEEDS if count is None else count
     return Chosen(
         2 * training.steps if request.steps is None else request.steps,
@@ -173,7 +173,7 @@ def plans_of(request: EvaluateRequest, fit: Fit, training: Training, events: Eve
     frames = frames_in(what.steps, training.interval)
     end = what.start + (what.windows * frames - 1) * training.interval
     require_unseen(
-        training.seen, seeds, [(what.start * flow.dt, end * flow.dt)] * len(seeds), allow=request.allow_overlap
+        training.data, seeds, [(what.start * flow.dt, end * flow.dt)] * len(seeds), allow=request.allow_overlap
     )
     plans: list[Plan] = []
     for change, changed in [("", flow), *_changed(request, flow)]:

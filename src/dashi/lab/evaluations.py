@@ -150,7 +150,7 @@ class _Work:
     ) -> tuple[Evaluation, dict[str, Array] | None, bool]:
         """The scores, the data of the canonical figure where nothing was changed on purpose, whether Ctrl-C came."""
         request, training, events = self.request, self.training, self.job.events
-        overlaps = require_disjoint(training.seen, windows, allow=request.allow_overlap)
+        overlaps = require_disjoint(training.data, windows, allow=request.allow_overlap)
         if overlaps:
             events.remark("these data overlap those trained on: what follows says nothing of unseen data")
         changes = change or changed_parameters(training.flow, windows.flow)

@@ -176,7 +176,7 @@ class _Work:
             steps=request.train_steps,
             seeds=tuple(dict.fromkeys(train.seeds)),
             validation_seeds=tuple(dict.fromkeys(validation.seeds)) if validation is not None else (),
-            seen=Seen.of(train, validation),
+            data=Seen.of(train, validation),
             energy=largest_energy(train, validation),
             source=str(request.source) if request.source else "simulation",
             spin_up=request.first_step,

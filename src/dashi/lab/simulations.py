@@ -20,11 +20,12 @@ from dashi.flow.observers import Look
 from dashi.flow.operator import Vorticity
 from dashi.flow.simulation import Every, Simulation, courant
 from dashi.flow.simulation import simulate as solve
-from dashi.flow.trajectory import FIELDS, Trajectory, identity, kept_strides, read_checkpoint, write_checkpoint
+from dashi.flow.trajectory import Trajectory, identity, kept_strides, read_checkpoint, write_checkpoint
 from dashi.flow.windows.foreign import open_dataset
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import Metrics, write_metrics
+from dashi.io.run_names import FIELDS
 from dashi.lab.events import SILENT, Events
 from dashi.lab.flow_windows import faster_choice
 from dashi.lab.job import AnyPath, Job, as_path, certify_in, interrupted_with, to_go_on, until_interrupted

@@ -22,19 +22,19 @@ from dashi.report.story import Story, in_turnovers, lasts
 _TRUNCATED = "…"
 _LONGEST = 3900
 _LARGEST: Final = 1 << 28
-"""Of a summary, which holds every hash of a run."""
+"""Most bytes of a summary, which holds every hash of a run."""
 
 
 def story_of(
-    metrics: Metrics | None, found: Evaluation | None, record: Record | None, folder: Path, unfinished: str = "",
+    metrics: Metrics | None, evaluation: Evaluation | None, record: Record | None, folder: Path, unfinished: str = "",
     flow: Flow | None = None,
 ) -> Story:  # fmt: skip
     """The story of a run that has none; `unfinished` is `unfinished_text` of it, `flow` what its fields are of."""
-    if found is not None and found.lines:
-        return _of_scores(found, record or Record(), folder)
+    if evaluation is not None and evaluation.lines:
+        return _of_scores(evaluation, record or Record(), folder)
     if metrics is None:
-        told = _warnings(None, record) if record else []
-        return Story(title=f"The run {folder.name}", warnings=told or ([unfinished] if unfinished else []))
+        warnings = _warnings(None, record) if record else []
+        return Story(title=f"The run {folder.name}", warnings=warnings or ([unfinished] if unfinished else []))
     verdict = metrics.verdict.sentence if metrics.verdict else ""
     tiles = [
         (f"{metrics.steps:,}", f"steps in {metrics.dtype}"),
@@ -63,7 +63,7 @@ def _what_ran(metrics: Metrics, flow: Flow | None) -> str:
 
 
 def unfinished_text(folder: Path, metrics: Metrics | None) -> str:
-    """That a run is not finished, by its metrics, its summary, its mark or its checkpoint; empty if it is."""
+    """A sentence that a run is not finished, by its metrics, summary, mark or checkpoint; empty if it is."""
     if metrics is not None and metrics.stopped:
         return f"This run is not finished: it ended after {metrics.steps:,} steps."
     stopped = is_unfinished(folder) or _stopped(folder)
@@ -73,57 +73,58 @@ def unfinished_text(folder: Path, metrics: Metrics | None) -> str:
 def _stopped(folder: Path) -> bool:
     """What the summary of a run says, where it has one that can be read."""
     try:
-        found = json.loads(read_plain(run_file(folder, SUMMARY), _LARGEST))
+        summary = json.loads(read_plain(run_file(folder, SUMMARY), _LARGEST))
     except (FileError, ValueError, RecursionError, MemoryError):
         return False
-    return isinstance(found, dict) and cast("dict[str, object]", found).get("stopped") is True
+    return isinstance(summary, dict) and cast("dict[str, object]", summary).get("stopped") is True
 
 
-def _of_scores(found: Evaluation, record: Record, folder: Path) -> Story:
-    ours, level = found.lines[0], THRESHOLDS[-1]
-    others = [f"{line.model} for {lasts(found, line.model)}" for line in found.lines[1:]]
+def _of_scores(evaluation: Evaluation, record: Record, folder: Path) -> Story:
+    ours, level = evaluation.lines[0], THRESHOLDS[-1]
+    others = [f"{line.model} for {lasts(evaluation, line.model)}" for line in evaluation.lines[1:]]
     beside = f" Beside it: {', '.join(others)}." if others else ""
-    told = (
-        f"On {found.told}, {ours.model} follows the flow for {lasts(found, ours.model)} units of flow time"
-        f"{in_turnovers(found, ours.model)}, until its correlation with the full field is below {level:g}.{beside}"
+    summary = (
+        f"On {evaluation.data_kind}, {ours.model} follows the flow for {lasts(evaluation, ours.model)} units of flow "
+        f"time{in_turnovers(evaluation, ours.model)}, until its correlation with the full field is below "
+        f"{level:g}.{beside}"
     )
-    more = in_turnovers(found, ours.model)
-    tiles = [(lasts(found, ours.model), f"flow time{more} to correlation < {level:g} on {found.told}")]
-    if any(line.model == "persistence" for line in found.lines[1:]):
-        tiles.append((lasts(found, "persistence"), "the same for persistence: nothing changes"))
+    more = in_turnovers(evaluation, ours.model)
+    tiles = [(lasts(evaluation, ours.model), f"flow time{more} to correlation < {level:g} on {evaluation.data_kind}")]
+    if any(line.model == "persistence" for line in evaluation.lines[1:]):
+        tiles.append((lasts(evaluation, "persistence"), "the same for persistence: nothing changes"))
     if ours.numbers:
         tiles.append((f"{ours.numbers:,}", f"numbers in a state of {ours.model}"))
     return Story(
         title=f"How far models of a flow see: {folder.name}",
-        summary=told if len(told) < _LONGEST else told[:_LONGEST] + _TRUNCATED,
+        summary=summary if len(summary) < _LONGEST else summary[:_LONGEST] + _TRUNCATED,
         ours=ours.model,
         command=record.command,
         settings=record.settings,
         versions=record.versions,
         tiles=tiles,
-        warnings=_warnings(found, record),
+        warnings=_warnings(evaluation, record),
     )
 
 
-def _warnings(found: Evaluation | None, record: Record) -> list[str]:
-    told = list[str]()
+def _warnings(evaluation: Evaluation | None, record: Record) -> list[str]:
+    warnings = list[str]()
     if not record.fit_finished:
-        told.append("The model is of a fit that was stopped: baselines, or scores on its own data, may be missing.")
+        warnings.append("The model is of a fit that was stopped: baselines, or scores on its own data, may be missing.")
     if record.stopped:
-        told.append("This evaluation is not finished: models, windows or changed flows may be missing.")
-    if found is not None and found.settings.get("overlap") == "yes":
-        told.append("These data overlap those that the model was fitted to: this page says nothing of unseen data.")
-    return told
+        warnings.append("This evaluation is not finished: models, windows or changed flows may be missing.")
+    if evaluation is not None and evaluation.settings.get("overlap") == "yes":
+        warnings.append("These data overlap those that the model was fitted to: this page says nothing of unseen data.")
+    return warnings
 
 
-def places_of(found: Evaluation | None, record: Record | None) -> tuple[Place, ...]:
+def places_of(evaluation: Evaluation | None, record: Record | None) -> tuple[Place, ...]:
     """Where the parts of an evaluation ran: the windows and fields, and the rollout of each model."""
-    made = list[Place]()
+    places = list[Place]()
     if record is not None and record.device is not None:
-        one = record.device
-        name = f"{one.name} ({', '.join(word for word in (one.type, one.driver) if word)})"
-        made.append(Place("windows and fields", name, one.requested, one.spec, why=one.fallback))
-    for line in found.lines if found is not None else ():
+        device = record.device
+        name = f"{device.name} ({', '.join(word for word in (device.type, device.driver) if word)})"
+        places.append(Place("windows and fields", name, device.requested, device.spec, why=device.fallback))
+    for line in evaluation.lines if evaluation is not None else ():
         if line.device:
-            made.append(Place(f"rollout of {line.model}", line.device, seconds=line.seconds))
-    return tuple(made)
+            places.append(Place(f"rollout of {line.model}", line.device, seconds=line.seconds))
+    return tuple(places)

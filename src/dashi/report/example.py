@@ -75,10 +75,10 @@ def _line(name: str, last: float, rng: np.random.Generator, energy: Floats, spec
         horizons[level] = _TIMES[first]
     drift: Failure = "collapse" if name == "damped" else "none"
     held = energy * (np.exp(-_TIMES / 2) if name == "damped" else 0.97)
-    kept = np.where(np.arange(len(spectrum)) <= 8, spectrum, 0) if name != "perfect" else spectrum
+    carried = np.where(np.arange(len(spectrum)) <= 8, spectrum, 0) if name != "perfect" else spectrum
     return Line(
         name, 0 if name == "perfect" else 196, correlation, np.sqrt(2 * (1 - correlation)), held, 12 * held,
-        1 - correlation, np.ones_like(correlation), horizons, (drift,) * windows, kept, 0.1, "no device", name,
+        1 - correlation, np.ones_like(correlation), horizons, (drift,) * windows, carried, 0.1, "no device", name,
     )  # fmt: skip
 
 
@@ -114,14 +114,14 @@ def _sheet() -> Floats:
 
 def _spans() -> tuple[Span, ...]:
     second = 1_000_000_000
-    made = [
+    stage_times = [
         ("simulate", 0.0, 6.0),
         ("fit", 6.0, 7.5),
         ("roll out", 7.5, 9.0),
         ("decode", 9.0, 9.6),
         ("score", 9.6, 12.0),
     ]
-    stages = [Span("stages", name, name, int(a * second), int(b * second)) for name, a, b in made]
+    stages = [Span("stages", name, name, int(a * second), int(b * second)) for name, a, b in stage_times]
     queue = [
         Span("a made-up device", "queue 0", "flow", int(a * second), int((a + 0.2) * second))
         for a in np.arange(0.3, 9.3, 0.3)

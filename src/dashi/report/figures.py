@@ -219,7 +219,7 @@ def _lowest(lines: Sequence[Line]) -> float:
 
 
 def _turnover_axis(axes: Any, evaluation: Evaluation) -> None:
-    """The same times in eddy turnovers, above the axes, where those are known."""
+    """Draw a second axis above: the times in eddy turnovers, where those are known."""
     scales = evaluated_scales(evaluation)
     if scales is None:
         return

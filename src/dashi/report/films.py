@@ -37,9 +37,9 @@ class Fields:
     proxy: Floats | None = None
     name: str = "vorticity"
     numbers: tuple[int, ...] = ()
-    """Of the frames where they were read, if some were passed over; else they are counted from 0."""
+    """Numbers of the frames where they were read, if some were passed over; else they are counted from 0."""
     unit: str = ""
-    """Of the values, as the store says: `1/T`, T being the unit of flow time."""
+    """Unit of the values, as the store says: `1/T`, T being the unit of flow time."""
     member: str = ""
     """Which of several members this is, in words."""
 
@@ -95,7 +95,7 @@ def _finite(values: Floats | None) -> bool:
 
 
 def finer(field: Floats, size: int) -> Floats:
-    """The same trigonometric polynomial on a grid of `size` points along a side, where that is more. A field that is
+    """A field's trigonometric polynomial on a grid of `size` points along a side, where that is more. A field that is
     not finite has no modes: its points become squares, NaN where they are not finite."""
     n = field.shape[-1]
     if not np.isfinite(field).all():
@@ -159,7 +159,7 @@ class Film:
     frames: int
     width: int
     height: int
-    """Of one frame."""
+    """Pixels of one frame; so is `width`."""
     times: tuple[float, ...]
     panels: tuple[str, ...]
     colours: tuple[str, ...]
@@ -207,10 +207,10 @@ def _ticks(limit: float) -> tuple[str, ...]:
 def _frame(fields: Fields, frame: int, size: int) -> Any:
     """Pixels (size, width, 4) of a frame; the page is seen between the panels."""
     mapped = colour_map("vik")
-    made: list[Any] = []
+    parts: list[Any] = []
     for panel in fields.panels(frame):
         drawn = finer(panel, size)
         drawn = nearest(drawn, size) if drawn.shape[0] > size else drawn
         part = np.clip(drawn[::-1] / (2 * fields.limit or 1.0) + 0.5, 0, 1)
-        made += [(mapped(part) * 255).round().astype(np.uint8), np.zeros((size, _GAP, 4), np.uint8)]
-    return np.concatenate(made[:-1], axis=1)
+        parts += [(mapped(part) * 255).round().astype(np.uint8), np.zeros((size, _GAP, 4), np.uint8)]
+    return np.concatenate(parts[:-1], axis=1)

@@ -116,18 +116,18 @@ def kind(flow: Flow) -> str:
 
 def card(report: Report) -> str:
     """The section; empty where nothing is known of a flow."""
-    given = report.flow
-    if given is None:
+    known = report.flow
+    if known is None:
         return ""
-    flow = given.flow
+    flow = known.flow
     listed = {
         "grid": f"{flow.n} × {flow.n} points, modes up to {flow.cut}",
         "box": f"{number(flow.length)} × {number(flow.length)}",
         "time step": f"{number(flow.dt)}, {flow.dtype}",
         "scheme": f"{flow.scheme}: {_SCHEMES[flow.scheme]}",
-        **given.more,
+        **known.more,
     }
-    scales = given.scales
+    scales = known.scales
     measured = dict[str, str]()
     if scales is not None:
         measured["rms speed U"] = number(scales.speed)
@@ -138,25 +138,25 @@ def card(report: Report) -> str:
     forced = forcing_reynolds(flow)
     measured |= {} if forced is None else {"Re of the force": number(forced)}
     return section(
-        "flow", "The flow", " ".join(text for text in (given.role, in_words(flow)) if text),
-        f'<div class="card">{equation(flow)}{facts({**measured, **listed})}{_definitions(given)}</div>',
+        "flow", "The flow", " ".join(text for text in (known.role, in_words(flow)) if text),
+        f'<div class="card">{equation(flow)}{facts({**measured, **listed})}{_definitions(known)}</div>',
     )  # fmt: skip
 
 
-def _definitions(given: FlowFacts) -> str:
+def _definitions(known: FlowFacts) -> str:
     """How the scales are defined, in a line each."""
-    told = list[str]()
-    if given.scales is not None:
-        told = [
-            f"Measured on {safe(given.measured_on)}: U is the root mean square speed,",
+    lines = list[str]()
+    if known.scales is not None:
+        lines = [
+            f"Measured on {safe(known.measured_on)}: U is the root mean square speed,",
             "ℓ = 2π Σ E(k)/k / Σ E(k) the integral scale of the energy spectrum E(k),",
-            "Re = U ℓ / ν," if given.scales.reynolds(given.flow.nu) is not None else "",
+            "Re = U ℓ / ν," if known.scales.reynolds(known.flow.nu) is not None else "",
             "and an eddy turnover lasts ℓ / U (U. Frisch, Turbulence, 1995, ch. 7).",
         ]
-    if forcing_reynolds(given.flow) is not None:
-        told.append(
+    if forcing_reynolds(known.flow) is not None:
+        lines.append(
             "Re of the force is √F (L/2π)<sup>3/2</sup> / ν with the force's amplitude F (Chandler and Kerswell, "
             "doi 10.1017/jfm.2013.122)."
         )
-    told.append("All numbers are in the units of the box and of flow time.")
-    return f'<p class="note">{" ".join(text for text in told if text)}</p>'
+    lines.append("All numbers are in the units of the box and of flow time.")
+    return f'<p class="note">{" ".join(text for text in lines if text)}</p>'

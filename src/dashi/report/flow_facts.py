@@ -19,21 +19,23 @@ _LONGEST = 200
 """Characters of a name from a file that are shown."""
 
 
-def facts_of_scores(found: Evaluation, seeds: str = "") -> FlowFacts | None:
-    """Of the flow that windows were recorded of; `seeds` in words, where a run has told them."""
-    flow = flow_of_evaluation(found)
+def facts_of_scores(evaluation: Evaluation, seeds: str = "") -> FlowFacts | None:
+    """Facts of the flow that windows were recorded of; `seeds` in words, where a run has told them."""
+    flow = flow_of_evaluation(evaluation)
     if flow is None:
         return None
-    scales, count = evaluated_scales(found), len(found.seeds)
-    known = sorted({seed for seed in found.seeds if seed >= 0})
-    more = {"windows": f"{count}, each {number(float(found.times[-1]))} long{_turnovers(scales, found.times[-1])}"}
+    scales, count = evaluated_scales(evaluation), len(evaluation.seeds)
+    known = sorted({seed for seed in evaluation.seeds if seed >= 0})
+    more = {
+        "windows": f"{count}, each {number(float(evaluation.times[-1]))} long{_turnovers(scales, evaluation.times[-1])}"
+    }
     more |= {"seeds": seeds} if seeds else {"scored seeds": listed(known)} if known else {}
     measured = f"the reference ({counted(count, 'window')}; the spectrum is that of the last frames)"
     return FlowFacts(flow, scales, measured, more)
 
 
 def facts_of_fields(path: Path, shown: Fields, measures: Measures | None, *, decoded: bool) -> FlowFacts | None:
-    """Of the flow that a store of fields is of; `decoded` fields are of a model's states."""
+    """Facts of the flow that a store of fields is of; `decoded` fields are of a model's states."""
     flow = flow_of(path)
     if flow is None:
         return None
@@ -63,7 +65,7 @@ def _start(path: Path) -> dict[str, str]:
 
 
 def member_seeds(path: Path) -> list[int]:
-    """Of the members of a simulation; empty where they are not known."""
+    """Seeds of the members of a simulation; empty where they are not known."""
     try:
         known = read_attributes(path).get("initial") in INITIAL
         return [int(seed) for seed in read_line(path, "member")] if known and (path / "member").is_dir() else []

@@ -33,7 +33,7 @@ def safe(text: str) -> str:
 
 
 def shown(cell: Cell) -> str:
-    """As HTML."""
+    """The HTML of a cell: markup as it is, text escaped."""
     return cell.text if isinstance(cell, Markup) else escape(cell)
 
 
@@ -60,36 +60,36 @@ def figure(drawing: str, title: str, alt: str, caption: Cell) -> str:
     )
 
 
-def film(made: Film, title: str, alt: str, caption: Cell) -> str:
+def film(picture: Film, title: str, alt: str, caption: Cell) -> str:
     """A film that can be stopped and wound, its panels side by side under their names, with the scale of its colours
     below. On a phone the panels scroll sideways. Without scripts the first frame is seen."""
-    gap = f"{100 * made.gap / made.width:.4f}%"
-    names = "".join(f"<span>{escape(name)}</span>" for name in made.panels if len(made.panels) > 1)
+    gap = f"{100 * picture.gap / picture.width:.4f}%"
+    names = "".join(f"<span>{escape(name)}</span>" for name in picture.panels if len(picture.panels) > 1)
     titles = f'<div class="titles" style="column-gap:{gap}" aria-hidden="true">{names}</div>\n' if names else ""
-    times = escape(json.dumps([round(t, 4) for t in made.times]), quote=True)
+    times = escape(json.dumps([round(t, 4) for t in picture.times]), quote=True)
     moving = (
-        f'<div class="reel" style="--panels:{len(made.panels)}">\n{titles}'
-        f'<div class="film" style="aspect-ratio:{made.width}/{made.height}">'
-        f'<img src="{made.uri}" alt="{escape(alt, quote=True)}" width="{made.width}" '
-        f'height="{made.height * made.frames}"></div>\n</div>'
+        f'<div class="reel" style="--panels:{len(picture.panels)}">\n{titles}'
+        f'<div class="film" style="aspect-ratio:{picture.width}/{picture.height}">'
+        f'<img src="{picture.uri}" alt="{escape(alt, quote=True)}" width="{picture.width}" '
+        f'height="{picture.height * picture.frames}"></div>\n</div>'
     )
     return (
         f'<figure data-film="{times}">\n<h3>{escape(title)}</h3>\n{scrolling(moving, title)}\n'
         f'<div class="controls" hidden><button type="button">Play</button>'
-        f'<input type="range" min="0" max="{made.frames - 1}" value="0" aria-label="frame"><output></output></div>\n'
-        f"{_colour_bar(made)}<figcaption>{shown(caption)}</figcaption>\n</figure>\n"
+        f'<input type="range" min="0" max="{picture.frames - 1}" value="0" aria-label="frame"><output></output></div>\n'
+        f"{_colour_bar(picture)}<figcaption>{shown(caption)}</figcaption>\n</figure>\n"
     )
 
 
-def _colour_bar(made: Film) -> str:
+def _colour_bar(picture: Film) -> str:
     """The colours from the least to the largest value, with five of the values."""
-    stops = ",".join(made.colours)
-    ticks = "".join(f"<span>{escape(tick)}</span>" for tick in made.ticks)
-    label = f"Colours of {made.unit} from {made.ticks[0]} to {made.ticks[-1]}"
+    stops = ",".join(picture.colours)
+    ticks = "".join(f"<span>{escape(tick)}</span>" for tick in picture.ticks)
+    label = f"Colours of {picture.unit} from {picture.ticks[0]} to {picture.ticks[-1]}"
     return (
         f'<div class="bar" role="img" aria-label="{escape(label, quote=True)}">'
         f'<div class="colours" style="background:linear-gradient(to right,{stops})"></div>'
-        f'<div class="ticks">{ticks}</div><div class="unit">{escape(made.unit)}</div></div>\n'
+        f'<div class="ticks">{ticks}</div><div class="unit">{escape(picture.unit)}</div></div>\n'
     )
 
 
@@ -138,11 +138,11 @@ def counted(number: int, noun: str) -> str:
 
 def tiles(numbers: Iterable[tuple[str, str]]) -> str:
     """A few numbers that matter most; the first is ours."""
-    made: list[str] = []
+    cells: list[str] = []
     for place, (value, label) in enumerate(numbers):
         kind = "" if place else ' class="ours"'
-        made.append(f"<div{kind}><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>")
-    return f'<dl class="tiles">{"".join(made)}</dl>' if made else ""
+        cells.append(f"<div{kind}><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>")
+    return f'<dl class="tiles">{"".join(cells)}</dl>' if cells else ""
 
 
 def command(line: str) -> str:

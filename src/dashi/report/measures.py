@@ -19,12 +19,12 @@ from dashi.report.style import BLUE, GRID, MUTED, new_figure, plot_module, power
 
 Figure = Any
 _FLOOR = 1e-12
-"""Of the largest shell: what is below is rounding."""
+"""Share of the largest shell below which an energy is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """Of fields over time. NaN where a field is not finite."""
+    """Energy, enstrophy and spectra of fields over time. NaN where a field is not finite."""
 
     times: Floats
     energy: Floats
@@ -34,7 +34,7 @@ class Measures:
 
 
 def measures(fields: Fields, flow: Flow) -> Measures:
-    """Of the reference, on the flow's own grid, by the sums that scores are made of."""
+    """Measures of the reference, on the flow's own grid, by the sums that scores are made of."""
     good = np.array([bool(np.isfinite(field).all()) for field in fields.reference])
     spectra = Spectra(flow)
     energy, enstrophy = (np.full((len(good), spectra.count), np.nan) for _ in range(2))

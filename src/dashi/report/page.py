@@ -55,12 +55,12 @@ class Sheet:
         row = int(np.flatnonzero(bad.any(axis=1))[0])
         when = "" if self.end is None else f", t = {self.end * row / max(1, len(bad) - 1):.4g},"
         bands = ", ".join(str(self.first + int(band)) for band in np.flatnonzero(bad[row])[:8])
-        told = (
+        message = (
             f"The sheet is not finite from row {row}{when} on: {int(bad.sum()):,} of {bad.size:,} energies are NaN or "
             f"infinite, in that row those of {self.what} {bands}{', ...' if bad[row].sum() > 8 else ''}. They are "
             "drawn in magenta."
         )
-        return [told]
+        return [message]
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,10 @@ class Report:
     decoded: bool = False
     """Whether the fields are decoded from states of a model, with no truth beside them."""
     measures: Measures | None = None
-    """Of those fields, where nothing was scored."""
+    """Measures of those fields, where nothing was scored."""
     evaluation: Evaluation | None = None
     training: Evaluation | None = None
-    """Of the same model on what it was fitted to."""
+    """Scores of the model on what it was fitted to."""
     continuation: Continuation | None = None
     sheet: Sheet | None = None
     spans: tuple[Span, ...] = ()

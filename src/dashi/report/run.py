@@ -14,7 +14,6 @@ from dashi.errors import FileError
 from dashi.flow.evaluation.kept import LARGEST, load_evaluation
 from dashi.flow.evaluation.record import read_record
 from dashi.flow.fields import read_attributes, read_frame, read_line
-from dashi.flow.trajectory import FIELDS
 from dashi.io.arrays import read_arrays
 from dashi.io.memory import require_room
 from dashi.io.metrics import read_metrics
@@ -28,6 +27,7 @@ from dashi.io.run_folder import (
     STATE,
     SUMMARY,
 )
+from dashi.io.run_names import EVALUATION, FIELDS, MODEL, STORY, TRACE, TRAINING, Z
 from dashi.io.run_reading import is_marked, names_like, run_file, typed_for
 from dashi.report.derived_story import places_of, story_of, unfinished_text
 from dashi.report.figures import Continuation
@@ -35,15 +35,10 @@ from dashi.report.films import Fields
 from dashi.report.flow_facts import facts_of_fields, facts_of_scores, member_seeds
 from dashi.report.measures import Measures, flow_of, measures
 from dashi.report.page import Proof, Report, Sheet
-from dashi.report.story import STORY, Story, read_story
+from dashi.report.story import Story, read_story
 
-TRACE: Final = "trace.perfetto-trace"
-EVALUATION: Final = "evaluation-test.npz"
-TRAINING: Final = "evaluation-train.npz"
 PROXY: Final = "vorticity_proxy"
 """The field of fields.zarr that was decoded."""
-MODEL: Final = "model.npz"
-Z: Final = "z.npz"
 _AGAIN: Final = "run the command again."
 _FRAMES: Final = 240
 """Frames that are read: more than a film shows are passed over."""
@@ -172,16 +167,16 @@ def _measures(path: Path, fields: Fields) -> Measures | None:
 
 
 def _continuation(path: Path, model: str) -> Continuation:
-    found = read_arrays(path)
+    arrays = read_arrays(path)
     names = ("times", "reference", "proxy", "alone")
-    if any(name not in found or found[name].ndim != 1 or len(found[name]) != len(found["times"]) for name in names):
+    if any(name not in arrays or arrays[name].ndim != 1 or len(arrays[name]) != len(arrays["times"]) for name in names):
         raise FileError(f"{path} does not hold {', '.join(names)} of one length.", _AGAIN)
-    times = found["times"]
-    if any(found[name].dtype.kind != "f" or (np.abs(found[name]) >= LARGEST).any() for name in names):
+    times = arrays["times"]
+    if any(arrays[name].dtype.kind != "f" or (np.abs(arrays[name]) >= LARGEST).any() for name in names):
         raise FileError(f"{path} holds what are no energies.", _AGAIN)
     if len(times) < 2 or not (np.diff(times) > 0).all() or times[-1] < 0:
         raise FileError(f"{path} holds times that do not rise, or end before the model is left alone.", _AGAIN)
-    return Continuation(*(found[name] for name in names), model=model)
+    return Continuation(*(arrays[name] for name in names), model=model)
 
 
 def _sheet(path: Path, story: Story) -> Sheet | None:
@@ -192,16 +187,16 @@ def _sheet(path: Path, story: Story) -> Sheet | None:
 
 
 def _proof(path: Path, named: Path, story: Story) -> Proof:
-    made = read_certificate(path)
-    device = made.device
+    certificate = read_certificate(path)
+    device = certificate.device
     return Proof(
         file=named.as_posix(),
-        digest=document_digest(made.model_dump(mode="json")),
-        operator=made.operator.kind,
-        steps=made.steps,
-        hashes=len(made.hashes),
-        last=made.hashes[-1].hash,
-        portable=made.portable,
+        digest=document_digest(certificate.model_dump(mode="json")),
+        operator=certificate.operator.kind,
+        steps=certificate.steps,
+        hashes=len(certificate.hashes),
+        last=certificate.hashes[-1].hash,
+        portable=certificate.portable,
         device=f"{device.name} ({device.driver} {device.driver_version})",
         checked=story.checked,
     )

@@ -19,66 +19,67 @@ _INTRO: Final = "Read off the devices and off what was executed there; nothing s
 
 def where(report: Report) -> str:
     """Devices, drivers and fallbacks, as the metrics tell them."""
-    told = report.metrics
-    if told is None:
+    metrics = report.metrics
+    if metrics is None:
         return section("where", "Where it ran", _INTRO if report.places else "", _places(report), _timeline(report))
-    parts = table(["part", "device", "asked for", "used"], _parts(told), "Where each part ran", text=True)
+    parts = table(["part", "device", "asked for", "used"], _parts(metrics), "Where each part ran", text=True)
     facts: list[list[Cell]] = [
-        ["driver", f"{told.driver_name} {told.driver_version}".strip()],
-        ["hot loop on a GPU", _on_gpu(told)],
+        ["driver", f"{metrics.driver_name} {metrics.driver_version}".strip()],
+        ["hot loop on a GPU", _on_gpu(metrics)],
         [
             "steps",
-            f"{told.steps:,} in {told.dtype}" + (f", {took(told.ns_per_step * 1e-9)} each" if told.steps else ""),
+            f"{metrics.steps:,} in {metrics.dtype}"
+            + (f", {took(metrics.ns_per_step * 1e-9)} each" if metrics.steps else ""),
         ],
-        ["wall time", _stages(told)],
+        ["wall time", _stages(metrics)],
         [
             "memory, at most",
-            f"{_size(told.peak_host_memory_bytes)} host, {_size(told.peak_device_memory_bytes)} device",
+            f"{_size(metrics.peak_host_memory_bytes)} host, {_size(metrics.peak_device_memory_bytes)} device",
         ],
     ]
     return section(
-        "where", "Where it ran", _INTRO, parts, _fallbacks(told),
-        pair(table(["", ""], facts, "Facts of the run", text=True), _timeline(report)), _kernels(told),
+        "where", "Where it ran", _INTRO, parts, _fallbacks(metrics),
+        pair(table(["", ""], facts, "Facts of the run", text=True), _timeline(report)), _kernels(metrics),
     )  # fmt: skip
 
 
 def _places(report: Report) -> str:
-    """Of a run without metrics: where each part ran, and how long it took where that was measured."""
+    """Where each part of a run without metrics ran, and how long it took where that was measured."""
     if not report.places:
         return ""
     rows: list[list[Cell]] = [
-        [one.part, one.device, one.asked, one.used, "" if one.seconds is None else took(one.seconds)]
-        for one in report.places
+        [place.part, place.device, place.asked, place.used, "" if place.seconds is None else took(place.seconds)]
+        for place in report.places
     ]
-    whys = [f"{one.used} in place of {one.asked}: {one.why}" for one in report.places if one.why]
-    told = "".join(f'<p class="warning">Fell back. {escape(why)}</p>' for why in whys)
-    return table(["part", "device", "asked for", "used", "took"], rows, "Where each part ran", text=True) + told
+    whys = [f"{place.used} in place of {place.asked}: {place.why}" for place in report.places if place.why]
+    warnings = "".join(f'<p class="warning">Fell back. {escape(why)}</p>' for why in whys)
+    return table(["part", "device", "asked for", "used", "took"], rows, "Where each part ran", text=True) + warnings
 
 
-def _fallbacks(told: Metrics) -> str:
-    if not told.perf_flags:
+def _fallbacks(metrics: Metrics) -> str:
+    if not metrics.perf_flags:
         return '<p class="note">Nothing fell back: all ran as asked.</p>'
-    rows: list[list[Cell]] = [[flag.name, flag.requested, flag.used, flag.reason] for flag in told.perf_flags]
+    rows: list[list[Cell]] = [[flag.name, flag.requested, flag.used, flag.reason] for flag in metrics.perf_flags]
     return table(["what fell back", "asked for", "used instead", "why"], rows, "Fallbacks", text=True)
 
 
-def _on_gpu(told: Metrics) -> str:
-    if told.op_device_type == "reference":
+def _on_gpu(metrics: Metrics) -> str:
+    if metrics.op_device_type == "reference":
         return "no: NumPy computed it, and nothing was dispatched"
-    dispatched = f"{told.hotloop_dispatches:,} dispatches executed on {told.op_device}"
-    return f"yes: {dispatched}" if told.gpu_hotloop_active else f"no ({told.op_device_type}): {dispatched}"
+    dispatched = f"{metrics.hotloop_dispatches:,} dispatches executed on {metrics.op_device}"
+    return f"yes: {dispatched}" if metrics.gpu_hotloop_active else f"no ({metrics.op_device_type}): {dispatched}"
 
 
-def _kernels(told: Metrics) -> str:
+def _kernels(metrics: Metrics) -> str:
     """What ran by its digest; on NumPy no SPIR-V runs, and the digests are of what another device would run."""
-    if not told.kernel_fingerprints:
+    if not metrics.kernel_fingerprints:
         return ""
-    rows: list[list[Cell]] = [[name, digest] for name, digest in told.kernel_fingerprints.items()]
+    rows: list[list[Cell]] = [[name, digest] for name, digest in metrics.kernel_fingerprints.items()]
     count = f"{len(rows)} kernel{'' if len(rows) == 1 else 's'}"
-    if told.op_device_type in ("reference", "null"):
+    if metrics.op_device_type in ("reference", "null"):
         heading = "SHA-256 of the SPIR-V that Vulkan would run"
         title = f"{count} of the hot loop, computed by NumPy: no SPIR-V ran here"
-        if told.op_device_type == "null":
+        if metrics.op_device_type == "null":
             title = f"{count} of the hot loop, recorded alone: the null device runs nothing"
     else:
         heading, title = "SHA-256 of its SPIR-V", f"{count} of the hot loop, by the digest of what ran"
@@ -99,13 +100,15 @@ def _timeline(report: Report) -> str:
     )
 
 
-def _parts(told: Metrics) -> list[list[Cell]]:
-    rows: list[list[Cell]] = [["steps (the hot loop)", told.op_device, told.op_backend_requested, told.op_backend_used]]
-    if told.fft_backend_used != NOTHING:
-        name = told.fft_device or told.op_device
-        rows.append(["Fourier transforms", name, told.fft_backend_requested, told.fft_backend_used])
-    if told.decode_backend_used != NOTHING:
-        rows.append(["decode", told.decode_device, told.decode_backend_requested, told.decode_backend_used])
+def _parts(metrics: Metrics) -> list[list[Cell]]:
+    rows: list[list[Cell]] = [
+        ["steps (the hot loop)", metrics.op_device, metrics.op_backend_requested, metrics.op_backend_used]
+    ]
+    if metrics.fft_backend_used != NOTHING:
+        name = metrics.fft_device or metrics.op_device
+        rows.append(["Fourier transforms", name, metrics.fft_backend_requested, metrics.fft_backend_used])
+    if metrics.decode_backend_used != NOTHING:
+        rows.append(["decode", metrics.decode_device, metrics.decode_backend_requested, metrics.decode_backend_used])
     return rows
 
 
@@ -127,26 +130,29 @@ def _size(nbytes: int) -> str:
 
 def proof(report: Report) -> str:
     """The certificate: its digest, and how to verify it."""
-    made = report.proof
-    if made is None:
+    claim = report.proof
+    if claim is None:
         return ""
     rows: list[list[Cell]] = [
-        ["digest of the certificate", made.digest],
-        ["what it claims", f"{made.steps:,} steps of {made.operator}, {made.hashes} hashes, the last one {made.last}"],
-        ["made on", made.device],
-        ["holds on", "every device: the run is portable" if made.portable else "that device and driver alone"],
+        ["digest of the certificate", claim.digest],
+        [
+            "what it claims",
+            f"{claim.steps:,} steps of {claim.operator}, {claim.hashes} hashes, the last one {claim.last}",
+        ],
+        ["made on", claim.device],
+        ["holds on", "every device: the run is portable" if claim.portable else "that device and driver alone"],
     ]
-    if made.checked:
-        rows.append(["repeated already", made.checked])
-    told = (
+    if claim.checked:
+        rows.append(["repeated already", claim.checked])
+    intro = (
         "The certificate names inputs, operator and the hashes of states. Whoever repeats it must find the same bits."
     )
     return section(
         "proof",
         "Proof",
-        told,
+        intro,
         table(["", ""], rows, "The certificate", text=True),
-        command(f"dashi verify {made.file}"),
+        command(f"dashi verify {claim.file}"),
     )
 
 

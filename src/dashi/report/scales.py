@@ -39,8 +39,8 @@ class Scales:
 
 
 def measured_scales(energy: Floats, spectrum: Floats, flow: Flow) -> Scales | None:
-    """From energies of any shape and spectra (..., shells), whose shell s is at s 2 pi / L. What is not finite is left
-    out; None where nothing moves."""
+    """Scales from energies of any shape and spectra (..., shells), whose shell s is at s 2 pi / L. What is not finite
+    is left out; None where nothing moves."""
     energies = np.asarray(energy, np.float64)
     energies = energies[np.isfinite(energies)]
     shells = np.asarray(spectrum, np.float64).reshape(-1, np.shape(spectrum)[-1])
@@ -55,18 +55,18 @@ def measured_scales(energy: Floats, spectrum: Floats, flow: Flow) -> Scales | No
     return Scales(speed, 2 * math.pi * float((by_shell / waves).sum()) / total)
 
 
-def flow_of_evaluation(found: Evaluation) -> Flow | None:
+def flow_of_evaluation(evaluation: Evaluation) -> Flow | None:
     """The flow that windows were recorded of; None where its parameters are not all known."""
     try:
-        return Flow.restore(found.parameters)
+        return Flow.restore(evaluation.parameters)
     except (DashiError, TypeError, ValueError, OverflowError):
         return None
 
 
-def evaluated_scales(found: Evaluation) -> Scales | None:
-    """Of the reference: energies of all windows and frames, and the spectrum of the last frame."""
-    flow = flow_of_evaluation(found)
-    return None if flow is None else measured_scales(found.energy, found.spectrum, flow)
+def evaluated_scales(evaluation: Evaluation) -> Scales | None:
+    """Scales of the reference, from energies of all windows and frames and the spectrum of the last frame."""
+    flow = flow_of_evaluation(evaluation)
+    return None if flow is None else measured_scales(evaluation.energy, evaluation.spectrum, flow)
 
 
 def forcing_reynolds(flow: Flow) -> float | None:

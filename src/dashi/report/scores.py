@@ -42,35 +42,35 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 def skill(report: Report) -> str:
     """How long predictions hold, beside all baselines."""
-    found = report.evaluation
-    if found is None:
+    evaluation = report.evaluation
+    if evaluation is None:
         return ""
-    windows, seeds = len(found.seeds), len(set(found.seeds))
-    above = " The upper scale counts eddy turnovers." if evaluated_scales(found) else ""
+    windows, seeds = len(evaluation.seeds), len(set(evaluation.seeds))
+    above = " The upper scale counts eddy turnovers." if evaluated_scales(evaluation) else ""
     curve = figure(
-        svg(figures.correlation(found), "correlation"),
+        svg(figures.correlation(evaluation), "correlation"),
         "Correlation against time",
-        f"Correlation with the full field against time for {', '.join(one.model for one in found.lines)}.",
-        f"Means over {counted(windows, 'window')} of {counted(seeds, 'seed')}: {found.told}. Bands reach from the "
-        f"worst window to the best. Lines are at 0.9, 0.8 and 0.5.{above}",
+        f"Correlation with the full field against time for {', '.join(one.model for one in evaluation.lines)}.",
+        f"Means over {counted(windows, 'window')} of {counted(seeds, 'seed')}: {evaluation.data_kind}. Bands reach "
+        f"from the worst window to the best. Lines are at 0.9, 0.8 and 0.5.{above}",
     )
     dots = figure(
-        svg(figures.horizons(found), "horizons"),
+        svg(figures.horizons(evaluation), "horizons"),
         "Time until the correlation falls below 0.5",
         "Bars of mean horizons by model, with a dot for each window.",
-        f"A dot for each window, a bar to the mean. Windows end at t = {found.times[-1]:g}: a dot there means that the "
-        "correlation never fell so low.",
+        f"A dot for each window, a bar to the mean. Windows end at t = {evaluation.times[-1]:g}: a dot there means "
+        "that the correlation never fell so low.",
     )
-    told = (
+    intro = (
         "Every model starts from what its numbers hold of the true field, and is then left alone. The full field is "
         "looked at again only to score it."
     )
-    return section("skill", "How long does it hold?", told, pair(curve, dots), _horizons(report, found))
+    return section("skill", "How long does it hold?", intro, pair(curve, dots), _horizons(report, evaluation))
 
 
-def _horizons(report: Report, found: Evaluation) -> str:
-    drawn = looks([line.model for line in found.lines])
-    levels, scales = sorted(THRESHOLDS), evaluated_scales(found)
+def _horizons(report: Report, evaluation: Evaluation) -> str:
+    drawn = looks([line.model for line in evaluation.lines])
+    levels, scales = sorted(THRESHOLDS), evaluated_scales(evaluation)
     first, *others = (f"to < {level:g}" for level in levels)
     turnovers = [] if scales is None else ["in turnovers"]
     headings = ["model", first, *turnovers, *others, "failures", "numbers"]
@@ -81,13 +81,13 @@ def _horizons(report: Report, found: Evaluation) -> str:
         return [near, *between, *rest, failures(line), f"{line.numbers:,}" if line.numbers else ""]
 
     rows: list[list[Cell]] = [
-        [Markup(drawn[line.model].swatch + safe(line.model)), *cells(found, line)]
-        for line in sorted(found.lines, key=lambda one: -float(one.horizons[THRESHOLDS[-1]].mean()))
+        [Markup(drawn[line.model].swatch + safe(line.model)), *cells(evaluation, line)]
+        for line in sorted(evaluation.lines, key=lambda one: -float(one.horizons[THRESHOLDS[-1]].mean()))
     ]
     if report.training is not None:
         ours = [one for one in report.training.lines if one.model == report.ours]
         rows += [[f"{line.model} on its own training data", *cells(report.training, line)] for line in ours]
-    seeds = len(set(found.seeds))
+    seeds = len(set(evaluation.seeds))
     hint = f" With {counted(seeds, 'seed')} such an interval is a hint and no more." if seeds < _FEW else ""
     also = " In turnovers: the first of these in eddy turnovers." if turnovers else ""
     note = (
@@ -98,47 +98,51 @@ def _horizons(report: Report, found: Evaluation) -> str:
         "these.</p>"
     )
     link = f'<p class="note"><a download="scores.csv" href="{_data_uri(as_csv(report))}">These numbers as CSV</a></p>'
-    return table(headings, rows, "Horizons of all models", ours=report.ours) + note + link + _stories(found)
+    return table(headings, rows, "Horizons of all models", ours=report.ours) + note + link + _stories(evaluation)
 
 
-def horizon(found: Evaluation, line: Line, level: float) -> Cell:
+def horizon(evaluation: Evaluation, line: Line, level: float) -> Cell:
     """A mean and its interval. Where windows ended before the correlation fell so low, how many of them did."""
-    count, ended = len(line.horizons[level]), held(found, line.model, level)
-    mean = lasts(found, line.model, level)
+    count, ended = len(line.horizons[level]), held(evaluation, line.model, level)
+    mean = lasts(evaluation, line.model, level)
     if ended == count:
         below = "the window held to the end" if count == 1 else f"all {count} windows held to the end"
         return Markup(f'{mean} <span class="below">{below}</span>')
-    one = spread(line.horizons[level], found.seeds)
-    low, high = f"{one.low:.2f}", f"{one.high:.2f}"
-    told = f' <span class="range">[{low}, {high}]</span>'
-    if math.isnan(one.low) or low == high:
-        told = "" if math.isnan(one.low) else ' <span class="below">the same for every seed</span>'
-    told += f' <span class="below">{ended} of {count} windows held to the end</span>' if ended else ""
-    return Markup(mean + told) if told else mean
+    interval = spread(line.horizons[level], evaluation.seeds)
+    low, high = f"{interval.low:.2f}", f"{interval.high:.2f}"
+    more = f' <span class="range">[{low}, {high}]</span>'
+    if math.isnan(interval.low) or low == high:
+        more = "" if math.isnan(interval.low) else ' <span class="below">the same for every seed</span>'
+    more += f' <span class="below">{ended} of {count} windows held to the end</span>' if ended else ""
+    return Markup(mean + more) if more else mean
 
 
 def as_csv(report: Report) -> str:
     """The table of horizons as text that programs read: a row for each model and threshold."""
-    made = io.StringIO()
-    writer = csv.writer(made, lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     names = ("mean", "low", "high", "turnovers", "held_to_end", "windows", "numbers", "failures")
     writer.writerow(["data", "model", "threshold", *names])
-    for found in (report.evaluation, report.training):
-        lines = () if found is None else found.lines
-        for line in lines if found is report.evaluation else [one for one in lines if one.model == report.ours]:
-            assert found is not None
+    for evaluation in (report.evaluation, report.training):
+        lines = () if evaluation is None else evaluation.lines
+        for line in lines if evaluation is report.evaluation else [one for one in lines if one.model == report.ours]:
+            assert evaluation is not None
             for level in sorted(THRESHOLDS):
-                writer.writerow([found.told, _plain(line.model), level, *_numbers(found, line, level)])
-    return made.getvalue()
+                writer.writerow([evaluation.data_kind, _plain(line.model), level, *_numbers(evaluation, line, level)])
+    return text.getvalue()
 
 
-def _numbers(found: Evaluation, line: Line, level: float) -> list[str | int]:
+def _numbers(evaluation: Evaluation, line: Line, level: float) -> list[str | int]:
     values = np.asarray(line.horizons[level], np.float64)
-    one, scales, ended = spread(values, found.seeds), evaluated_scales(found), held(found, line.model, level)
-    known = not math.isnan(one.low) and ended < len(values)
-    turnovers = "" if scales is None else f"{one.mean / scales.turnover:.4f}"
-    ends = (f"{one.low:.4f}", f"{one.high:.4f}") if known else ("", "")
-    return [f"{one.mean:.4f}", *ends, turnovers, ended, len(values), line.numbers, failures(line)]
+    interval, scales, ended = (
+        spread(values, evaluation.seeds),
+        evaluated_scales(evaluation),
+        held(evaluation, line.model, level),
+    )
+    known = not math.isnan(interval.low) and ended < len(values)
+    turnovers = "" if scales is None else f"{interval.mean / scales.turnover:.4f}"
+    ends = (f"{interval.low:.4f}", f"{interval.high:.4f}") if known else ("", "")
+    return [f"{interval.mean:.4f}", *ends, turnovers, ended, len(values), line.numbers, failures(line)]
 
 
 def _plain(name: str) -> str:
@@ -150,12 +154,12 @@ def _data_uri(text: str) -> str:
     return f"data:text/csv;charset=utf-8,{quote(text)}"
 
 
-def _stories(found: Evaluation) -> str:
+def _stories(evaluation: Evaluation) -> str:
     """What each model is, what was fitted and chosen in its own words, and what its rollout took."""
     rows: list[list[Cell]] = []
-    for line in found.lines:
-        told = [KINDS.get(line.model, ""), line.story if line.story != line.model else "", _ran(line)]
-        first, *rest = [text for text in told if text] or [""]
+    for line in evaluation.lines:
+        texts = [KINDS.get(line.model, ""), line.story if line.story != line.model else "", _ran(line)]
+        first, *rest = [text for text in texts if text] or [""]
         more = "".join(f'<span class="below">{safe(text)}</span>' for text in rest)
         rows += [[line.model, Markup(safe(first) + more)]] if first else []
     listed = table(["", ""], rows, "Models", text=True)

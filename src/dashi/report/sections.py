@@ -22,15 +22,15 @@ _SHOWN: Final = 4
 
 def fields(report: Report) -> str:
     """A film and stills of vorticity, and the canonical figure."""
-    given = report.fields
-    parts = [] if given is None else [_stills(report, given)]
-    moving = "" if given is None or len(given.times) < 2 else _film(report, given)
-    if given is not None and given.proxy is None:  # one picture has room beside the stills
+    shown = report.fields
+    parts = [] if shown is None else [_stills(report, shown)]
+    moving = "" if shown is None or len(shown.times) < 2 else _film(report, shown)
+    if shown is not None and shown.proxy is None:  # one picture has room beside the stills
         parts, moving = [moving, *parts], ""
     if report.continuation is not None:
         parts.append(_canonical(report.continuation))
-    told = "After t = 0 the model reads nothing but its own state: here is what it foresees beside what happened."
-    return section("fields", what_is_shown(report), told if _foresees(report) else "", moving, pair(*parts))
+    intro = "After t = 0 the model reads nothing but its own state: here is what it foresees beside what happened."
+    return section("fields", what_is_shown(report), intro if _foresees(report) else "", moving, pair(*parts))
 
 
 def _foresees(report: Report) -> bool:
@@ -58,61 +58,62 @@ def _canonical(data: figures.Continuation) -> str:
     )
 
 
-def _stills(report: Report, given: films.Fields) -> str:
-    last, both = len(given.times) - 1, given.proxy is not None
+def _stills(report: Report, shown: films.Fields) -> str:
+    last, both = len(shown.times) - 1, shown.proxy is not None
     frames = sorted({round(last * part / (_SHOWN - 1)) for part in range(_SHOWN)})
-    broken = " What is not finite is magenta, in frames that are drawn point by point." if given.broken else ""
+    broken = " What is not finite is magenta, in frames that are drawn point by point." if shown.broken else ""
     panels = "reference, proxy alone, and their difference" if both else "one picture each"
     scale = "the reference's" if both else "all"
     return figure(
-        svg(films.snapshots(given, frames), "snapshots"),
+        svg(films.snapshots(shown, frames), "snapshots"),
         "Snapshots",
-        f"{given.name.capitalize()} at {len(frames)} times: {panels}.",
-        f"{given.name.capitalize()} of {report.fields_of or given.member or 'the run'}. One colour scale for all panels"
+        f"{shown.name.capitalize()} at {len(frames)} times: {panels}.",
+        f"{shown.name.capitalize()} of {report.fields_of or shown.member or 'the run'}. One colour scale for all panels"
         f"{', the difference included' if both else ''}: 99.5 % of {scale} values lie within it. Drawn from "
         f"the fields' own modes; nothing is smoothed.{broken}",
     )
 
 
-def _film(report: Report, given: films.Fields) -> str:
-    both = given.proxy is not None
+def _film(report: Report, shown: films.Fields) -> str:
+    both = shown.proxy is not None
     alone = "Decoded from the model's states: no flow was solved." if report.decoded else "Frames as they were written."
-    told = (
+    caption = (
         "The proxy holds large structures alone: at t = 0 the difference is what it leaves out. Later it is also where "
         "the model went another way."
         if both
         else alone
     )
-    which = f"{given.member[:1].upper()}{given.member[1:]}. " if given.member else ""
+    which = f"{shown.member[:1].upper()}{shown.member[1:]}. " if shown.member else ""
     return film(
-        films.film(given),
-        given.name.capitalize() + (f", {given.member}" if given.member else ""),
-        f"A film of {given.name} over {len(given.times)} frames from t = {given.times[0]:g} to {given.times[-1]:g}.",
-        f"{which}{told} One scale of colours for all frames{' and panels' if both else ''}.",
+        films.film(shown),
+        shown.name.capitalize() + (f", {shown.member}" if shown.member else ""),
+        f"A film of {shown.name} over {len(shown.times)} frames from t = {shown.times[0]:g} to {shown.times[-1]:g}.",
+        f"{which}{caption} One scale of colours for all frames{' and panels' if both else ''}.",
     )
 
 
 def energy(report: Report) -> str:
     """Energy and enstrophy, spectra, errors, the sheet."""
-    found, parts = report.evaluation, list[str]()
-    if found is not None:
+    evaluation, parts = report.evaluation, list[str]()
+    if evaluation is not None:
         parts = [
             figure(
-                svg(figures.totals(found), "totals"), "Energy and enstrophy", "Energy and enstrophy against time.",
+                svg(figures.totals(evaluation), "totals"), "Energy and enstrophy", "Energy and enstrophy against time.",
                 "Means over windows. A model of few modes starts below the reference by what it leaves out; a line "
                 "that leaves the picture has blown up.",
             ),
             figure(
-                svg(figures.spectra(found), "spectra"), "Energy spectra", "Energy by wave number at the last frame.",
+                svg(figures.spectra(evaluation), "spectra"), "Energy spectra",
+                "Energy by wave number at the last frame.",
                 "At the last frame, means over windows. Beyond k_cut a proxy holds nothing unless something is put "
                 "there on purpose; that is judged here, by its spectrum, and never by correlation.",
             ),
             figure(
-                svg(figures.error(found), "error"), "Relative L2 error", "Relative L2 error against time.",
+                svg(figures.error(evaluation), "error"), "Relative L2 error", "Relative L2 error against time.",
                 "Means over windows. 1 is the error of a field of zeros, about 1.4 that of an unrelated field.",
             ),
         ]  # fmt: skip
-    if found is None and report.measures is not None:
+    if evaluation is None and report.measures is not None:
         parts = [
             figure(
                 svg(measures.history(report.measures), "history"), "Energy and enstrophy",
@@ -140,15 +141,15 @@ def what_is_measured(report: Report) -> str:
 
 
 def _sheet(report: Report) -> str:
-    given = report.sheet
-    if given is None:
+    drawn = report.sheet
+    if drawn is None:
         return ""
-    rows, bands = given.energies.shape
+    rows, bands = drawn.energies.shape
     return figure(
-        svg(timeline.sheet(given.energies, end=given.end, what=given.what, first=given.first), "sheet"),
+        svg(timeline.sheet(drawn.energies, end=drawn.end, what=drawn.what, first=drawn.first), "sheet"),
         "The sheet: what the run did, at one glance",
         f"A heat map of the energies of {bands} bands over {rows} rows.",
-        f"Energy by {given.what} of {given.of}: time to the right, {given.what}s upwards, at most {timeline.DECADES} "
+        f"Energy by {drawn.what} of {drawn.of}: time to the right, {drawn.what}s upwards, at most {timeline.DECADES} "
         "decades below the largest energy.",
     )
 

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dashi.errors import FileError
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
 from dashi.io.files import read_plain, write_text
+from dashi.io.run_names import STORY
 from dashi.io.run_reading import run_file
 from dashi.report.scales import evaluated_scales
 
-STORY: Final = "story.json"
 _LARGEST: Final = 1 << 20
 _Text = Annotated[str, Field(max_length=4000)]
 _Texts = Annotated[dict[_Text, _Text], Field(max_length=200)]
@@ -59,18 +59,20 @@ def held(found: Evaluation, model: str, threshold: float = THRESHOLDS[-1]) -> in
     return int((found.line(model).horizons[threshold] >= found.times[-1]).sum())
 
 
-def lasts(found: Evaluation, model: str, threshold: float = THRESHOLDS[-1], unit: float = 1.0) -> str:
+def lasts(evaluation: Evaluation, model: str, threshold: float = THRESHOLDS[-1], unit: float = 1.0) -> str:
     """How long a model holds, as the page says it everywhere: `4.95`, or `≥ 7.85` where that is a lower bound; in so
     many units of flow time."""
-    mark = "≥ " if bounded(found, model, threshold) else ""
-    mean = round(float(found.line(model).horizons[threshold].mean()), 4)  # as in summary.json, so that both end alike
+    mark = "≥ " if bounded(evaluation, model, threshold) else ""
+    mean = round(
+        float(evaluation.line(model).horizons[threshold].mean()), 4
+    )  # as in summary.json, so that both end alike
     return f"{mark}{mean / unit:.2f}"
 
 
-def in_turnovers(found: Evaluation, model: str) -> str:
+def in_turnovers(evaluation: Evaluation, model: str) -> str:
     """How long a model holds in eddy turnovers, in brackets after a flow time; empty where those are not known."""
-    scales = evaluated_scales(found)
-    return "" if scales is None else f" ({lasts(found, model, unit=scales.turnover)} eddy turnovers)"
+    scales = evaluated_scales(evaluation)
+    return "" if scales is None else f" ({lasts(evaluation, model, unit=scales.turnover)} eddy turnovers)"
 
 
 def write_story(folder: Path, story: Story) -> None:

@@ -62,7 +62,7 @@ class Look:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """As matplotlib's keywords."""
+        """The look of a line as keywords of matplotlib."""
         return {"color": self.colour, "linestyle": (0, _DASHES[self.dashes] or None), "linewidth": self.width}
 
     @property
@@ -94,7 +94,7 @@ _SPARE: Final = tuple(
     for turn in range(len(_DASHES))
     for place, colour in enumerate((GREEN, SKY, RED, BROWN, PURPLE, BLUE, ORANGE))
     if (look := Look(colour, [*_DASHES][(place + turn) % len(_DASHES)], 1.6))
-    and not any((look.colour, look.dashes) == (one.colour, one.dashes) for one in _LOOKS.values())
+    and not any((look.colour, look.dashes) == (known.colour, known.dashes) for known in _LOOKS.values())
 )
 """For names that are not known: all other pairs of a colour and a pattern."""
 
@@ -166,10 +166,10 @@ def _draw_names_literally(figure: Any) -> None:
 def colour_map(name: str) -> Any:
     """A map of cmcrameri, or matplotlib's nearest where it is not installed. What is not a number is BROKEN."""
     try:
-        found = getattr(importlib.import_module("cmcrameri.cm"), name)
+        chosen = getattr(importlib.import_module("cmcrameri.cm"), name)
     except ImportError:
-        found = plot_module("matplotlib").colormaps[{"vik": "RdBu_r", "batlow": "cividis"}[name]]
-    return found.with_extremes(bad=BROKEN)
+        chosen = plot_module("matplotlib").colormaps[{"vik": "RdBu_r", "batlow": "cividis"}[name]]
+    return chosen.with_extremes(bad=BROKEN)
 
 
 def plot_module(name: str) -> Any:

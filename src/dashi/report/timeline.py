@@ -14,7 +14,7 @@ from dashi.report.style import BLUE, GRID, MUTED, ORANGE, colour_map, new_figure
 Figure = Any
 DECADES: Final = 8
 _LEAST: Final = 0.004
-"""Of the figure's width: what took less is drawn so wide, to be seen at all."""
+"""Least width of a bar, as a share of the figure's: what took less is drawn so wide, to be seen at all."""
 
 
 def sheet(energies: Floats, *, end: float | None = None, what: str = "band", first: int = 0) -> Figure:

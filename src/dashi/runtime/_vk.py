@@ -209,7 +209,7 @@ def load_loader() -> tuple[Any, str]:
             continue
     raise LoaderNotFoundError(
         f"no Vulkan loader was found (tried {', '.join(tried)}).",
-        "install one (Debian: apt-get install libvulkan1 mesa-vulkan-drivers), or use `device=cpu`.",
+        'install one (Debian: apt-get install libvulkan1 mesa-vulkan-drivers), or use `device="cpu"`.',
     )
 
 

@@ -81,7 +81,7 @@ def submit_bare(device: VulkanDevice, times: int) -> float:
 
 
 def record_wrappers(device: VulkanDevice, dispatches: Sequence[RawDispatch], times: int) -> float | None:
-    """The same recording through the `vulkan` package of PyPI; None where it is not installed."""
+    """Time of one recording of the dispatches through the `vulkan` package of PyPI; None where it is not installed."""
     try:
         peer: Any = importlib.import_module("vulkan")
     except (ImportError, OSError):
@@ -115,7 +115,7 @@ def record_wrappers(device: VulkanDevice, dispatches: Sequence[RawDispatch], tim
 
 
 def submit_wrappers(device: VulkanDevice, times: int) -> float | None:
-    """The same submissions through the `vulkan` package of PyPI; None where it is not installed."""
+    """Time of one submission through the `vulkan` package of PyPI; None where it is not installed."""
     try:
         peer: Any = importlib.import_module("vulkan")
     except (ImportError, OSError):

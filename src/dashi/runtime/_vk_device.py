@@ -43,15 +43,15 @@ def create_device(
             for f, n in families.items()
         )
     )
-    found = raw_instance.feature_structs(fns, physical, extensions)
+    structs = raw_instance.feature_structs(fns, physical, extensions)
     # Robust access costs speed and hides errors; the plans keep every access inside its buffer.
-    found["core"].features.robustBufferAccess = 0
+    structs["core"].features.robustBufferAccess = 0
     wanted = [e for e in _OPTIONAL_EXTENSIONS if e in extensions]
     if "VK_KHR_portability_subset" in extensions:
         wanted.append("VK_KHR_portability_subset")
     names = raw_instance.strings(wanted)
     info = s.DeviceCreateInfo(
-        pNext=ctypes.addressof(found["core"]),
+        pNext=ctypes.addressof(structs["core"]),
         queueCreateInfoCount=len(families),
         pQueueCreateInfos=ctypes.addressof(queues),
         enabledExtensionCount=len(wanted),
@@ -170,13 +170,13 @@ class RawDevice:
             "CreateDescriptorSetLayout",
             s.DescriptorSetLayoutCreateInfo(bindingCount=buffers, pBindings=ctypes.addressof(bindings)),
         )
-        made: list[tuple[str, int]] = [("DescriptorSetLayout", set_layout)]
+        handles: list[tuple[str, int]] = [("DescriptorSetLayout", set_layout)]
         try:
             layout = self._pipeline_layout(set_layout, push_bytes)
-            made.append(("PipelineLayout", layout))
+            handles.append(("PipelineLayout", layout))
             return RawPipeline(self._compute_pipeline(code, layout, spec, cache, full_subgroups), layout, set_layout)
         except BaseException:
-            for kind, handle in reversed(made):
+            for kind, handle in reversed(handles):
                 self.destroy(kind, handle)
             raise
 
@@ -243,8 +243,8 @@ class RawDevice:
         return out.value
 
     def free_set(self, pool: int, descriptor_set: int) -> None:
-        one = (ctypes.c_uint64 * 1)(descriptor_set)
-        self.fns.FreeDescriptorSets(self.handle, pool, 1, one)
+        sets = (ctypes.c_uint64 * 1)(descriptor_set)
+        self.fns.FreeDescriptorSets(self.handle, pool, 1, sets)
 
     def write_set(self, descriptor_set: int, ranges: Sequence[tuple[int, int, int]]) -> None:
         """Points binding i at ranges[i] = (buffer, offset, bytes)."""

@@ -52,8 +52,8 @@ def layer_names(base: vk.Functions) -> list[str]:
 
 
 def extension_names(base: vk.Functions, layer: str | None = None) -> list[str]:
-    found = _listed(base.EnumerateInstanceExtensionProperties, s.ExtensionProperties, layer and layer.encode())
-    return [p.extensionName.decode() for p in found]
+    properties = _listed(base.EnumerateInstanceExtensionProperties, s.ExtensionProperties, layer and layer.encode())
+    return [p.extensionName.decode() for p in properties]
 
 
 def create_instance(base: vk.Functions, extensions: Sequence[str], layers: Sequence[str], flags: int) -> int:
@@ -119,26 +119,26 @@ def _api_version(fns: vk.Functions, physical: int) -> int:
 
 def feature_structs(fns: vk.Functions, physical: int, extensions: frozenset[str]) -> dict[str, Any]:
     """The feature structs of this device, linked; passing the first to vkCreateDevice enables what they hold."""
-    found: dict[str, Any] = {
+    structs: dict[str, Any] = {
         "core": s.PhysicalDeviceFeatures2(),
         "v11": s.PhysicalDeviceVulkan11Features(),
         "v12": s.PhysicalDeviceVulkan12Features(),
     }
     if _api_version(fns, physical) >= _NEWEST:
-        found["v13"] = s.PhysicalDeviceVulkan13Features()
+        structs["v13"] = s.PhysicalDeviceVulkan13Features()
     if "VK_EXT_shader_atomic_float" in extensions:
-        found["atomic_float"] = s.PhysicalDeviceShaderAtomicFloatFeaturesEXT()
+        structs["atomic_float"] = s.PhysicalDeviceShaderAtomicFloatFeaturesEXT()
     if "VK_KHR_cooperative_matrix" in extensions:
-        found["coop"] = s.PhysicalDeviceCooperativeMatrixFeaturesKHR()
-    fns.GetPhysicalDeviceFeatures2(physical, ctypes.byref(_chain(*found.values())))
-    return found
+        structs["coop"] = s.PhysicalDeviceCooperativeMatrixFeaturesKHR()
+    fns.GetPhysicalDeviceFeatures2(physical, ctypes.byref(_chain(*structs.values())))
+    return structs
 
 
-def feature_names(found: dict[str, Any], extensions: frozenset[str], subgroup: Any) -> frozenset[str]:
+def feature_names(structs: dict[str, Any], extensions: frozenset[str], subgroup: Any) -> frozenset[str]:
     """dashi's names of the features that a device offers; `subgroup` holds its subgroup properties."""
     in_compute = bool(subgroup.supportedStages & 0x20)
-    core, v11, v12 = found["core"].features, found["v11"], found["v12"]
-    v13, atomic, coop = (found.get(name) for name in ("v13", "atomic_float", "coop"))
+    core, v11, v12 = structs["core"].features, structs["v11"], structs["v12"]
+    v13, atomic, coop = (structs.get(name) for name in ("v13", "atomic_float", "coop"))
     offered = {
         "fp64": core.shaderFloat64,
         "int64": core.shaderInt64,
@@ -200,7 +200,7 @@ def describe(fns: vk.Functions, physical: int, index: int) -> DeviceInfo:
     fns.GetPhysicalDeviceProperties2(physical, ctypes.byref(query))
     properties, limits = query.properties, query.properties.limits
     heaps, memory_types = _memory(fns, physical)
-    found = feature_structs(fns, physical, extensions)
+    structs = feature_structs(fns, physical, extensions)
     return DeviceInfo(
         spec=f"vulkan:{index}",
         name=properties.deviceName.decode(errors="replace"),
@@ -212,7 +212,7 @@ def describe(fns: vk.Functions, physical: int, index: int) -> DeviceInfo:
         vendor_id=properties.vendorID,
         device_id=properties.deviceID,
         uuid=bytes(properties.pipelineCacheUUID).hex(),
-        features=feature_names(found, extensions, subgroup),
+        features=feature_names(structs, extensions, subgroup),
         extensions=extensions,
         limits=Limits(
             groups=limits.maxComputeWorkGroupCount[0],

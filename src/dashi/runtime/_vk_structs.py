@@ -36,19 +36,19 @@ class _Struct(ctypes.Structure):
 
 def _field(text: str) -> tuple[str, Any]:
     name, kind = text.split(":")
-    made = _KNOWN[kind.partition("[")[0]]
+    member = _KNOWN[kind.partition("[")[0]]
     for length in reversed(re.findall(r"\[(\d+)\]", kind)):
-        made = made * int(length)
-    return name, made
+        member = member * int(length)
+    return name, member
 
 
 def struct(name: str, stype: int | None, fields: str) -> Any:
     """A ctypes struct class from its field list."""
     head = ["sType:u32", "pNext:p"] if stype is not None else []
     members = [_field(text) for text in (*head, *fields.split())]
-    made = type(name, (_Struct,), {"_fields_": members, "STYPE": stype})
-    _KNOWN[name] = made
-    return made
+    struct_type = type(name, (_Struct,), {"_fields_": members, "STYPE": stype})
+    _KNOWN[name] = struct_type
+    return struct_type
 
 
 ExtensionProperties = struct("ExtensionProperties", None, """

@@ -75,14 +75,14 @@ class Array:
     # Views
 
     def reshape(self, *shape: Any) -> Array:
-        """The same memory in another shape of as many elements; one length may be -1, which stands for what is left:
+        """A view in another shape of as many elements; one length may be -1, which stands for what is left:
         `a.reshape(2, -1)`, `a.reshape((2, 3))`."""
         asked = sizes_of(shape[0] if len(shape) == 1 else shape)
         sizes = resolved_shape(self.size, self.shape, asked)
         return Array(self.device, sizes, self.dtype, self.storage, self.offset)
 
     def view(self, dtype: npt.DTypeLike | DType) -> Array:
-        """The same bytes as elements of another type: the last axis grows or shrinks with the size of an element."""
+        """A view of the bytes as elements of another type; the last axis grows or shrinks with their size."""
         element = dtype_of(dtype)
         if element.size == self.dtype.size:
             return Array(self.device, self.shape, element, self.storage, self.offset)

@@ -92,8 +92,9 @@ def bind(
 
 def _require_features(device: Device, kernel: Kernel, plan: Plan, variant: DType) -> None:
     missing = plan_features(kernel, plan, variant.name) - device.info.features
-    # `device.features` may have to be tried first: it is asked only where the answer matters.
-    missing = missing and missing - device.features
+    if missing:
+        # Some features must be tried, which is done only where the answer matters.
+        missing -= device.probe()
     if missing:
         named = ", ".join(sorted(missing))
         raise FeatureError(

@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from dashi.atomic_file import replace_file
+
 _DIGEST: Final = 32
 _LARGEST: Final = 256 << 20
 _NOWHERE: Final = Path(os.devnull) / "dashi"
@@ -71,14 +73,7 @@ def write_cache(path: Path, body: bytes) -> None:
     """Writes atomically; a cache that cannot be written is not an error."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(body).digest() + body)
-            os.replace(name, path)
-        except OSError:
-            os.unlink(name)
-            raise
+        replace_file(path, hashlib.sha256(body).digest() + body)
 
 
 def read_number(path: Path, least: int, most: int) -> int | None:

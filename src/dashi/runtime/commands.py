@@ -60,8 +60,8 @@ class VulkanProgram(Program):
         landing = [self.device.landing(source.nbytes) for source in self._sources]
         self._record(landing)
         timeline = self._queue.timeline
-        made = [RawSubmission(self.device.raw, [c.handle], timeline) for c in self._recorded[first:]]
-        return _Slot(made, landing)
+        submissions = [RawSubmission(self.device.raw, [c.handle], timeline) for c in self._recorded[first:]]
+        return _Slot(submissions, landing)
 
     def _record(self, landing: Sequence[Buffer]) -> None:
         commands = self._begin()
@@ -196,7 +196,7 @@ def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int], H
 
 
 def sort_waits(device: VulkanDevice, queue: Queue, after: Iterable[Waitable]) -> list[QueueTicket]:
-    """Those tickets that the device can wait for by itself; work of the same queue is ordered anyway, and work of
+    """Tickets that the device can wait for by itself; work of the same queue is ordered anyway, and work of
     other devices is waited for here."""
     waits: list[QueueTicket] = []
     for other in after:

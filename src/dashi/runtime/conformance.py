@@ -98,13 +98,13 @@ class Sample:
     @cached_property
     def expected(self) -> tuple[Array, ...]:
         """What the reference makes, in higher precision for kernels that are not portable."""
-        given = [values.copy() for values in self.inputs]
+        inputs = [values.copy() for values in self.inputs]
         if not self.kernel.portable:
-            given = [values.astype(_WIDER.get(values.dtype.name, values.dtype)) for values in given]
+            inputs = [values.astype(_WIDER.get(values.dtype.name, values.dtype)) for values in inputs]
         # The scalars as a device sees them: checked, completed and rounded.
-        call = resolve_call(self.kernel, self.variant, [values.shape for values in given], self.scalars)
-        made = self.kernel.reference(*given, **call.scalars)
-        return tuple(np.asarray(m) for m in (made if isinstance(made, tuple) else (made,)))
+        call = resolve_call(self.kernel, self.variant, [values.shape for values in inputs], self.scalars)
+        returned = self.kernel.reference(*inputs, **call.scalars)
+        return tuple(np.asarray(m) for m in (returned if isinstance(returned, tuple) else (returned,)))
 
 
 Samples = Callable[[str, int, str], Sample]
@@ -118,19 +118,21 @@ def samples(kernel: Kernel, seed: int = 0) -> Samples:
         case = kernel.cases[number]
         # A case whose inputs are all its own is the same under every distribution.
         drawn = next(iter(cases.DISTRIBUTIONS)) if distribution == "given" else distribution
-        made = cases.inputs(kernel, case, variant, drawn, seed)
-        return Sample(kernel, variant, case.scalars, list(made.values()))
+        inputs = cases.inputs(kernel, case, variant, drawn, seed)
+        return Sample(kernel, variant, case.scalars, list(inputs.values()))
 
     return make
 
 
 def check(device: Device, kernel: Kernel, *, quick: bool = False, seed: int = 0) -> Iterator[Result]:
     """Runs every trial of a kernel on a device."""
-    made = samples(kernel, seed)
-    return (check_one(device, kernel, trial, made=made) for trial in trials(kernel, quick=quick))
+    by_trial = samples(kernel, seed)
+    return (check_one(device, kernel, trial, by_trial=by_trial) for trial in trials(kernel, quick=quick))
 
 
-def check_one(device: Device, kernel: Kernel, trial: Trial, *, seed: int = 0, made: Samples | None = None) -> Result:
+def check_one(
+    device: Device, kernel: Kernel, trial: Trial, *, seed: int = 0, by_trial: Samples | None = None
+) -> Result:
     """Runs one trial. What the kernel or device gets wrong is a result; only a lost or closed device is an error."""
     case = kernel.cases[trial.case]
     result = Result(
@@ -146,7 +148,7 @@ def check_one(device: Device, kernel: Kernel, trial: Trial, *, seed: int = 0, ma
     if missing:
         return replace(result, skipped=", ".join(missing))
     try:
-        sample = (made or samples(kernel, seed))(trial.variant, trial.case, trial.distribution)
+        sample = (by_trial or samples(kernel, seed))(trial.variant, trial.case, trial.distribution)
         # Overflow and signalling NaNs are among the inputs on purpose.
         with np.errstate(all="ignore"):
             return _Run(device, sample, trial.tuning).judge(result)
@@ -169,16 +171,16 @@ def missing_features(
     device: Device, kernel: Kernel, variant: str, tuning: str | None = None, case: Case | None = None
 ) -> list[str]:
     """What the device lacks to run this variant with a tuning (None: its own choice) on a case (None: the first)."""
-    given = case or kernel.cases[0]
-    shapes = [given.shapes[o.name] for o in kernel.inputs]
+    example = case or kernel.cases[0]
+    shapes = [example.shapes[o.name] for o in kernel.inputs]
     try:
         chosen = device.tuning_for(kernel, variant, tuning)
         numbers = None if chosen is None else kernel.tunings[chosen]
-        plan = kernel.plan(resolve_call(kernel, variant, shapes, given.scalars, device.limits_for(kernel), numbers))
+        plan = kernel.plan(resolve_call(kernel, variant, shapes, example.scalars, device.limits_for(kernel), numbers))
     except DashiError:
         return []  # what cannot be planned is an error of the run
     needed = plan_features(kernel, plan, variant) - device.info.features
-    return sorted(needed - device.features) if needed else []
+    return sorted(needed - device.probe()) if needed else []
 
 
 @dataclass(frozen=True)
@@ -198,23 +200,23 @@ class _Run:
         wrong = self._declared_otherwise(self.sample.expected)
         if wrong:
             return replace(result, ok=False, message=wrong)
-        found = self._compare(result, self._compute(None), "")
+        comparison = self._compare(result, self._compute(None), "")
         places = self._in_place() if self.kernel.in_place else ()
         for output, position in places:
-            if not found.ok:
+            if not comparison.ok:
                 break
             how = f" with {self.kernel.outputs[output].name} in place of {self.kernel.inputs[position].name}"
-            found = self._compare(result, self._compute((output, position)), how)
-        return found
+            comparison = self._compare(result, self._compute((output, position)), how)
+        return comparison
 
     def _declared_otherwise(self, expected: tuple[Array, ...]) -> str:
         """What the reference makes must be what the kernel declares: a device would convert it silently."""
         if len(expected) != len(self.kernel.outputs):
             return f"the reference makes {len(expected)} outputs, {len(self.kernel.outputs)} are declared"
-        for operand, made in zip(self.kernel.outputs, expected, strict=True):
+        for operand, values in zip(self.kernel.outputs, expected, strict=True):
             kind = _kind(operand, self.sample.variant)
-            if self.kernel.portable and made.dtype != kind.numpy:
-                return f"the reference makes {operand.name} as {made.dtype}, declared is {kind.numpy}"
+            if self.kernel.portable and values.dtype != kind.numpy:
+                return f"the reference makes {operand.name} as {values.dtype}, declared is {kind.numpy}"
         return ""
 
     def _compute(self, in_place: tuple[int, int] | None) -> tuple[list[Array], str]:
@@ -241,9 +243,9 @@ class _Run:
 
     def _in_place(self) -> Iterator[tuple[int, int]]:
         """The (output, input) pairs that may share memory: the same type and shape."""
-        for output, made in enumerate(self.kernel.outputs):
+        for output, target in enumerate(self.kernel.outputs):
             for position, operand in enumerate(self.kernel.inputs):
-                if operand.dtype == made.dtype and operand.shape == made.shape:
+                if operand.dtype == target.dtype and operand.shape == target.shape:
                     yield output, position
 
     def _compare(self, result: Result, computed: tuple[list[Array], str], how: str) -> Result:

@@ -153,8 +153,8 @@ class CpuDevice(Device):
     def _part(self, storage: Any, offset: int, nbytes: int) -> Any:
         return storage[offset : offset + nbytes]
 
-    def shared(self, one: Any, other: Any) -> bool:
-        return np.may_share_memory(one, other)
+    def shared(self, first: Any, other: Any) -> bool:
+        return np.may_share_memory(first, other)
 
     def ends_memory(self, storage: Any) -> bool:
         whole = storage if storage.base is None else storage.base

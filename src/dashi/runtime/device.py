@@ -27,6 +27,7 @@ from dashi.runtime.binding import Step as Step
 from dashi.runtime.binding import as_kernel, bind
 from dashi.runtime.gate import Gate, inside
 from dashi.runtime.info import Barriers, DeviceInfo
+from dashi.runtime.notebook import html_facts
 from dashi.runtime.operands import require_on
 from dashi.runtime.program import Program as Program
 from dashi.runtime.program import Recording as Recording
@@ -64,7 +65,7 @@ class Device(ABC):
         """Some of the bytes of storage, as storage."""
 
     @abstractmethod
-    def shared(self, one: Any, other: Any) -> bool:
+    def shared(self, first: Any, other: Any) -> bool:
         """Whether two pieces of this device's storage have bytes in common."""
 
     @abstractmethod
@@ -111,6 +112,12 @@ class Device(ABC):
         """What plans must respect on this device."""
         return replace(self.info.limits, features=self.info.features, subgroup=self.info.subgroup_size)
 
+    def probe(self) -> frozenset[str]:
+        """Tries what a driver does not say of itself and what is not known yet: the workgroups that run at the same
+        time, in a child process of up to a minute, once for each driver. Afterwards `features` and what plans are told
+        stay as they are. Binding a kernel that needs to know calls it; no property does. Returns `features`."""
+        return self.features
+
     @property
     def features(self) -> frozenset[str]:
         """What kernels may ask for here."""
@@ -150,6 +157,10 @@ class Device(ABC):
     def __repr__(self) -> str:
         closed = ", closed" if self.gate.refusal else ""
         return f"<Device {self.info.spec}: {self.info.name} ({self.info.type}{closed})>"
+
+    def _repr_html_(self) -> str:
+        state = "closed" if self.gate.refusal else "open"
+        return html_facts(f"Device {self.info.spec}", [*self.info.facts(), ("state", state)])
 
     @inside
     def empty(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: npt.DTypeLike | DType = np.float32) -> Array:

@@ -54,11 +54,11 @@ def _manifests() -> list[Path]:
         chosen = os.environ.get(variable)
         if chosen:
             return [Path(p) for p in chosen.split(os.pathsep) if p]
-    found: list[Path] = []
+    files: list[Path] = []
     for folder in _folders():
         with contextlib.suppress(OSError):
-            found += sorted(p for p in folder.iterdir() if p.suffix == ".json")
-    return list(dict.fromkeys(found))
+            files += sorted(p for p in folder.iterdir() if p.suffix == ".json")
+    return list(dict.fromkeys(files))
 
 
 def _inspect(path: Path) -> DriverFile:

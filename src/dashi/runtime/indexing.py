@@ -30,17 +30,17 @@ def contiguous_part(shape: Shape, index: Any) -> tuple[int, Shape]:
 
 def _per_axis(shape: Shape, index: Any) -> list[tuple[int, int, bool]]:
     """(first, length, whether the axis stays) for every axis."""
-    given = cast("tuple[Any, ...]", index) if isinstance(index, tuple) else (index,)
-    dots = [i for i, item in enumerate(given) if item is Ellipsis]
-    named = len(given) - len(dots)
+    items = cast("tuple[Any, ...]", index) if isinstance(index, tuple) else (index,)
+    dots = [i for i, item in enumerate(items) if item is Ellipsis]
+    named = len(items) - len(dots)
     if len(dots) > 1 or named > len(shape):
         raise BoundsError(
             f"{_text(index)} names more axes than an array of shape {shape} has.",
             f"name at most {len(shape)}, with one ... at most.",
         )
-    place = dots[0] if dots else len(given)
+    place = dots[0] if dots else len(items)
     whole = (slice(None),) * (len(shape) - named)
-    items = (*given[:place], *whole, *given[place + len(dots) :])
+    items = (*items[:place], *whole, *items[place + len(dots) :])
     return [_axis(shape, axis, item) for axis, item in enumerate(items)]
 
 

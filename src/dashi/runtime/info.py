@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dashi.kernels.abi import Limits
+from dashi.runtime.notebook import html_facts, html_table
 
 DeviceType = Literal["discrete", "integrated", "virtual", "software", "other", "reference", "null"]
 
@@ -75,6 +76,20 @@ class DeviceInfo:
         """Whether work here runs on a GPU, not on the host's processor."""
         return self.type in ("discrete", "integrated", "virtual")
 
+    def facts(self) -> list[tuple[str, str]]:
+        """What a person asks first, in words."""
+        local = sum(heap.size for heap in self.heaps if heap.device_local)
+        return [
+            ("name", self.name),
+            ("type", self.type),
+            ("driver", " ".join(filter(None, (self.driver, self.driver_info or self.driver_version)))),
+            ("memory", f"{local / 2**30:.1f} GiB" if local else "the host's"),
+            ("features", ", ".join(sorted(self.features))),
+        ]
+
+    def _repr_html_(self) -> str:
+        return html_facts(self.spec, self.facts())
+
     def as_json(self) -> dict[str, Any]:
         """A JSON-ready dictionary."""
         data = asdict(self)
@@ -82,3 +97,11 @@ class DeviceInfo:
         del data["limits"]["features"]  # a device puts them there
         data["extensions"] = sorted(self.extensions)
         return data
+
+
+class DeviceList(list[DeviceInfo]):
+    """Devices of a machine: a list, and in a notebook a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [[info.spec, *(value for _, value in info.facts())] for info in self]
+        return html_table(["device", "name", "type", "driver", "memory", "features"], rows)

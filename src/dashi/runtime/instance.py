@@ -51,8 +51,8 @@ class Instance:
     def devices(self) -> list[tuple[int, DeviceInfo]]:
         """Every physical device that can run dashi: its handle and what it offers."""
         handles = raw.physical_devices(self.fns, self.handle)
-        found = [(handle, raw.describe(self.fns, handle, i)) for i, handle in enumerate(handles)]
-        return [(handle, info) for handle, info in found if _usable(info)]
+        described = [(handle, raw.describe(self.fns, handle, i)) for i, handle in enumerate(handles)]
+        return [(handle, info) for handle, info in described if _usable(info)]
 
     def take_messages(self) -> list[str]:
         """What the validation layers said since the last time. Whoever takes it shows it; what nobody took is logged
@@ -80,14 +80,14 @@ def _usable(info: DeviceInfo) -> bool:
 
 def find(instance: Instance, wanted: str) -> tuple[int, DeviceInfo]:
     """The device `vulkan:N` or `vulkan:part-of-name` (without the prefix)."""
-    found = instance.devices()
-    for handle, info in found:
+    devices = instance.devices()
+    for handle, info in devices:
         if info.spec == f"vulkan:{wanted}":
             return handle, info
-    named = [(handle, info) for handle, info in found if wanted.lower() in info.name.lower()]
+    named = [(handle, info) for handle, info in devices if wanted.lower() in info.name.lower()]
     if named and not wanted.isdigit():
         return named[0]
-    names = ", ".join(f"{info.spec} ({info.name})" for _, info in found) or "none"
+    names = ", ".join(f"{info.spec} ({info.name})" for _, info in devices) or "none"
     raise DeviceNotFoundError(
         f"no Vulkan device matches {wanted!r}; there are: {names}.",
         "choose one of these, or auto, cpu or null (`dashi devices list` shows them).",

@@ -49,7 +49,7 @@ class Ticket:
 
     @property
     def gate(self) -> Gate:
-        """That of the device."""
+        """The gate of its device."""
         return self.device.gate
 
     def __repr__(self) -> str:

@@ -45,7 +45,10 @@ class NullProgram(Program):
 
 
 def _no_result(*_: object) -> Never:
-    raise NoResultError("the null device computes nothing.", "use `device=` auto, cpu or vulkan:N for results.")
+    raise NoResultError(
+        "the null device computes nothing.",
+        'compute elsewhere: `device="auto"`, `device="cpu"` or `device="vulkan:0"`.',
+    )
 
 
 class NullDevice(Device):
@@ -73,8 +76,8 @@ class NullDevice(Device):
         whole, start, _ = storage.place
         return _Nothing(nbytes, (whole, start + offset, start + offset + nbytes))
 
-    def shared(self, one: Any, other: Any) -> bool:
-        return one.place[0] is other.place[0] and one.place[1] < other.place[2] and other.place[1] < one.place[2]
+    def shared(self, first: Any, other: Any) -> bool:
+        return first.place[0] is other.place[0] and first.place[1] < other.place[2] and other.place[1] < first.place[2]
 
     def ends_memory(self, storage: Any) -> bool:
         whole, _, end = storage.place

@@ -41,17 +41,17 @@ class DescriptorSets:
                 buffers = max(needed, _SETS_PER_POOL * _BUFFERS_PER_SET)
                 pool = self._raw.create_descriptor_pool(_SETS_PER_POOL, buffers)
                 self._room[pool] = [_SETS_PER_POOL, buffers]
-            made = PoolSet(self._raw.allocate_set(pool, pipeline.set_layout), pool)
+            descriptor_set = PoolSet(self._raw.allocate_set(pool, pipeline.set_layout), pool)
             self._room[pool][0] -= 1
             self._room[pool][1] -= needed
-        self._raw.write_set(made.handle, ranges)
-        return made
+        self._raw.write_set(descriptor_set.handle, ranges)
+        return descriptor_set
 
-    def free(self, made: PoolSet, buffers: int) -> None:
+    def free(self, descriptor_set: PoolSet, buffers: int) -> None:
         with self._lock:
-            self._raw.free_set(made.pool, made.handle)
-            self._room[made.pool][0] += 1
-            self._room[made.pool][1] += buffers
+            self._raw.free_set(descriptor_set.pool, descriptor_set.handle)
+            self._room[descriptor_set.pool][0] += 1
+            self._room[descriptor_set.pool][1] += buffers
 
     def close(self) -> None:
         for pool in self._room:
@@ -65,7 +65,7 @@ class Pipelines:
     def __init__(self, raw: RawDevice, info: DeviceInfo) -> None:
         self._raw = raw
         self._lock = threading.Lock()
-        self._made: dict[tuple[str, tuple[int, ...]], RawPipeline] = {}
+        self._pipelines: dict[tuple[str, tuple[int, ...]], RawPipeline] = {}
         self._file = cache_folder() / "pipelines" / f"{info.vendor_id:x}-{info.device_id:x}-{info.uuid}.bin"
         self._start = read_cache(self._file)
         self._cache = raw.create_pipeline_cache(self._start)
@@ -76,32 +76,32 @@ class Pipelines:
         """The pipeline for a binary, made at most once; `name` is what profilers and validation layers show."""
         key = (binary.digest, spec)
         with self._lock:
-            if key not in self._made:
-                made = self._raw.create_pipeline(
+            if key not in self._pipelines:
+                pipeline = self._raw.create_pipeline(
                     binary.words, buffers, push_bytes, spec, self._cache, full_subgroups=full_subgroups
                 )
-                self._raw.set_name(PIPELINE_OBJECT, made.pipeline, name)
-                self._made[key] = made
-            return self._made[key]
+                self._raw.set_name(PIPELINE_OBJECT, pipeline.pipeline, name)
+                self._pipelines[key] = pipeline
+            return self._pipelines[key]
 
     def clear(self) -> None:
         """Destroys all pipelines; nothing may be using them."""
         with self._lock:
-            self._destroy_made()
+            self._destroy_pipelines()
             # SwiftShader keeps the code of every pipeline ever made as long as the cache it was made with lives.
             old, self._cache = self._cache, self._raw.create_pipeline_cache(self._raw.pipeline_cache_data(self._cache))
             self._raw.destroy("PipelineCache", old)
 
-    def _destroy_made(self) -> None:
-        for made in self._made.values():
-            self._raw.destroy("Pipeline", made.pipeline)
-            self._raw.destroy("PipelineLayout", made.layout)
-            self._raw.destroy("DescriptorSetLayout", made.set_layout)
-        self._made.clear()
+    def _destroy_pipelines(self) -> None:
+        for pipeline in self._pipelines.values():
+            self._raw.destroy("Pipeline", pipeline.pipeline)
+            self._raw.destroy("PipelineLayout", pipeline.layout)
+            self._raw.destroy("DescriptorSetLayout", pipeline.set_layout)
+        self._pipelines.clear()
 
     def close(self) -> None:
         """Destroys the pipelines and saves the driver's cache if it grew."""
-        self._destroy_made()
+        self._destroy_pipelines()
         data = self._raw.pipeline_cache_data(self._cache)
         if data and data != self._start:
             write_cache(self._file, data)

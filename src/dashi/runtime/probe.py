@@ -91,9 +91,9 @@ def probe_each(timeout: float = TIMEOUT) -> dict[str, Probe]:
     # Each child keeps a core busy for a moment; two at a time is as fast as it gets on a small machine.
     with ThreadPoolExecutor(2) as pool:
         running = {name: pool.submit(probe, "look", [name], timeout) for name in names}
-        found = {name: result.result() for name, result in running.items()}
-    _remember(found)
-    return found
+        probes = {name: result.result() for name, result in running.items()}
+    _remember(probes)
+    return probes
 
 
 def drivers() -> list[str]:
@@ -136,8 +136,8 @@ def _named() -> list[tuple[str, str]]:
 
 def _mark(path: str) -> tuple[int, int]:
     with contextlib.suppress(OSError):
-        found = Path(path).stat()
-        return found.st_size, found.st_mtime_ns
+        status = Path(path).stat()
+        return status.st_size, status.st_mtime_ns
     return 0, 0
 
 
@@ -149,8 +149,8 @@ class _Verdict:
     bad: dict[str, str]
 
 
-def _remember(found: Mapping[str, Probe]) -> None:
-    write_cache(_memory(), json.dumps(asdict(_verdict(found))).encode())
+def _remember(probes: Mapping[str, Probe]) -> None:
+    write_cache(_memory(), json.dumps(asdict(_verdict(probes))).encode())
 
 
 def _remembered() -> _Verdict | None:
@@ -168,9 +168,9 @@ def _remembered() -> _Verdict | None:
     return _Verdict(names, problems)
 
 
-def _verdict(found: Mapping[str, Probe]) -> _Verdict:
-    bad = {driver: p.problem for driver, p in found.items() if p.unsafe}
-    return _Verdict([driver for driver in found if driver not in bad] if bad else None, bad)
+def _verdict(probes: Mapping[str, Probe]) -> _Verdict:
+    bad = {driver: p.problem for driver, p in probes.items() if p.unsafe}
+    return _Verdict([driver for driver in probes if driver not in bad] if bad else None, bad)
 
 
 def _ending(code: int, said: str) -> str:
@@ -212,31 +212,31 @@ def child() -> None:
     answer.write(_STARTED)
     answer.flush()
     with driver_environment(drivers):
-        found = _look(cast("What", what))
-    answer.write(json.dumps(found))
+        report = _look(cast("What", what))
+    answer.write(json.dumps(report))
     answer.close()
 
 
 def _look(what: What) -> dict[str, Any]:
-    found: dict[str, Any] = {"devices": [], "layers": [], "computed": {}}
+    report: dict[str, Any] = {"devices": [], "layers": [], "computed": {}}
     try:
-        library, found["loader"] = vk.load_loader()
+        library, report["loader"] = vk.load_loader()
         base = vk.global_functions(library)
-        found["loader_version"] = raw.version_text(raw.loader_version(base))
-        found["layers"] = raw.layer_names(base)
+        report["loader_version"] = raw.version_text(raw.loader_version(base))
+        report["layers"] = raw.layer_names(base)
         if what == "loader":
-            return found
+            return report
         instance = Instance(validation=False)
         try:
             infos = [info for _, info in instance.devices()]
         finally:
             instance.close()
     except DashiError as error:
-        return {**found, "problem": error.what, "fix": error.fix}
-    found["devices"] = [info.as_json() for info in infos]
+        return {**report, "problem": error.what, "fix": error.fix}
+    report["devices"] = [info.as_json() for info in infos]
     if what == "compute":
-        found["computed"] = {info.spec: _computes(info.spec) for info in infos}
-    return found
+        report["computed"] = {info.spec: _computes(info.spec) for info in infos}
+    return report
 
 
 def _computes(spec: str) -> str:

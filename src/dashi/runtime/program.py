@@ -61,7 +61,7 @@ class Program(ABC):
 
     @property
     def gate(self) -> Gate:
-        """That of the device."""
+        """The gate of its device."""
         return self.device.gate
 
     @abstractmethod

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dashi.runtime.cache import cache_folder, read_number, write_cache
+from dashi.runtime.info import DeviceInfo
 
 if TYPE_CHECKING:
     from dashi.runtime.vulkan_device import VulkanDevice
@@ -23,18 +24,27 @@ _MOST: Final = 4096
 NEEDED: Final = frozenset({"memory_model", "atomics_int64", "int64"})
 
 
-def resident_groups(device: VulkanDevice) -> int:
-    """Workgroups of any size that are known to run at the same time, one per multiprocessor; 0 if that is not known."""
-    info = device.info
+def known_groups(info: DeviceInfo) -> int | None:
+    """Workgroups of any size that run at the same time, as far as it is known without a trial: what an earlier trial
+    left on disk, 0 where none is possible; None where one is due."""
     # A program packed into one file is its own interpreter: starting it again would start the program.
     if not info.is_hardware or not info.features >= NEEDED or not sys.executable or getattr(sys, "frozen", False):
         return 0
-    file = cache_folder() / "probes" / f"{info.uuid}-{info.driver_version}-resident.bin"
-    known = read_number(file, 0, _MOST)
+    return read_number(_file(info), 0, _MOST)
+
+
+def resident_groups(device: VulkanDevice) -> int:
+    """Workgroups of any size that are known to run at the same time, one per multiprocessor; 0 if that is not known.
+    Tried where it must be, and remembered on disk."""
+    known = known_groups(device.info)
     if known is None:
-        known = _ask(info.spec)
-        write_cache(file, str(known).encode())
+        known = _ask(device.info.spec)
+        write_cache(_file(device.info), str(known).encode())
     return known
+
+
+def _file(info: DeviceInfo) -> Path:
+    return cache_folder() / "probes" / f"{info.uuid}-{info.driver_version}-resident.bin"
 
 
 def _ask(spec: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dashi.errors import DashiError, DeviceNotFoundError, InputError
 from dashi.runtime.cpu_device import CpuDevice, cpu_info
 from dashi.runtime.device import Device
-from dashi.runtime.info import DeviceInfo
+from dashi.runtime.info import DeviceInfo, DeviceList
 from dashi.runtime.instance import Instance, find
 from dashi.runtime.null_device import NullDevice
 from dashi.runtime.probe import safe_drivers
@@ -61,42 +61,42 @@ def _require(device: Any, timeout: Any, queues: Any) -> None:
 
 def open_instead(asked: str) -> Device:
     """The best device there is, where the one asked for cannot be opened: what is told begins with that one."""
-    return _best(_TIMEOUT, None, 1, told=f"{asked} cannot be opened, so instead")
+    return _best(_TIMEOUT, None, 1, prefix=f"{asked} cannot be opened, so instead")
 
 
-def _best(timeout: float, validation: bool | None, queues: int, told: str = "auto") -> Device:
+def _best(timeout: float, validation: bool | None, queues: int, prefix: str = "auto") -> Device:
     try:
         instance = Instance(validation, safe_drivers())
     except DashiError as error:
-        _log.warning("%s: no Vulkan here (%s), so NumPy computes", told, error.what)
+        _log.warning("%s: no Vulkan here (%s), so NumPy computes", prefix, error.what)
         return CpuDevice()
     try:
-        found = sorted(instance.devices(), key=lambda pair: _ORDER.index(rank(pair[1])))
-        if found:
-            chosen = VulkanDevice(instance, *found[0], timeout, queues)
-            _log.info("%s: %s (%s)", told, chosen.info.name, chosen.info.type)
+        devices = sorted(instance.devices(), key=lambda pair: _ORDER.index(rank(pair[1])))
+        if devices:
+            chosen = VulkanDevice(instance, *devices[0], timeout, queues)
+            _log.info("%s: %s (%s)", prefix, chosen.info.name, chosen.info.type)
             return chosen
     except BaseException:
         instance.close()
         raise
     instance.close()
-    _log.warning("%s: no Vulkan device here, so NumPy computes", told)
+    _log.warning("%s: no Vulkan device here, so NumPy computes", prefix)
     return CpuDevice()
 
 
-def list_devices() -> list[DeviceInfo]:
+def list_devices() -> DeviceList:
     """Every device of this machine: Vulkan's in the order of their numbers, then `cpu` and `null`."""
-    found: list[DeviceInfo] = []
+    devices: list[DeviceInfo] = []
     try:
         instance = Instance(validation=False, drivers=safe_drivers())
     except DashiError as error:
         _log.warning("no Vulkan here: %s `dashi doctor` says more", error.what)
     else:
         try:
-            found = [info for _, info in instance.devices()]
+            devices = [info for _, info in instance.devices()]
         finally:
             instance.close()
-    return [*found, cpu_info(), NullDevice().info]
+    return DeviceList([*devices, cpu_info(), NullDevice().info])
 
 
 def rank(info: DeviceInfo) -> str:

@@ -81,6 +81,6 @@ def warm(run: Callable[[], Result], least: int) -> Result:
     """Runs until the device has worked for so many nanoseconds; what the last run gave."""
     deadline = time.perf_counter_ns() + least
     while True:
-        found = run()
+        result = run()
         if time.perf_counter_ns() >= deadline:
-            return found
+            return result

@@ -48,7 +48,7 @@ def _known(kernel: Kernel, name: str) -> str:
 
 def from_environment() -> dict[str, str]:
     """The overrides in the environment variable DASHI_TUNINGS."""
-    found: dict[str, str] = {}
+    named: dict[str, str] = {}
     text = os.environ.get(ENVIRONMENT, "")
     for entry in filter(None, (part.strip() for part in text.split(","))):
         kernel, equals, name = (part.strip() for part in entry.partition("="))
@@ -57,8 +57,8 @@ def from_environment() -> dict[str, str]:
                 f"{ENVIRONMENT} holds {entry!r}, which is not KERNEL=TUNING.",
                 f'set it like {ENVIRONMENT}="gemm_tiled=NAME,prefix_scan=NAME", or unset it.',
             )
-        found[kernel] = name
-    return found
+        named[kernel] = name
+    return named
 
 
 def _file(identity: str) -> Path:

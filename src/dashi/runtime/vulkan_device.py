@@ -25,8 +25,8 @@ from dashi.runtime.info import DeviceInfo
 from dashi.runtime.instance import Instance
 from dashi.runtime.memory import Allocator, MemoryStats
 from dashi.runtime.pipeline import DescriptorSets, Pipelines, PoolSet
-from dashi.runtime.probes import loop_limit
-from dashi.runtime.residence import resident_groups
+from dashi.runtime.probes import SAFE_TRIPS, loop_limit
+from dashi.runtime.residence import known_groups, resident_groups
 from dashi.runtime.staging import Staging
 from dashi.runtime.sync import Queue, QueueTicket
 from dashi.types import DTYPES
@@ -76,8 +76,14 @@ class VulkanDevice(Device):
         self._loader = Loader()
         self._binaries: dict[tuple[Any, ...], Binary] = {}
         self._lock = threading.RLock()
-        self._limits: Limits | None = None
-        self._resident: int | None = None
+        self._resident = known_groups(info)
+        # The trial of loops itself runs within what every driver does.
+        self._limits = replace(super().limits, loop_trips=SAFE_TRIPS)
+        try:
+            self._limits = replace(self._limits, loop_trips=loop_limit(self))
+        except BaseException:
+            self._closers.close()
+            raise
 
     def after_fork(self) -> None:
         """A child process cannot use the handles: the driver's threads are gone there."""
@@ -86,38 +92,33 @@ class VulkanDevice(Device):
 
     @property
     def limits(self) -> Limits:
-        """The driver's limits; the longest loop that runs right is probed once and remembered on disk."""
-        with self._lock:
-            if self._limits is None:
-                # The trial itself runs within the driver's limits.
-                self._limits = super().limits
-                try:
-                    self._limits = replace(self._limits, loop_trips=loop_limit(self))
-                except BaseException:
-                    self._limits = None
-                    raise
-            return self._limits
+        """The driver's limits, and the longest loop that runs right, which is known since the device was opened."""
+        return self._limits
 
-    @property
-    def resident(self) -> int:
-        """Workgroups that run at the same time; tried once in a child process and remembered on disk."""
+    def probe(self) -> frozenset[str]:
         with self._lock:
             if self._resident is None:
                 self._resident = resident_groups(self)
-            return self._resident
+        return self.features
+
+    @property
+    def resident(self) -> int:
+        """Workgroups that run at the same time; 0 where that is not so, or not known before `probe`."""
+        return self._resident or 0
 
     def assume_resident(self, groups: int) -> None:
-        """Takes a number of workgroups for granted: the probe's own privilege."""
+        """Takes a number of workgroups for granted: the trial's own privilege."""
         self._resident = groups
 
     @property
     def features(self) -> frozenset[str]:
-        # Whoever asks for it first pays for the trial.
         return self.info.features | ({"rendezvous"} if self.resident else frozenset[str]())
 
     def limits_for(self, kernel: Kernel) -> Limits:
-        waits = any("rendezvous" in shader.features for shader in kernel.shaders.values())
-        return replace(self.limits, resident=self.resident) if waits else self.limits
+        if not any("rendezvous" in shader.features for shader in kernel.shaders.values()):
+            return self.limits
+        self.probe()
+        return replace(self.limits, resident=self.resident)
 
     @inside
     def memory(self) -> MemoryStats:
@@ -136,9 +137,11 @@ class VulkanDevice(Device):
     def _part(self, storage: Any, offset: int, nbytes: int) -> Buffer:
         return storage.part(offset, nbytes)
 
-    def shared(self, one: Any, other: Any) -> bool:
+    def shared(self, first: Any, other: Any) -> bool:
         return (
-            one.key == other.key and one.offset < other.offset + other.nbytes and other.offset < one.offset + one.nbytes
+            first.key == other.key
+            and first.offset < other.offset + other.nbytes
+            and other.offset < first.offset + first.nbytes
         )
 
     def ends_memory(self, storage: Any) -> bool:
@@ -199,10 +202,10 @@ class VulkanDevice(Device):
             if key not in scratch:
                 scratch[key] = self.empty(count, element)
             named[name] = scratch[key]
-        made = [self._dispatch(kernel, call, dispatch, named) for dispatch in plan.dispatches]
+        dispatched = [self._dispatch(kernel, call, dispatch, named) for dispatch in plan.dispatches]
         buffers = tuple(array.storage for array in named.values())
-        lowered = Lowered(tuple(raw for raw, _, _ in made), sum(work for _, work, _ in made), buffers)
-        sets = [(held, len(d.buffers)) for (_, _, held), d in zip(made, plan.dispatches, strict=True)]
+        lowered = Lowered(tuple(raw for raw, _, _ in dispatched), sum(work for _, work, _ in dispatched), buffers)
+        sets = [(held, len(d.buffers)) for (_, _, held), d in zip(dispatched, plan.dispatches, strict=True)]
         self.graveyard.watch(lowered, partial(_free_sets, self.sets, sets))
         return lowered
 

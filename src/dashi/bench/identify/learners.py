@@ -30,7 +30,7 @@ HOLD: Final = 5
 """Every fifth trajectory is held out."""
 CENTRES: Final = 128
 WIDTHS: Final = (1.0, 2.0, 4.0)
-"""Of the Gaussians, beside the median distance of two centres."""
+"""Widths of the Gaussians, in units of the median distance of two centres."""
 RIDGES: Final = (1e-12, 1e-8, 1e-4)
 """Beside features that are scaled to a mean square of 1, per row."""
 
@@ -51,7 +51,7 @@ class Rows:
         return len(self.own)
 
     def part(self, chosen: Any) -> Rows:
-        """Those rows, by a mask or by numbers."""
+        """The rows that a mask or a list of numbers chooses."""
         return Rows(self.own[chosen], self.diffused[chosen], self.increment[chosen], self.source[chosen])
 
 
@@ -84,16 +84,16 @@ def learn(name: str, system: System, rows: Rows, rng: np.random.Generator, devic
     if name not in LEARNERS:
         raise InputError(f"there is no learner {name!r}.", f"use one of {', '.join(LEARNERS)}.")
     held = np.isin(rows.source, np.unique(rows.source)[::HOLD])
-    kept, rest = rows.part(~held), rows.part(held)
+    fitted_rows, rest = rows.part(~held), rows.part(held)
     best: tuple[float, Features, float, str] | None = None
-    for features, label in _choices(name, system, kept, rng):
+    for features, label in _choices(name, system, fitted_rows, rng):
         for lam in RIDGES:
             try:
-                made = fit(features, kept, lam, device)
+                coefficients = fit(features, fitted_rows, lam, device)
             except InputError:
                 # Too small a ridge for these features: the next is larger.
                 continue
-            missed = float(np.mean((features(rest.own, rest.diffused) @ made - rest.increment) ** 2))
+            missed = float(np.mean((features(rest.own, rest.diffused) @ coefficients - rest.increment) ** 2))
             if best is None or missed < best[0]:
                 best = missed, features, lam, label
     if best is None:
@@ -104,11 +104,11 @@ def learn(name: str, system: System, rows: Rows, rng: np.random.Generator, devic
 
 def fit(features: Features, rows: Rows, lam: float, device: Device) -> Values:
     """Coefficients of the features, which are scaled for the fit so that the ridge weighs on all alike."""
-    given = features(rows.own, rows.diffused)
-    scale = np.sqrt(np.mean(given**2, axis=0))
+    values = features(rows.own, rows.diffused)
+    scale = np.sqrt(np.mean(values**2, axis=0))
     scale = np.where(scale > 0, scale, 1.0)
-    made: Any = ridge(given / scale, rows.increment, lam * len(rows), device=device)
-    return made / scale[:, None]
+    coefficients: Any = ridge(values / scale, rows.increment, lam * len(rows), device=device)
+    return coefficients / scale[:, None]
 
 
 def _choices(name: str, system: System, rows: Rows, rng: np.random.Generator) -> Iterator[tuple[Features, str]]:

@@ -50,10 +50,10 @@ class System:
 
     def trajectory(self, start: Values, steps: int) -> Values:
         """The states from the start on, (steps + 1, *start.shape)."""
-        made = [start]
+        states = [start]
         for _ in range(steps):
-            made.append(made[-1] + self.increment(made[-1]))
-        return np.stack(made)
+            states.append(states[-1] + self.increment(states[-1]))
+        return np.stack(states)
 
     def states(self, rng: np.random.Generator, count: int) -> Values:
         """States that no trajectory need pass through."""
@@ -62,11 +62,11 @@ class System:
 
 def graph_laplacian(sites: int, edges: list[tuple[int, int]]) -> Values:
     """(L x)(v) = sum over neighbours w of x(v) - x(w)."""
-    made = np.zeros((sites, sites))
+    laplacian = np.zeros((sites, sites))
     for v, w in edges:
-        made[[v, w], [v, w]] += 1
-        made[[v, w], [w, v]] -= 1
-    return made
+        laplacian[[v, w], [v, w]] += 1
+        laplacian[[v, w], [w, v]] -= 1
+    return laplacian
 
 
 BANDS: Final = 3

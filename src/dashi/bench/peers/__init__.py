@@ -1,1 +1,1 @@
-"""The same work by other libraries (torch, JAX, NumPy, SciPy), timed between CUDA events and from CUDA graphs."""
+"""The benches' work by other libraries (torch, JAX, NumPy, SciPy), timed between CUDA events and from CUDA graphs."""

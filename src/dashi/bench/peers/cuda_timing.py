@@ -27,7 +27,7 @@ class Timed:
         return self._start.elapsed_time(self._end)
 
     def run(self) -> int:
-        """The same in nanoseconds: what a `stopwatch.Batch` does."""
+        """`milliseconds` in nanoseconds: what a `stopwatch.Batch` does."""
         return round(self.milliseconds() * 1e6)
 
     def close(self) -> None:

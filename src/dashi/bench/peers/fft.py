@@ -1,4 +1,4 @@
-"""The same transforms by torch (cuFFT, in a CUDA graph), for comparison only."""
+"""Fourier transforms by torch (cuFFT, in a CUDA graph), for comparison only."""
 
 from __future__ import annotations
 

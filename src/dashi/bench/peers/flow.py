@@ -1,4 +1,4 @@
-"""The same RK4 step by torch (a CUDA graph), by JAX (a compiled loop) and by plain SciPy or NumPy, for comparison only.
+"""The solver's RK4 step by torch (a CUDA graph), JAX (a compiled loop) and plain SciPy or NumPy, for comparison only.
 
 Each stage has four inverse and one forward real transform, 2/3 dealiasing and an integrating factor, as ours has.
 """
@@ -48,11 +48,11 @@ class Problem:
     def step(self, z: Any) -> Any:
         """One step of dt."""
         t = self._tables
-        one = self.advection(z)
-        two = self.advection(t["half"] * z + t["half_2"] * one)
-        three = self.advection(t["half"] * z + t["one_2"] * two)
-        four = self.advection(t["whole"] * z + t["half_1"] * three)
-        return t["whole"] * z + t["whole_6"] * one + t["half_3"] * (two + three) + t["one_6"] * four
+        k1 = self.advection(z)
+        k2 = self.advection(t["half"] * z + t["half_2"] * k1)
+        k3 = self.advection(t["half"] * z + t["one_2"] * k2)
+        k4 = self.advection(t["whole"] * z + t["half_1"] * k3)
+        return t["whole"] * z + t["whole_6"] * k1 + t["half_3"] * (k2 + k3) + t["one_6"] * k4
 
 
 def complex_state(flow: Flow, states: Floats) -> Any:

@@ -1,4 +1,4 @@
-"""The same work by another library, in the same process, on the same data. torch is imported only when it is asked for.
+"""Kernels' work by another library, in the same process, on the same data. torch is imported only when asked for.
 
 Vulkan and CUDA share the GPU, so their timings never overlap: a peer starts when our device is idle, and waits for its
 own work before it returns.
@@ -42,10 +42,10 @@ def _into(name: str, *operands: str, **arguments: str) -> Maker:
 
     def make(torch: Any, t: Tensors, s: Scalars) -> Work:
         call = getattr(torch, name)
-        given = [t[o] if o in t else s[o] for o in operands]
+        values = [t[o] if o in t else s[o] for o in operands]
         named = {argument: s[scalar] for argument, scalar in arguments.items()}
         out = torch.empty_like(t[next(o for o in operands if o in t)])
-        return lambda: call(*given, **named, out=out)
+        return lambda: call(*values, **named, out=out)
 
     return make
 
@@ -172,7 +172,7 @@ class TorchPeer:
         return 2 * nbytes / times.median
 
     def measure(self, kernel: Kernel, host: Sequence[Array], scalars: Scalars, sets: int = 1) -> PeerTimes | None:
-        """The same call on the same data, rotating among as many copies of it; None where there is no peer."""
+        """Times of a kernel's call by the peer, rotating among `sets` copies of its data; None without a peer."""
         maker = PEERS.get(kernel.name)
         if maker is None:
             return None
@@ -213,7 +213,7 @@ class TorchPeer:
 
 
 def _calls(works: Sequence[Work], calls: int) -> Work:
-    """So many calls, one after the other, in turns."""
+    """Work of `calls` calls one after the other, rotating among `works`."""
     turns = [works[i % len(works)] for i in range(calls)]
 
     def all_of_them() -> None:

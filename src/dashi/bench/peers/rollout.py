@@ -1,4 +1,4 @@
-"""The same rollout by torch (a CUDA graph of cuBLAS calls) and by JAX (a compiled loop), for comparison only."""
+"""A dense rollout by torch (a CUDA graph of cuBLAS calls) and by JAX (a compiled loop), for comparison only."""
 
 from __future__ import annotations
 

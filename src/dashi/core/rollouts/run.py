@@ -9,6 +9,7 @@ import numpy as np
 from dashi.core.observations.observation import Hash, Observation
 from dashi.core.operators.operator import Way
 from dashi.core.rollouts.fingerprint import Used
+from dashi.core.rollouts.run_html import run_html
 from dashi.types import Array as HostArray
 
 
@@ -36,3 +37,6 @@ class Run:
     """Before all steps were done: by Ctrl-C, or since a value was no longer finite."""
     used: tuple[Used, ...] = ()
     """The kernels that were recorded, for their fingerprints."""
+
+    def _repr_html_(self) -> str:
+        return run_html(self)

@@ -18,11 +18,8 @@ from dashi.flow.grid import Floats
 from dashi.flow.proxy.schema import Schema
 from dashi.io.arrays import write_arrays
 from dashi.io.files import write_atomic
+from dashi.io.run_names import DECODED, FIELDS, FILM, PICTURES
 
-MEASURES: Final = "decoded.npz"
-FIELDS: Final = "fields.zarr"
-PICTURES: Final = "pictures"
-FILM: Final = "film.png"
 SOURCE: Final = "source_flow_"
 """Before the parameters of the flow that the states are of. Decoded fields are none of its own, and nothing may take
 them for such: those have `flow_`."""
@@ -42,7 +39,7 @@ class Album:
     ) -> None:  # fmt: skip
         self.folder, self.schema, self.members = folder, schema, members
         self._settings, self._interval, self._flow = settings, interval, flow
-        self._seen: list[tuple[int, Decoded]] = []
+        self._decodes: list[tuple[int, Decoded]] = []
         self._film: list[Any] = []
         self._store: FieldStore | None = None
         self._written = time.monotonic()
@@ -54,12 +51,12 @@ class Album:
         if decoded.images is not None:
             self._picture(step, decoded.images)
         # Large arrays are on disk, and not here. What was cut off above is as if it had never been.
-        self._seen.append((step, replace(decoded, fields=None, mask=None, images=None)))
+        self._decodes.append((step, replace(decoded, fields=None, mask=None, images=None)))
         if time.monotonic() - self._written >= _PAUSE:
             self._measures()
 
     def _frame(self, step: int, fields: Floats, mask: Floats) -> None:
-        n, steps = self.schema.n, np.array([*(seen for seen, _ in self._seen), step])
+        n, steps = self.schema.n, np.array([*(at for at, _ in self._decodes), step])
         if self._store is None:
             self._store = self._new_store()
         index = len(steps) - 1
@@ -113,14 +110,18 @@ class Album:
         if self._film:
             film = self._film
             write_atomic(self.folder / FILM, lambda file: write_apng(file, film, len(film), _MILLISECONDS))
-        if self._seen:
+        if self._decodes:
             self._measures()
 
     def _measures(self) -> None:
-        seen = {
-            name: np.stack([np.asarray(getattr(one, name)).reshape(self.members, -1) for _, one in self._seen])
+        measures = {
+            name: np.stack(
+                [np.asarray(getattr(decoded, name)).reshape(self.members, -1) for _, decoded in self._decodes]
+            )
             for name in ("energy", "enstrophy", "bands", "support")
         }
-        squeezed = {name: values[..., 0] if values.shape[-1] == 1 else values for name, values in seen.items()}
-        write_arrays(self.folder / MEASURES, {"step": np.array([step for step, _ in self._seen], np.int64), **squeezed})
+        squeezed = {name: values[..., 0] if values.shape[-1] == 1 else values for name, values in measures.items()}
+        write_arrays(
+            self.folder / DECODED, {"step": np.array([step for step, _ in self._decodes], np.int64), **squeezed}
+        )
         self._written = time.monotonic()

@@ -116,9 +116,9 @@ class Decoder:
         Nothing is allocated and nothing is read back for the observer `none`: it returns None, and warns, once.
         """
         one_of("observer", observer, OBSERVERS)
-        given, lead = self._given(z)
+        states, lead = self._on_device(z)
         self._draw_frame(frame)
-        recorded = self._recorded(observer, given)
+        recorded = self._recorded(observer, states)
         recorded.program.run()
         self.snapshots += 1
         if observer == "none":
@@ -143,7 +143,7 @@ class Decoder:
         return self.pipeline.mask
 
     def dispatches(self, observer: str = "none") -> int:
-        """Of one decode."""
+        """Dispatches of one decode."""
         return self._recorded(observer, self._z).program.dispatches
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class Decoder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _given(self, z: Any) -> tuple[Array, tuple[int, ...]]:
+    def _on_device(self, z: Any) -> tuple[Array, tuple[int, ...]]:
         """z on the device, and its leading axes."""
         shape = (self.members, self.schema.size)
         if isinstance(z, Array):
@@ -176,8 +176,8 @@ class Decoder:
                 f"z has shape {host.shape}, this decoder takes {self.members} member(s).",
                 f"pass z of shape {shape}, or make a decoder with members={int(np.prod(lead))}.",
             )
-        made: Any = canon(np.ascontiguousarray(host.reshape(shape).astype(self.settings.kind)))
-        self.device.write(self._z, made)
+        states: Any = canon(np.ascontiguousarray(host.reshape(shape).astype(self.settings.kind)))
+        self.device.write(self._z, states)
         return self._z, lead
 
     def _draw_frame(self, frame: int) -> None:
@@ -217,15 +217,15 @@ class Decoder:
         if self._pictures is None:
             span = self._span
             if span is None:
-                seen = self.device.empty((4,), self.settings.kind)
-                steps = [*self.steps(z), self.device.bind("reduce_statistics", self.field, out=seen)]
-                with self.device.program(steps, label="decode span", fetch=[seen]) as program:
+                extremes = self.device.empty((4,), self.settings.kind)
+                steps = [*self.steps(z), self.device.bind("reduce_statistics", self.field, out=extremes)]
+                with self.device.program(steps, label="decode span", fetch=[extremes]) as program:
                     program.run()
                     if self.device.info.type == "null":
                         span = 1.0
                     else:
-                        least, most, *_ = program.fetched(seen).tolist()
-                        self.bytes_read += seen.nbytes
+                        least, most, *_ = program.fetched(extremes).tolist()
+                        self.bytes_read += extremes.nbytes
                         span = nice_span(least, most)
             self._pictures = Pictures(self.pipeline, span)
         return self._pictures
@@ -273,11 +273,11 @@ class Decoder:
         return min(took[1:])
 
 
-def _settings(given: Settings | None, options: Mapping[str, Any]) -> Settings:
-    if given is not None and options:
+def _settings(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
+    if settings is not None and options:
         raise InputError(f"settings were given, and {next(iter(options))} besides.", "give one or the other.")
     try:
-        return given or Settings(**cast("Any", options))
+        return settings or Settings(**cast("Any", options))
     except TypeError as error:
         known = ", ".join(Settings.__dataclass_fields__)
         raise InputError(f"a decode has no such setting: {error}.", f"use {known}.") from error

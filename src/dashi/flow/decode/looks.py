@@ -33,15 +33,15 @@ class Looks:
 
     def steps(self) -> list[Step]:
         """The steps that fill `sums` (`tables.LOOKS` of every member) and `counts` (sites that are +1 and -1)."""
-        given = self._pipeline
-        device, n = given.device, given.schema.n
+        pipeline = self._pipeline
+        device, n = pipeline.device, pipeline.schema.n
         taken = device.bind(
-            "rfft2", given.field, *given.twiddles, out=self._modes, modes=n // 2 + 1, scale=1.0 / (n * n)
+            "rfft2", pipeline.field, *pipeline.twiddles, out=self._modes, modes=n // 2 + 1, scale=1.0 / (n * n)
         )  # fmt: skip
         return [
             taken,
             device.bind("band_energies", self._modes, self._weights, out=self.sums),
-            device.bind("trit_counts", given.mask, out=self.counts),
+            device.bind("trit_counts", pipeline.mask, out=self.counts),
         ]
 
 

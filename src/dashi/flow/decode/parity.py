@@ -30,7 +30,7 @@ class Parity:
     gate: str
     dtype: str
     same_bits: bool
-    """Of fields and masks."""
+    """Whether fields and masks have the same bits on both devices."""
     mean_error: float
     max_error: float
     d_energy: float
@@ -40,7 +40,7 @@ class Parity:
     """Sites at which the masks differ."""
     sites: int
     plain_max_error: float
-    """Of NumPy's decode beside float64 and numpy.fft, where the masks agree."""
+    """Largest error of NumPy's decode beside float64 and numpy.fft, where the masks agree."""
     plain_hamming: int
     support: float
     wanted: tuple[float, float]
@@ -52,7 +52,7 @@ class Parity:
     error: float
     """Relative L2 error of the decoded field beside the field that was encoded."""
     lowpass_error: float
-    """The same without a residual."""
+    """Relative L2 error without a residual."""
 
 
 ROUNDINGS: Final = 64
@@ -78,19 +78,19 @@ def compare(
     progress: Callable[[int], None] | None = None,
 ) -> list[Parity]:
     """Parity of every field (seeds, n, n); the residual of each draws from its own seed."""
-    found: list[Parity] = []
+    results: list[Parity] = []
     for seed, truth in zip(seeds, np.asarray(fields, settings.kind), strict=True):
-        one = replace(settings, seed=seed)
+        seeded = replace(settings, seed=seed)
         with CpuDevice() as cpu:
             z = encode(schema, truth, device=cpu)
-            ours, _ = _decoded(schema, z, one, cpu, statistics)
-        theirs, synthesised = _decoded(schema, z, one, device, statistics)
-        found.append(
-            _parity(schema, truth, z, one, decode_plainly(schema, z, one, statistics), ours, theirs, synthesised)
+            ours, _ = _decoded(schema, z, seeded, cpu, statistics)
+        theirs, synthesised = _decoded(schema, z, seeded, device, statistics)
+        results.append(
+            _parity(schema, truth, z, seeded, decode_plainly(schema, z, seeded, statistics), ours, theirs, synthesised)
         )
         if progress:
             progress(1)
-    return found
+    return results
 
 
 def _decoded(
@@ -98,13 +98,13 @@ def _decoded(
 ) -> tuple[Decoded, tuple[float, float]]:
     """What a device decodes, and the energies of the bands before the gate, from the arrays that it left."""
     with Decoder(schema, device, settings=settings, statistics=statistics) as decoder:
-        made = decoder.decode(z, "snapshots")
-        if made is None:
+        decoded = decoder.decode(z, "snapshots")
+        if decoded is None:
             raise NoResultError("the null device computes nothing.", "compare another: cpu, or vulkan:0.")
         before: Floats = decoder.pipeline.low.numpy().astype(np.float64)
         if settings.draws:
             before = before + decoder.pipeline.residual.numpy()
-    return made, _bands(schema, before[0])
+    return decoded, _bands(schema, before[0])
 
 
 def _parity(
@@ -118,14 +118,14 @@ def _parity(
     alike = masks[0] == plain.mask
     against = np.abs(a - plain.field)[alike] / rms
     known = z.astype(np.float64)
-    wanted = tuple(float(known[schema.parts[name]][0]) for name in ("mid_energy", "high_energy"))
+    targets = tuple(float(known[schema.parts[name]][0]) for name in ("mid_energy", "high_energy"))
     return Parity(
         seed=settings.seed, residual=settings.residual, gate=settings.gate, dtype=settings.dtype,
         same_bits=_bits(ours) == _bits(theirs), mean_error=float(apart.mean()), max_error=float(apart.max()),
         d_energy=_relative(theirs.energy, ours.energy), d_enstrophy=_relative(theirs.enstrophy, ours.enstrophy),
         hamming=int(np.count_nonzero(masks[0] != masks[1])), sites=a.size,
         plain_max_error=float(against.max(initial=0.0)), plain_hamming=int(np.count_nonzero(~alike)),
-        support=float(theirs.support), wanted=(wanted[0], wanted[1]),
+        support=float(theirs.support), wanted=(targets[0], targets[1]),
         synthesised=synthesised, achieved=_bands(schema, b),
         error=_l2(b, truth), lowpass_error=_l2(plain.low, truth),
     )  # fmt: skip

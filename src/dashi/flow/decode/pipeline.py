@@ -50,7 +50,7 @@ class Pipeline:
         amplitude = amplitudes(self.schema, self.settings, statistics)
         self._amplitude = device.array(amplitude.astype(kind))
         self._band = device.array(tables.bands(self.schema))
-        self._wanted = device.array(tables.wanted(self.schema).astype(kind))
+        self._band_weights = device.array(tables.band_weights(self.schema).astype(kind))
         self.keys = device.array(np.array([self.settings.seed, 0], np.uint32))
         self.drawn, self.scaled = self._modes(), self._modes()
         self.drawn_energy = device.empty((self.members, 2), kind)
@@ -60,7 +60,7 @@ class Pipeline:
     def stages(self, z: Array) -> dict[str, list[Step]]:
         """The steps of every stage, by its name, in their order."""
         bind, s = self.device.bind, self.settings
-        made = {
+        stages = {
             "scatter": self._lowpass.state_steps(z, self.spectrum),
             "ifft_lp": [bind("irfft2", self.spectrum, *self.twiddles, out=self.low)],
             "smooth": [bind("box_smooth", self.low, out=self.detail, radius=s.radius, detail=1)],
@@ -69,7 +69,7 @@ class Pipeline:
             ],
             "majority": [bind("majority_rounds", self.rough, out=self.mask, rounds=s.rounds, eta=s.eta)],
         }
-        return made | self._residual_stages(z) if s.draws else made
+        return stages | self._residual_stages(z) if s.draws else stages
 
     def _residual_stages(self, z: Array) -> dict[str, list[Step]]:
         bind, s = self.device.bind, self.settings
@@ -82,7 +82,7 @@ class Pipeline:
                     "residual_draw", self._amplitude, self.keys, out=self.drawn,
                     members=self.members, gaussian=gaussian,
                 ),
-                bind("band_energies", self.drawn, self._wanted, out=self.drawn_energy),
+                bind("band_energies", self.drawn, self._band_weights, out=self.drawn_energy),
                 *self._present(),
                 bind("band_scale", self.drawn, self._band, *energies, z, out=self.scaled, first=first),
             ],
@@ -96,7 +96,7 @@ class Pipeline:
         """The energies that z brings into the bands: those of anchors, nothing where there are none."""
         if not self.schema.anchors:
             return []
-        return [self.device.bind("band_energies", self.spectrum, self._wanted, out=self.present_energy)]
+        return [self.device.bind("band_energies", self.spectrum, self._band_weights, out=self.present_energy)]
 
 
 def amplitudes(schema: Schema, settings: Settings, statistics: Statistics | None) -> Floats:

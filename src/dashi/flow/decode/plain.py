@@ -1,4 +1,4 @@
-"""The same decode once more, in float64 and with NumPy's own transforms, written straight from its definition.
+"""A second decode, in float64 and with NumPy's own transforms, written straight from its definition.
 
 It shares with the kernels the layout of z and the generator of random words; of sums, transforms, thresholds and
 rounding it knows nothing of theirs. Parity is measured against it, so that two devices cannot agree on a mistake.
@@ -53,13 +53,13 @@ def decode_plainly(
 def spectrum(schema: Schema, z: Floats) -> Complexes:
     """The half spectrum of the modes that z holds."""
     n = schema.n
-    made = np.zeros((n, n // 2 + 1), np.complex128)
+    modes = np.zeros((n, n // 2 + 1), np.complex128)
     pairs = z[schema.parts["modes"]].reshape(-1, 2)
     for (ky, kx), (real, imaginary) in zip(schema.modes.tolist(), pairs.tolist(), strict=True):
-        made[ky % n, kx] = complex(real, imaginary)
+        modes[ky % n, kx] = complex(real, imaginary)
         if kx == 0:
-            made[-ky % n, 0] = complex(real, -imaginary)
-    return made
+            modes[-ky % n, 0] = complex(real, -imaginary)
+    return modes
 
 
 def to_field(modes: Complexes) -> Floats:
@@ -94,18 +94,18 @@ def synthesis(
     mirrored = (kx == 0) & (ky < 0)
     words = philox((kx, np.where(mirrored, -ky, ky), frame, 3), (settings.seed, 0))
     # The words have as many bits as the element type of the run takes of them.
-    turns, sizes = (unit(word, settings.kind).astype(np.float64) for word in words[:2])
-    angle = 2 * np.pi * turns
+    phases, sizes = (unit(word, settings.kind).astype(np.float64) for word in words[:2])
+    angle = 2 * np.pi * phases
     size: Any = 1.0
     if settings.residual == "statistics":
         size = np.sqrt(-np.log(sizes + (2.0**-24 if settings.kind.itemsize == 4 else 2.0**-32)))
     drawn = amplitudes(schema, settings, statistics) * size * np.exp(1j * np.where(mirrored, -angle, angle))
-    made = np.zeros_like(drawn)
+    modes = np.zeros_like(drawn)
     targets = [z[schema.parts[name]][0] for name in ("mid_energy", "high_energy")]
-    bands, weights = tables.bands(schema), tables.wanted(schema)
+    bands, weights = tables.bands(schema), tables.band_weights(schema)
     for band, (target, weight) in enumerate(zip(targets, weights, strict=True)):
-        wanted = target - (weight * np.abs(held) ** 2).sum()
-        found = (weight * np.abs(drawn) ** 2).sum()
-        if wanted > 0 and found > 0:
-            made += np.where(bands == band + 1, drawn * np.sqrt(wanted / found), 0.0)
-    return made
+        needed = target - (weight * np.abs(held) ** 2).sum()
+        present = (weight * np.abs(drawn) ** 2).sum()
+        if needed > 0 and present > 0:
+            modes += np.where(bands == band + 1, drawn * np.sqrt(needed / present), 0.0)
+    return modes

@@ -33,7 +33,7 @@ _KIND: Final = "a file of save_statistics"
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Of the scales beyond `k_cut` in a box of side `length`; shells from 0 on, 0 where nothing was seen."""
+    """Statistics of the scales beyond `k_cut` in a box of side `length`; shells from 0 on, 0 where nothing was seen."""
 
     spectrum: Floats
     """(shells,)"""
@@ -103,15 +103,15 @@ def shells(n: int) -> Any:
 def fit_statistics(schema: Schema, fields: Any) -> Statistics:
     """The statistics of the scales beyond k_cut in training fields (..., n, n)."""
     n = schema.n
-    given = np.asarray(fields, np.float64)
-    if given.ndim < 2 or given.shape[-2:] != (n, n) or not given.size:
+    values = np.asarray(fields, np.float64)
+    if values.ndim < 2 or values.shape[-2:] != (n, n) or not values.size:
         raise ShapeError(
-            f"the fields have shape {given.shape}, the schema is for {n} x {n} points.",
+            f"the fields have shape {values.shape}, the schema is for {n} x {n} points.",
             f"pass vorticity of shape (..., {n}, {n}).",
         )
-    require_finite("the fields", given)
+    require_finite("the fields", values)
     power = np.zeros((n, n // 2 + 1))
-    flat = given.reshape(-1, n, n)
+    flat = values.reshape(-1, n, n)
     for field in flat:
         power += np.abs(np.fft.rfft2(field) / (n * n)) ** 2
     return _of_power(schema, power / len(flat))
@@ -120,10 +120,10 @@ def fit_statistics(schema: Schema, fields: Any) -> Statistics:
 def _of_power(schema: Schema, power: Floats) -> Statistics:
     n = schema.n
     ky, kx = grid.rows(n)[:, None], grid.columns(n)[None, :]
-    seen = grid.kept(n) & (grid.squares(n) > schema.k_cut**2)
-    weight = np.where(seen, grid.counted(n), 0.0)
+    beyond = grid.dealiased(n) & (grid.squares(n) > schema.k_cut**2)
+    weight = np.where(beyond, grid.counted(n), 0.0)
     shell, angle = shells(n), _twice(n)
-    count = int(shell[seen].max()) + 1
+    count = int(shell[beyond].max()) + 1
     sums = [_by_shell(shell, weight * w, count) for w in (np.ones_like(power), power)]
     turned = [_by_shell(shell, weight * power * f(angle), count) for f in (np.cos, np.sin)]
     spectrum = np.where(sums[0] > 0, sums[1] / np.maximum(sums[0], 1.0), 0.0)
@@ -150,21 +150,21 @@ def save_statistics(path: Path, statistics: Statistics) -> None:
 
 def load_statistics(path: Path) -> Statistics:
     """The statistics that a file holds."""
-    found = read_kept(path, _KIND)
-    missing = [name for name in _ARRAYS if name not in found]
+    arrays = read_kept(path, _KIND)
+    missing = [name for name in _ARRAYS if name not in arrays]
     if missing:
         raise FileError(f"{path} holds no statistics of a flow: {missing[0]} is missing.", f"name {_KIND}.")
-    version = found["version"]
+    version = arrays["version"]
     if version.shape or version.dtype.kind not in "iu" or int(version) != VERSION:
         raise FileError(f"{path} has statistics of version {version}.", f"fit them anew: this is {VERSION}.")
     try:
-        lengths = found["lengths"].astype(np.float64).reshape(2).tolist()
+        lengths = arrays["lengths"].astype(np.float64).reshape(2).tolist()
         return Statistics(
-            found["spectrum"].astype(np.float64),
-            found["anisotropy"].astype(np.float64),
+            arrays["spectrum"].astype(np.float64),
+            arrays["anisotropy"].astype(np.float64),
             (lengths[0], lengths[1]),
-            float(found["k_cut"]),
-            float(found["length"]),
+            float(arrays["k_cut"]),
+            float(arrays["length"]),
         )
     except (InputError, ValueError, TypeError) as error:
         reason = error.what if isinstance(error, InputError) else str(error)

@@ -18,13 +18,13 @@ def bands(schema: Schema) -> Floats:
     anchors, and what the solver does not keep."""
     n = schema.n
     square = grid.squares(n)
-    made = np.where(square > schema.mid_cut**2, 2, np.where(square > schema.k_cut**2, 1, 0)).astype(np.uint32)
-    made[~grid.kept(n)] = 0
+    band = np.where(square > schema.mid_cut**2, 2, np.where(square > schema.k_cut**2, 1, 0)).astype(np.uint32)
+    band[~grid.dealiased(n)] = 0
     anchors = np.array(schema.anchors, np.int64).reshape(-1, 2)
-    made.reshape(-1)[places_of(n, anchors)] = 0
+    band.reshape(-1)[places_of(n, anchors)] = 0
     first = anchors[anchors[:, 1] == 0]
-    made.reshape(-1)[places_of(n, -first)] = 0
-    return made
+    band.reshape(-1)[places_of(n, -first)] = 0
+    return band
 
 
 def energy(schema: Schema) -> Floats:
@@ -32,9 +32,9 @@ def energy(schema: Schema) -> Floats:
     return 0.5 * grid.counted(schema.n) * grid.waves(Flow(schema.n, length=schema.length))[2]
 
 
-def wanted(schema: Schema) -> Floats:
+def band_weights(schema: Schema) -> Floats:
     """The weights of the two energies that z tells, mid and high, (2, n, n/2 + 1)."""
-    square, keep = grid.squares(schema.n), grid.kept(schema.n)
+    square, keep = grid.squares(schema.n), grid.dealiased(schema.n)
     mid = keep & (square > schema.k_cut**2) & (square <= schema.mid_cut**2)
     high = keep & (square > schema.mid_cut**2)
     return np.stack([np.where(mid, energy(schema), 0.0), np.where(high, energy(schema), 0.0)])

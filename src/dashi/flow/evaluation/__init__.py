@@ -9,7 +9,7 @@ from dashi.flow.evaluation.residual import residual_line, score_residual
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Failure, Line
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.evaluation.spread import Spread, gap_closed, spread
-from dashi.flow.evaluation.table import Row, table
+from dashi.flow.evaluation.table import Row, ScoreTable, table
 
 __all__ = [
     "THRESHOLDS",
@@ -17,6 +17,7 @@ __all__ = [
     "Failure",
     "Line",
     "Row",
+    "ScoreTable",
     "Seen",
     "Spread",
     "classify",

@@ -20,9 +20,9 @@ from dashi.runtime.device import Device
 def continuation(
     evaluation: Evaluation, model: Model, windows: Windows, *, device: Device, window: int = 0
 ) -> dict[str, Floats]:
-    """Of one window: `times`, `reference` (energy of the full field), `proxy` (of the modes of it that z holds) and
-    `alone` (of the model from the first frame on, past the end of the reference as far as it was rolled out). Where
-    there is no reference the first two are not numbers."""
+    """Energies of one window over time: `times`, `reference` (energy of the full field), `proxy` (of the
+    modes of it that z holds) and `alone` (of the model from the first frame on, past the end of the reference as far as
+    it was rolled out). Where there is no reference, `reference` and `proxy` are not numbers."""
     line = evaluation.line(model.name)
     more = line.continued.shape[1] if line.continued.size else 0
     fields = np.ascontiguousarray(resample(windows.fields[window], model.schema.n))

@@ -61,18 +61,18 @@ def evaluate(
         require_fit(name, model, windows.flow, windows.interval)
     overlaps = split not in SEEN and _overlaps(models, windows, allow=allow_overlap)
     with using_device(device) as opened:
-        made = _evaluated(
+        evaluation = _evaluated(
             models, windows, opened, split, train_energy, progress, beyond, {"overlap": "yes"} if overlaps else {}
         )
-    made = replace(made, settings={**made.settings, **(settings or {})})
-    if made.stopped or made.interrupted:
-        raise Interrupted(made)
-    return made
+    evaluation = replace(evaluation, settings={**evaluation.settings, **(settings or {})})
+    if evaluation.stopped or evaluation.interrupted:
+        raise Interrupted(evaluation)
+    return evaluation
 
 
 def _overlaps(models: Mapping[str, Model], windows: Windows, *, allow: bool) -> bool:
     """Whether the windows overlap what one of the models was fitted to; refused unless allowed."""
-    known = {id(model.training): model.training.seen for model in models.values() if model.training is not None}
+    known = {id(model.training): model.training.data for model in models.values() if model.training is not None}
     found = [require_disjoint(seen, windows, allow=allow) for seen in known.values()]
     return any(found)
 
@@ -87,7 +87,7 @@ def _evaluated(
     run = _Run(windows, reference, device, LIMIT * largest, beyond, progress or (lambda _: None))
     lines, interrupted = _finished(models, run)
     cuts = {model.schema.k_cut for model in models.values()}
-    told: dict[str, int | float | str] = {
+    settings_used: dict[str, int | float | str] = {
         "k_cut": max(cuts), "schema": VERSION, "interval": windows.interval, "train_energy": largest,
         "device": device.info.name,
     }  # fmt: skip
@@ -101,7 +101,7 @@ def _evaluated(
         enstrophy=reference.enstrophy,
         spectrum=reference.measured[0][:, -1].mean(0),
         parameters=windows.flow.parameters,
-        settings={**told, **settings},
+        settings={**settings_used, **settings},
         stopped=len(lines) < len(models),
         interrupted=interrupted and len(lines) == len(models),
     )
@@ -162,9 +162,9 @@ class _Run:
         every = round(windows.interval * windows.flow.dt / model.interval)
         z0 = self._start(model)
         began = time.perf_counter()
-        made, told = _rolled(model, z0, (frames - 1 + self.beyond) * every, self.device)
+        rolled, note = _rolled(model, z0, (frames - 1 + self.beyond) * every, self.device)
         seconds = time.perf_counter() - began
-        parts = [self._scored(model, made[w, ::every], w) for w in range(len(windows))]
+        parts = [self._scored(model, rolled[w, ::every], w) for w in range(len(windows))]
         scores = {key: np.stack([part.series[key] for part in parts]) for key in parts[0].series}
         return Line(
             model=name,
@@ -174,7 +174,7 @@ class _Run:
             spectrum=np.mean([part.spectrum for part in parts], axis=0),
             seconds=seconds,
             device=model.where(self.device, len(windows)),
-            story=f"{model.description}{told}",
+            story=f"{model.description}{note}",
             continued=np.stack([part.continued for part in parts]),
             **scores,
         )
@@ -184,11 +184,11 @@ class _Run:
         first = resample(self.windows.fields[:, 0], model.schema.n)
         return encode(model.schema, np.ascontiguousarray(first), device=self.device)
 
-    def _scored(self, model: Model, made: Floats, w: int) -> Scored:
+    def _scored(self, model: Model, states: Floats, w: int) -> Scored:
         """The scores of one window, from its z (frames and those beyond, D), or its fields."""
         carried = carried_shells(model.schema.k_cut, self.reference.spectra.count)
-        scores = WindowScores(self.reference, w, len(made), carried)
-        for at, fields in _decoded(model, made, self.device):
+        scores = WindowScores(self.reference, w, len(states), carried)
+        for at, fields in _decoded(model, states, self.device):
             scores.add(at, resample(fields, self.windows.flow.n))
         self.progress(1)
         return scores.close(self.limit)
@@ -199,25 +199,25 @@ def _rolled(model: Model, z0: Floats, frames: int, device: Device) -> tuple[Floa
     read from. One that knows more of its fields than the modes of z has a method `rollout_fields`."""
     own: Callable[..., Floats] | None = getattr(model, "rollout_fields", None)
     size = (model.schema.n, model.schema.n) if own else (model.schema.size,)
-    told = ""
+    note = ""
     try:
-        made = (own or model.rollout)(z0.copy(), frames, device=device, stop_on_nonfinite=False)
+        states = (own or model.rollout)(z0.copy(), frames, device=device, stop_on_nonfinite=False)
     except NonFiniteError as error:
-        told = f"; stopped: {error.what}"
-        made = np.full((len(z0), frames + 1, *size), np.nan, z0.dtype)
-    if made.shape != (len(z0), frames + 1, *size):
+        note = f"; stopped: {error.what}"
+        states = np.full((len(z0), frames + 1, *size), np.nan, z0.dtype)
+    if states.shape != (len(z0), frames + 1, *size):
         raise ShapeError(
-            f"the rollout of {model.name} has shape {made.shape} instead of {(len(z0), frames + 1, *size)}.",
+            f"the rollout of {model.name} has shape {states.shape} instead of {(len(z0), frames + 1, *size)}.",
             "a model gives all frames of z of its schema, z0 first.",
         )
-    return made, told
+    return states, note
 
 
-def _decoded(model: Model, made: Floats, device: Device) -> Generator[tuple[Floats, Floats]]:
+def _decoded(model: Model, states: Floats, device: Device) -> Generator[tuple[Floats, Floats]]:
     """Frames of z that are finite, and their fields, some at a time; fields as they are."""
-    finite = np.flatnonzero(np.isfinite(made).reshape(len(made), -1).all(-1))
+    finite = np.flatnonzero(np.isfinite(states).reshape(len(states), -1).all(-1))
     most = max(1, _POINTS // model.schema.n**2)
     for first in range(0, len(finite), most):
         some = finite[first : first + most]
-        values = np.ascontiguousarray(made[some])
-        yield some, values if made.ndim == 3 else decode(model.schema, values, device=device)
+        values = np.ascontiguousarray(states[some])
+        yield some, values if states.ndim == 3 else decode(model.schema, values, device=device)

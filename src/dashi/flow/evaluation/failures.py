@@ -15,7 +15,7 @@ from dashi.flow.evaluation.result import Failure
 from dashi.flow.grid import Floats
 
 COLLAPSED: Final = 0.1
-"""Of the reference's energy."""
+"""Share of the reference's energy below which a state has collapsed."""
 DRIFTED: Final = 1.25
 """The ratio to the reference, against that of the first frame, that is drift (of enstrophy: its square)."""
 SWING: Final = 0.1

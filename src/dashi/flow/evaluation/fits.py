@@ -112,9 +112,9 @@ def _under(notes: Mapping[str, Array], prefix: str) -> dict[str, Array]:
 
 def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
     again = "fit it again: `dashi flow fit`."
-    made: dict[str, Model] = {}
+    baselines: dict[str, Model] = {}
     if "baselines" not in notes:
-        return made
+        return baselines
     try:
         heads: list[dict[str, Any]] = array_json(notes["baselines"])
         for j, head in enumerate(heads):
@@ -129,12 +129,12 @@ def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
             interval = float(head["interval"])
             if not math.isfinite(interval) or interval <= 0:
                 raise FileError(f"{path}: the time between frames of {head['kind']} is {interval}.", again)
-            made[str(head["shown"])] = restore_model(kind, schema, interval, arrays, head["parameters"], str(path))
+            baselines[str(head["shown"])] = restore_model(kind, schema, interval, arrays, head["parameters"], str(path))
     except (*BROKEN, DashiError) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path} is damaged: {error}", again) from error
-    return made
+    return baselines
 
 
 def wanted_baselines(named: Sequence[str]) -> tuple[list[str], str]:

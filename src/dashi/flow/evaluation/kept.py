@@ -42,17 +42,17 @@ def as_text(evaluation: Evaluation) -> str:
 
 def document(evaluation: Evaluation, *, along: bool = True) -> dict[str, Any]:
     """What is worth reading of an evaluation, as plain numbers; with or without the scores along time."""
-    made: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "schema_version": VERSION,
         "split": evaluation.split,
-        "data": evaluation.told,
+        "data": evaluation.data_kind,
         "windows": [{"seed": s, "start": t} for s, t in zip(evaluation.seeds, evaluation.starts, strict=True)],
         "flow": dict(evaluation.parameters),
         "settings": _settings(evaluation),
         "table": [row.document() for row in table(evaluation)],
         "stories": {line.model: line.story for line in evaluation.lines},
     }
-    return made | ({"series": series(evaluation)} if along else {})
+    return summary | ({"series": series(evaluation)} if along else {})
 
 
 def _settings(evaluation: Evaluation) -> dict[str, int | float | str]:
@@ -62,7 +62,7 @@ def _settings(evaluation: Evaluation) -> dict[str, int | float | str]:
 
 
 def pack(evaluation: Evaluation) -> dict[str, Array]:
-    """All of it as named arrays."""
+    """An evaluation as named arrays."""
     head = {
         "split": evaluation.split,
         "seeds": list(evaluation.seeds),
@@ -71,20 +71,20 @@ def pack(evaluation: Evaluation) -> dict[str, Array]:
         "settings": _settings(evaluation),
         "lines": [
             {
-                "model": one.model, "numbers": one.numbers, "failures": list(one.failures), "seconds": one.seconds,
-                "device": one.device, "story": one.story, "thresholds": list(one.horizons),
+                "model": line.model, "numbers": line.numbers, "failures": list(line.failures), "seconds": line.seconds,
+                "device": line.device, "story": line.story, "thresholds": list(line.horizons),
             }
-            for one in evaluation.lines
+            for line in evaluation.lines
         ],
     }  # fmt: skip
-    made: dict[str, Array] = {"version": np.array(VERSION, np.int64), "head": text_array(json.dumps(head))}
+    arrays: dict[str, Array] = {"version": np.array(VERSION, np.int64), "head": text_array(json.dumps(head))}
     for name in ("times", "energy", "enstrophy", "spectrum"):
-        made[name] = np.asarray(getattr(evaluation, name), np.float64)
-    for j, one in enumerate(evaluation.lines):
+        arrays[name] = np.asarray(getattr(evaluation, name), np.float64)
+    for j, line in enumerate(evaluation.lines):
         for name in (*_ARRAYS, "spectrum", "continued"):
-            made[f"line{j}_{name}"] = np.asarray(getattr(one, name), np.float64)
-        made[f"line{j}_horizons"] = np.stack([np.asarray(v, np.float64) for v in one.horizons.values()])
-    return made
+            arrays[f"line{j}_{name}"] = np.asarray(getattr(line, name), np.float64)
+        arrays[f"line{j}_horizons"] = np.stack([np.asarray(v, np.float64) for v in line.horizons.values()])
+    return arrays
 
 
 def load_evaluation(path: Path) -> Evaluation:
@@ -92,34 +92,34 @@ def load_evaluation(path: Path) -> Evaluation:
     return unpack(read_arrays(path.with_suffix(".npz")), path)
 
 
-def unpack(found: Mapping[str, Array], path: object) -> Evaluation:
+def unpack(arrays: Mapping[str, Array], path: object) -> Evaluation:
     """The inverse of `pack`; `path` is for messages."""
-    version = found.get("version")
-    if version is None or version.shape or "head" not in found:
+    version = arrays.get("version")
+    if version is None or version.shape or "head" not in arrays:
         raise FileError(f"{path} holds no evaluation.", "name a file of `dashi flow evaluate --out`.")
     if version.item() != VERSION:
         raise FileError(f"{path} is an evaluation of version {version.item()}; this dashi reads {VERSION}.", _AGAIN)
     try:
-        return _restored(found, array_json(found["head"]))
+        return _restored(arrays, array_json(arrays["head"]))
     except BROKEN as error:
         raise FileError(f"{path} is damaged: {error}.", _AGAIN) from error
 
 
-def _restored(found: Mapping[str, Array], head: Mapping[str, Any]) -> Evaluation:
+def _restored(arrays: Mapping[str, Array], head: Mapping[str, Any]) -> Evaluation:
     seeds, starts = (tuple(int(v) for v in head[name]) for name in ("seeds", "starts"))
-    odd = [k for k, v in found.items() if k not in ("version", "head") and v.dtype.kind != "f"]
+    odd = [k for k, v in arrays.items() if k not in ("version", "head") and v.dtype.kind != "f"]
     if odd:
         raise ValueError(f"the array {odd[0]} holds no numbers")
-    times = found["times"]
+    times = arrays["times"]
     shape = (len(seeds), len(times))
-    lines = [_line(found, j, one, shape) for j, one in enumerate(cast("list[dict[str, Any]]", head["lines"]))]
-    if len(starts) != len(seeds) or found["spectrum"].ndim != 1:
+    lines = [_line(arrays, j, entry, shape) for j, entry in enumerate(cast("list[dict[str, Any]]", head["lines"]))]
+    if len(starts) != len(seeds) or arrays["spectrum"].ndim != 1:
         raise ValueError("windows or the spectrum of the reference do not fit")
-    if times.ndim != 1 or not shape[1] or any(found[name].shape != shape for name in ("energy", "enstrophy")):
+    if times.ndim != 1 or not shape[1] or any(arrays[name].shape != shape for name in ("energy", "enstrophy")):
         raise ValueError("arrays of the reference do not fit")
-    if not shape[0] or not found["spectrum"].size or not lines or len({one.model for one in lines}) < len(lines):
+    if not shape[0] or not arrays["spectrum"].size or not lines or len({line.model for line in lines}) < len(lines):
         raise ValueError("there are no windows, shells or models, or a model is there twice")
-    if any(not (np.abs(found[name]) < LARGEST).all() for name in ("times", "energy", "enstrophy", "spectrum")):
+    if any(not (np.abs(arrays[name]) < LARGEST).all() for name in ("times", "energy", "enstrophy", "spectrum")):
         raise ValueError("the times or the numbers of the reference are not finite")
     if (np.diff(times) <= 0).any():
         raise ValueError("the times do not rise")
@@ -127,22 +127,23 @@ def _restored(found: Mapping[str, Array], head: Mapping[str, Any]) -> Evaluation
         if not all(type(value) in (int, float, str) for value in head[name].values()):
             raise ValueError(f"the {name} are neither numbers nor text")
     return Evaluation(
-        str(head["split"]), times, seeds, starts, tuple(lines), found["energy"], found["enstrophy"], found["spectrum"],
-        dict(head["parameters"]), {name: value for name, value in head["settings"].items() if name not in _ENDED},
+        str(head["split"]), times, seeds, starts, tuple(lines), arrays["energy"], arrays["enstrophy"],
+        arrays["spectrum"], dict(head["parameters"]),
+        {name: value for name, value in head["settings"].items() if name not in _ENDED},
         **{name: head["settings"].get(name) == "yes" for name in _ENDED},
     )  # fmt: skip
 
 
-def _line(found: Mapping[str, Array], j: int, head: Mapping[str, Any], shape: tuple[int, int]) -> Line:
-    arrays = {name: found[f"line{j}_{name}"] for name in _ARRAYS}
-    rows = found[f"line{j}_horizons"]
+def _line(stored: Mapping[str, Array], j: int, head: Mapping[str, Any], shape: tuple[int, int]) -> Line:
+    arrays = {name: stored[f"line{j}_{name}"] for name in _ARRAYS}
+    rows = stored[f"line{j}_horizons"]
     odd = [name for name, values in arrays.items() if values.shape != shape]
     if odd or rows.shape != (len(head["thresholds"]), shape[0]) or len(head["failures"]) != shape[0]:
         raise ValueError(f"arrays of {head['model']} do not fit")
-    spectrum, continued = found[f"line{j}_spectrum"], found[f"line{j}_continued"]
-    if spectrum.shape != found["spectrum"].shape or continued.ndim != 2 or len(continued) not in (0, shape[0]):
+    spectrum, continued = stored[f"line{j}_spectrum"], stored[f"line{j}_continued"]
+    if spectrum.shape != stored["spectrum"].shape or continued.ndim != 2 or len(continued) not in (0, shape[0]):
         raise ValueError(f"the spectrum of {head['model']}, or what continues it, does not fit")
-    if not all(one in get_args(Failure) for one in head["failures"]):
+    if not all(failure in get_args(Failure) for failure in head["failures"]):
         raise ValueError(f"failures of {head['model']} have names that are not known")
     thresholds = [float(threshold) for threshold in head["thresholds"]]
     if thresholds != [*THRESHOLDS] or not np.isfinite(rows).all():

@@ -41,23 +41,24 @@ def require_disjoint(train: Windows | Seen | Sequence[Windows | None], test: Win
     """Refuses to score on what was trained on: a window of a training seed whose times meet those of training, or a
     frame that was in the training data, wherever it comes from. The same seed later on is a split in time, and is fine.
     With `allow` it only says whether there is an overlap."""
-    seen = train if isinstance(train, Seen) else Seen.of(*_listed(train))
+    known = train if isinstance(train, Seen) else Seen.of(*_listed(train))
     dt = test.flow.dt
     spans = [(first * dt, last * dt) for first, last in zip(test.starts, test.lasts, strict=True)]
-    if require_unseen(seen, test.seeds, spans, allow=allow):
+    if require_unseen(known, test.seeds, spans, allow=allow):
         return True
-    same = len(test.digests & seen.digests)
+    same = len(test.digests & known.digests)
     if same and not allow:
         raise _refused(f"{same} of {len(test.digests)} frames are the very same")
     return bool(same)
 
 
 def require_unseen(
-    seen: Seen, seeds: Sequence[int], spans: Sequence[tuple[float, float]], *, allow: bool = False
+    known: Seen, seeds: Sequence[int], spans: Sequence[tuple[float, float]], *, allow: bool = False
 ) -> bool:
-    """The same by seeds and flow times alone, before any data are made."""
+    """Refuses windows that training saw, by seeds and flow times alone, before any data are made; with `allow` it only
+    says whether there are any."""
     for seed, (first, last) in zip(seeds, spans, strict=True):
-        for other, (begin, end) in zip(seen.seeds, seen.spans, strict=True):
+        for other, (begin, end) in zip(known.seeds, known.spans, strict=True):
             if seed == other != UNKNOWN and first <= end + _CLOSE and begin <= last + _CLOSE:
                 if allow:
                     return True

@@ -23,7 +23,7 @@ def perturbed(flow: Flow, name: str, value: float) -> Flow:
 
 
 def same_times(flow: Flow, changed: Flow, steps: int) -> int:
-    """As many steps of the changed flow as take the same flow time."""
+    """Steps of the changed flow that take the flow time of `steps` steps of the flow. Raises InputError."""
     exact = steps * flow.dt / changed.dt
     if round(exact) < 1 or abs(exact - round(exact)) > 1e-9 * exact:
         raise InputError(
@@ -34,5 +34,5 @@ def same_times(flow: Flow, changed: Flow, steps: int) -> int:
 
 
 def label(name: str, value: float) -> str:
-    """Of a perturbed flow, as in tables and in names of files."""
+    """The label of a perturbed flow in tables and in names of files, such as nu=0.004."""
     return f"{name}={value:g}"

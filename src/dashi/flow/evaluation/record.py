@@ -62,7 +62,7 @@ class Record(BaseModel):
 
 
 def versions_here(info: DeviceInfo) -> dict[str, str]:
-    """Of all that has a say in the numbers."""
+    """Versions of all that has a say in the numbers: dashi, Python, NumPy, the driver."""
     import dashi
 
     return {

@@ -25,7 +25,7 @@ class Line:
     correlation: Floats
     relative_l2: Floats
     energy: Floats
-    """Of the decoded field; the reference's is in `Evaluation`."""
+    """Energy of the decoded field; the reference's is in `Evaluation`."""
     enstrophy: Floats
     spectrum_error: Floats
     """Root mean square over shells of log10 of the ratio of energy spectra, over the shells that the model carries."""
@@ -34,11 +34,11 @@ class Line:
     horizons: Mapping[float, Floats]
     """Flow time to correlation below a threshold, (windows,); the length of the window where it never falls."""
     failures: tuple[Failure, ...]
-    """Of each window."""
+    """The failure of each window."""
     spectrum: Floats
     """Energy spectrum at the last frame, mean over windows, (shells,)."""
     seconds: float = 0.0
-    """Of the rollout alone."""
+    """Wall time of the rollout alone."""
     device: str = ""
     """Where the rollout ran."""
     story: str = ""
@@ -58,12 +58,12 @@ class Evaluation:
     starts: tuple[int, ...]
     lines: tuple[Line, ...]
     energy: Floats
-    """Of the reference, (windows, frames)."""
+    """Energy of the reference, (windows, frames)."""
     enstrophy: Floats
     spectrum: Floats
-    """Of the reference at the last frame, (shells,)."""
+    """Energy spectrum of the reference at the last frame, (shells,)."""
     parameters: Mapping[str, int | float | str]
-    """Of the flow."""
+    """Parameters of the flow."""
     settings: Mapping[str, int | float | str] = field(default_factory=dict[str, "int | float | str"])
     """k_cut, schema version, and whatever else was chosen."""
     stopped: bool = False
@@ -72,7 +72,7 @@ class Evaluation:
     """Whether Ctrl-C came while the last model was scored: all lines are there."""
 
     @property
-    def told(self) -> str:
+    def data_kind(self) -> str:
         """What the windows are to the models, in words."""
         if self.split != "test":
             return {"train": "training data", "validation": "validation data"}.get(self.split, f"{self.split} data")

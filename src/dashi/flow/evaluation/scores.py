@@ -64,7 +64,7 @@ class Reference:
 
     @cached_property
     def spectra(self) -> Spectra:
-        """Of its grid."""
+        """Spectra on the grid of the reference."""
         return Spectra(self.flow)
 
     @cached_property
@@ -75,12 +75,12 @@ class Reference:
 
     @property
     def energy(self) -> Floats:
-        """Of every window and frame."""
+        """Energy of every window and frame, (windows, frames)."""
         return self.measured[0].sum(-1)
 
     @property
     def enstrophy(self) -> Floats:
-        """Of every window and frame."""
+        """Enstrophy of every window and frame, (windows, frames)."""
         return self.measured[1].sum(-1)
 
 
@@ -94,7 +94,8 @@ def _largest_energy(windows: Windows) -> float:
 
 
 def correlation(fields: Floats, reference: Floats) -> Floats:
-    """Of fields (frames, n, n): (frames,), from -1 to 1; 0 where one of them is the same everywhere."""
+    """Correlation of fields (frames, n, n) with a reference: (frames,), from -1 to 1; 0 where one of
+    them is the same everywhere."""
     a, b = (_centred(one) for one in (fields, reference))
     sizes = np.sqrt(_dot(a, a) * _dot(b, b))
     return np.where(sizes > 0, _dot(a, b) / np.where(sizes > 0, sizes, 1.0), 0.0)
@@ -123,11 +124,11 @@ def carried_shells(k_cut: float, count: int) -> slice:
 def horizons(values: Floats, times: Floats, thresholds: Sequence[float]) -> dict[float, Floats]:
     """The time of the first frame with a correlation (windows, frames) below each threshold; the length of the window
     where it never falls."""
-    made: dict[float, Floats] = {}
+    times_below: dict[float, Floats] = {}
     for threshold in thresholds:
         below = ~(values >= threshold)
-        made[threshold] = np.where(below.any(-1), times[below.argmax(-1)], times[-1])
-    return made
+        times_below[threshold] = np.where(below.any(-1), times[below.argmax(-1)], times[-1])
+    return times_below
 
 
 def _centred(fields: Floats) -> Floats:

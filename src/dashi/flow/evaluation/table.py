@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dashi.flow.evaluation.result import Evaluation, Line
 from dashi.flow.evaluation.spread import Spread, band, spread
 from dashi.flow.grid import Floats
+from dashi.runtime.notebook import html_table
+
+_SPREADS: Final = ("correlation", "relative_l2", "energy_drift", "enstrophy_drift", "spectrum_error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,19 +45,49 @@ class Row:
 
     def document(self) -> dict[str, Any]:
         """Plain numbers, for JSON; what is not finite is None."""
-        spreads = ("correlation", "relative_l2", "energy_drift", "enstrophy_drift", "spectrum_error")
         return {
             "split": self.split, "model": self.model, "numbers": self.numbers, "windows": self.windows,
             "horizons": {f"{threshold:g}": _plain(one) for threshold, one in self.horizons.items()},
-            **{name: _plain(getattr(self, name)) for name in spreads},
+            **{name: _plain(getattr(self, name)) for name in _SPREADS},
             "admissible": self.admissible, "failures": dict(self.failures), "seconds": self.seconds,
             "device": self.device,
         }  # fmt: skip
 
 
-def table(evaluation: Evaluation) -> list[Row]:
+class ScoreTable(list[Row]):
+    """Rows that print as a table: aligned text by `print`, HTML in a notebook."""
+
+    def cells(self) -> list[list[str]]:
+        """The head, and a line of text for each row: means, with their intervals over seeds where there are several."""
+        thresholds = sorted({threshold for row in self for threshold in row.horizons}, reverse=True)
+        head = ["split", "model", *(f"t({threshold:g})" for threshold in thresholds), *_SPREADS, "admissible", "failed"]
+        return [head, *(_cells(row, thresholds) for row in self)]
+
+    def __str__(self) -> str:
+        lines = self.cells()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        head, *rows = self.cells()
+        return html_table(head, rows)
+
+
+def table(evaluation: Evaluation) -> ScoreTable:
     """A row for each model."""
-    return [_row(evaluation, line) for line in evaluation.lines]
+    return ScoreTable(_row(evaluation, line) for line in evaluation.lines)
+
+
+def _cells(row: Row, thresholds: Sequence[float]) -> list[str]:
+    failed = [f"{count} {name}" for name, count in sorted(row.failures.items()) if name != "none"]
+    return [
+        row.split,
+        row.model,
+        *(str(row.horizons.get(threshold, "")) for threshold in thresholds),
+        *(str(getattr(row, name)) for name in _SPREADS),
+        f"{row.admissible:.0%}",
+        ", ".join(failed) or "none",
+    ]
 
 
 def drift(values: Floats, reference: Floats) -> Floats:
@@ -86,7 +119,7 @@ def _row(evaluation: Evaluation, line: Line) -> Row:
 
 def series(evaluation: Evaluation) -> dict[str, Any]:
     """Every score of every model along time: mean over windows, and the ends of its interval; for JSON."""
-    made: dict[str, Any] = {"time": evaluation.times.tolist(), "models": {}}
+    document: dict[str, Any] = {"time": evaluation.times.tolist(), "models": {}}
     for line in evaluation.lines:
         scores = {
             "correlation": line.correlation,
@@ -96,8 +129,8 @@ def series(evaluation: Evaluation) -> dict[str, Any]:
             "spectrum_error": line.spectrum_error,
             "admissible": line.admissible,
         }
-        made["models"][line.model] = {name: _along(values, evaluation) for name, values in scores.items()}
-    return made
+        document["models"][line.model] = {name: _along(values, evaluation) for name, values in scores.items()}
+    return document
 
 
 def _along(values: Floats, evaluation: Evaluation) -> dict[str, list[float | None]]:

@@ -33,10 +33,10 @@ class Training:
     interval: int
     """Steps between frames."""
     steps: int
-    """Of a training window."""
+    """Steps of a training window."""
     seeds: tuple[int, ...]
     validation_seeds: tuple[int, ...]
-    seen: Seen
+    data: Seen
     energy: float
     """The largest of any frame."""
     source: str = "simulation"
@@ -44,7 +44,7 @@ class Training:
     spin_up: int = 0
     initial: str = "random"
     options: Mapping[str, int | float] | None = None
-    """Of the initial condition."""
+    """Options of the initial condition."""
 
     @classmethod
     def of(cls, train: Windows, validation: Windows | None) -> Training:
@@ -56,7 +56,7 @@ class Training:
             steps=(train.frames - 1) * train.interval,
             seeds=tuple(dict.fromkeys(train.seeds)),
             validation_seeds=tuple(dict.fromkeys(validation.seeds)) if validation is not None else (),
-            seen=Seen.of(train, validation),
+            data=Seen.of(train, validation),
             energy=largest_energy(train, validation),
             source="simulation" if origin else RECORDED,
             spin_up=origin.spin_up if origin else 0,
@@ -65,38 +65,38 @@ class Training:
         )
 
     def pack(self) -> dict[str, Array]:
-        """As named arrays."""
+        """What a model was fitted to, as named arrays."""
         head = {
             "flow": self.flow.parameters, "interval": self.interval, "steps": self.steps, "seeds": list(self.seeds),
             "validation_seeds": list(self.validation_seeds), "energy": self.energy, "source": self.source,
             "spin_up": self.spin_up, "initial": self.initial, "options": dict(self.options or {}),
         }  # fmt: skip
-        digests = b"".join(bytes.fromhex(one) for one in sorted(self.seen.digests))
+        digests = b"".join(bytes.fromhex(digest) for digest in sorted(self.data.digests))
         return {
             "version": np.array(VERSION, np.int64),
             "head": text_array(json.dumps(head)),
-            "seen_seeds": np.array(self.seen.seeds, np.int64),
-            "seen_spans": np.array(self.seen.spans, np.float64).reshape(-1, 2),
+            "seen_seeds": np.array(self.data.seeds, np.int64),
+            "seen_spans": np.array(self.data.spans, np.float64).reshape(-1, 2),
             "seen_digests": np.frombuffer(digests, np.uint8).reshape(-1, 16).copy(),
         }
 
     @classmethod
-    def unpack(cls, found: Mapping[str, Array], path: object) -> Training:
+    def unpack(cls, arrays: Mapping[str, Array], path: object) -> Training:
         """The inverse of `pack`; `path` is for messages."""
         again = "fit it again: `dashi flow fit`."
-        version = found.get("version")
+        version = arrays.get("version")
         if version is None or version.shape or version.item() != VERSION:
             raise FileError(f"{path} does not say in a way that this dashi reads what it was trained on.", again)
         try:
-            head: dict[str, Any] = array_json(found["head"])
-            seen = _seen(found)
+            head: dict[str, Any] = array_json(arrays["head"])
+            data = _unpack_seen(arrays)
             return cls(
                 flow=Flow.restore(head["flow"]),
                 interval=_count(head, "interval", 1),
                 steps=_count(head, "steps", 1),
                 seeds=tuple(int(seed) for seed in head["seeds"]),
                 validation_seeds=tuple(int(seed) for seed in head["validation_seeds"]),
-                seen=seen,
+                data=data,
                 energy=_energy(head["energy"]),
                 source=str(head["source"]),
                 spin_up=_count(head, "spin_up", 0),
@@ -115,14 +115,14 @@ def _count(head: Mapping[str, Any], name: str, least: int) -> int:
 
 
 def _energy(value: Any) -> float:
-    made = float(value)
-    if not math.isfinite(made) or made < 0:
-        raise ValueError(f"the largest energy is {made}")
-    return made
+    energy = float(value)
+    if not math.isfinite(energy) or energy < 0:
+        raise ValueError(f"the largest energy is {energy}")
+    return energy
 
 
-def _seen(found: Mapping[str, Array]) -> Seen:
-    seeds, spans, digests = (found[name] for name in ("seen_seeds", "seen_spans", "seen_digests"))
+def _unpack_seen(arrays: Mapping[str, Array]) -> Seen:
+    seeds, spans, digests = (arrays[name] for name in ("seen_seeds", "seen_spans", "seen_digests"))
     if seeds.ndim != 1 or spans.shape != (len(seeds), 2) or digests.ndim != 2 or digests.dtype != np.uint8:
         raise ValueError("what was seen does not fit together")
     if seeds.dtype.kind not in "iu" or spans.dtype.kind != "f" or not np.isfinite(spans).all():

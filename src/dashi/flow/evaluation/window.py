@@ -24,7 +24,7 @@ class Scored:
     """By the names of SERIES, (frames,)."""
     failure: Failure
     spectrum: Floats
-    """Of the last frame."""
+    """Energy spectrum of the last frame."""
     continued: Floats
     """Energy of the frames after the reference's last."""
 
@@ -35,7 +35,7 @@ class WindowScores:
 
     def __init__(self, reference: Reference, w: int, many: int, carried: slice) -> None:
         self._fields = reference.fields[w]
-        self._wanted = [part[w] for part in reference.measured]
+        self._reference = [part[w] for part in reference.measured]
         self._spectra, self._carried = reference.spectra, carried
         self._frames = len(self._fields)
         shells = reference.spectra.count
@@ -54,10 +54,10 @@ class WindowScores:
         here, values = at[inside], fields[inside]
         self._correlation[here] = correlation(values, self._fields[here])
         self._l2[here] = relative_l2(values, self._fields[here])
-        self._off[here] = spectrum_error(self._energy[here], self._wanted[0][here], self._carried)
+        self._off[here] = spectrum_error(self._energy[here], self._reference[0][here], self._carried)
 
     def close(self, limit: float) -> Scored:
-        """All of them; energies of `limit` and above are not admissible."""
+        """All scores of the window; energies of `limit` and above are not admissible."""
         frames = self._frames
         energy, enstrophy = self._energy.sum(-1), self._enstrophy.sum(-1)
         admissible = np.isfinite(energy) & (energy < limit)
@@ -70,12 +70,12 @@ class WindowScores:
         )
 
     def _failure(self, admissible: Floats) -> Failure:
-        """From energy and enstrophy over the shells that the model carries, of both."""
-        found: list[Failure] = []
-        for ours, wanted, most in (
-            (self._energy, self._wanted[0], DRIFTED),
-            (self._enstrophy, self._wanted[1], DRIFTED * DRIFTED),
+        """The worst failure by energy and by enstrophy, each summed over the shells that the model carries."""
+        failures: list[Failure] = []
+        for ours, reference, most in (
+            (self._energy, self._reference[0], DRIFTED),
+            (self._enstrophy, self._reference[1], DRIFTED * DRIFTED),
         ):
-            held, asked = (part[: self._frames, self._carried].sum(-1) for part in (ours, wanted))
-            found.append(classify(held, asked, admissible, drifted=most))
-        return worst(*found)
+            held, asked = (part[: self._frames, self._carried].sum(-1) for part in (ours, reference))
+            failures.append(classify(held, asked, admissible, drifted=most))
+        return worst(*failures)

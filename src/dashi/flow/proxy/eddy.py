@@ -86,7 +86,7 @@ class _OnDevice:
         self._fields = device.empty((batch, n, n), kind)
         raw, states, moved = (device.empty(shape, kind) for _ in range(3))
         self._out = [device.empty((batch, 2 * len(schema.modes)), kind) for _ in range(3)]
-        keep = grid.kept(n)
+        keep = grid.dealiased(n)
         keep[0, 0] = False
         mask, none = device.array(keep.astype(kind)), device.array(np.zeros(keep.shape, kind))
         twiddles = (device.array(real_table(n, kind)), device.array(table(n, kind)))
@@ -126,7 +126,7 @@ class _Fast:
         wave_x, wave_y, inverse = grid.waves(plain)
         x, y, less = wave_x[None, : self._columns], wave_y[:, None], inverse[:, : self._columns]
         self._factors = np.stack([-1j * y * less, 1j * x * less, 1j * x + 0 * y, 1j * y + 0 * x])
-        self._keep = grid.kept(n)[:, : self._columns].copy()
+        self._keep = grid.dealiased(n)[:, : self._columns].copy()
         self._keep[0, 0] = False
         self._rows, self._cols = np.divmod(schema.places, n // 2 + 1)
 

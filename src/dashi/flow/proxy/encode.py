@@ -144,7 +144,7 @@ def _sums(schema: Schema) -> tuple[Floats, Floats, Floats, int, Floats]:
     """The scalars as weighted sums over the half spectrum: places, weights, ends of the lists, the longest list, and
     which scalar each list adds to."""
     n = schema.n
-    square, keep = grid.squares(n), grid.kept(n)
+    square, keep = grid.squares(n), grid.dealiased(n)
     keep[0, 0] = False
     half = 0.5 * grid.counted(n)
     energy = half * grid.waves(Flow(n, length=schema.length))[2]

@@ -27,7 +27,7 @@ from dashi.flow.equations import LARGEST_NUMBER, Flow
 from dashi.kernels.hash.blake3 import hexdigest128
 
 VERSION: Final = 1
-"""Of the layout. It rises when the same numbers would mean something else."""
+"""Version of the layout. It rises when the same numbers would mean something else."""
 SCALARS: Final = ("energy", "enstrophy", "mid_energy", "high_energy")
 MID: Final = 1.5
 """The mid band ends at so many times k_cut, unless told otherwise."""
@@ -172,7 +172,7 @@ def half_plane(n: int, above: float, up_to: float) -> Ints:
     """(ky, kx) of one of each conjugate pair with above < |k| <= up_to that an n x n grid keeps, row by row."""
     square = grid.squares(n)
     rows, columns = grid.rows(n)[:, None], grid.columns(n)[None, :]
-    inside = (square > above * above) & (square <= up_to * up_to) & grid.kept(n)
+    inside = (square > above * above) & (square <= up_to * up_to) & grid.dealiased(n)
     chosen = inside & ((columns > 0) | (rows > 0))
     ky, kx = np.nonzero(chosen)
     return _fixed(np.stack([grid.rows(n)[ky], grid.columns(n)[kx]], axis=1).astype(np.int64))

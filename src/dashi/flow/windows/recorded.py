@@ -13,9 +13,9 @@ from dashi.flow.fields import read_attributes, read_frame, read_line
 from dashi.flow.grid import Floats
 from dashi.flow.initial import INITIAL
 from dashi.flow.resample import curl_and_divergence
-from dashi.flow.trajectory import FIELDS
 from dashi.flow.windows.windows import UNKNOWN, Windows, cut, frames_in
 from dashi.io.memory import require_room
+from dashi.io.run_names import FIELDS
 from dashi.io.run_reading import run_file
 
 

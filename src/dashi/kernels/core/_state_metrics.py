@@ -42,7 +42,7 @@ def measure(before: Array, after: Array) -> tuple[Array, Array]:
 
 
 def _top(values: Array) -> Any:
-    """The largest, a NaN before all; 0 where there are none."""
+    """Maximum; NaN wins over every number; 0 for an empty array."""
     return order_value(np.asarray(order_key(values).max()))[()] if values.size else values.dtype.type(0)
 
 
@@ -53,7 +53,7 @@ def lanes_of(call: Call) -> int:
 
 
 def prefer(limits: Limits, variant: str) -> str:
-    """A processor has caches: values need no staging there, and barriers cost."""
+    """The tuning: a processor has caches, so values need no staging there, and barriers cost."""
     return "direct" if limits.software else "staged"
 
 
@@ -102,7 +102,7 @@ def _joins(p: Pass) -> int:
 
 
 def cost(call: Call, before: str, after: str) -> Cost:
-    """Both states once, and what passes leave for each other."""
+    """Cost of measuring two states: each moves once, and what passes leave for each other."""
     steps = passes(call.size(after), call.limits)
     moved = call.bytes(before, after) + values_moved(steps) * (PARTS * call.dtype.size + 8)
     return Cost(12 * call.size(after), moved, len(steps))

@@ -93,7 +93,7 @@ class Graph:
 
 
 def advance(arrays: tuple[Array, ...], steps: int, scalars: Mapping[str, Number]) -> Array:
-    """So many steps of all states; the arrays are those of `INPUTS`."""
+    """The states after `steps` steps; the arrays are those of `INPUTS`."""
     energy, weights, neighbours, offsets, kappa, coupling = arrays
     graph = Graph(weights, neighbours, offsets, int(scalars["longest"]))
     strength = canon(np.asarray(scalars["strength"], energy.dtype))

@@ -74,7 +74,7 @@ def constants(call: Call) -> dict[str, int]:
 def advance(
     z: Array, blocks: Array, places: Array, offsets: Array, b: Array, steps: int, scalars: Mapping[str, Number]
 ) -> Array:
-    """So many steps of all states."""
+    """The states after `steps` steps."""
     columns = prepare_columns(blocks, offsets, int(scalars["longest"]))
     side = blocks.shape[1]
     rows = places.astype(np.int64)

@@ -53,7 +53,7 @@ def prefer(limits: Limits, variant: str) -> str:
 
 
 def held_shaders() -> dict[str, Shader]:
-    """For small matrices, column by column or by vectors."""
+    """Shaders for small matrices: column by column, and by vectors."""
     rows = f"(T_IS_F64 != 0 ? {HELD_ROWS['f64']}u : {HELD_ROWS['f32']}u)"
     return {"held": _held_shader("T", rows), "held_vectors": _held_shader("V", f"{HELD_VECTOR_ROWS}u")}
 
@@ -72,7 +72,7 @@ def _held_shader(element: str, rows: str) -> Shader:
 
 
 def shaders() -> dict[str, Shader]:
-    """For rows of whole vectors of 16 bytes and for any row; with and without shared memory."""
+    """Shaders for rows of whole vectors of 16 bytes and for any row; with and without shared memory."""
     return {
         "wide": _shader("V", "kernel.comp"),
         "any": _shader("T", "kernel.comp"),

@@ -49,7 +49,7 @@ def numbers(call: Call) -> dict[str, Number]:
 
 
 def advance(z: Array, product: LinearForm, b: Array, steps: int, scalars: Mapping[str, Number]) -> Array:
-    """So many steps of all states."""
+    """The states after `steps` steps."""
     state, bias = canon(z), canon(b)
     with np.errstate(all="ignore"):
         for _ in range(steps):

@@ -52,7 +52,7 @@ class Shape:
 
 
 def shaders() -> dict[str, Shader]:
-    """By rows of an invocation's block; for rows of whole vectors of 16 bytes, of pairs, and for any rows."""
+    """Shaders by rows of an invocation's block; for rows of whole vectors of 16 bytes, of pairs, and for any rows."""
     return {
         f"small_{kind}_{rows}": _shader(element, rows)
         for kind, element in (("wide", "V"), ("pairs", "P"), ("any", "T"))

@@ -21,8 +21,8 @@ SIDE: Final = 16
 """A workgroup is 16 x 16 invocations, each with a block of `rows` x `columns` results."""
 
 SMALL: Final = {"block": 8, "slab": 16, "invocations": 256, "processors": 132}
-"""Of `small_tiles`: the rows of an invocation's block, how much of k a team stages at a time, the most invocations of a
-workgroup, and how many workgroups a device works on at full speed."""
+"""Sizes of `small_tiles`: the rows of an invocation's block, how much of k a team stages at a time, the most
+invocations of a workgroup, and how many workgroups a device works on at full speed."""
 ALWAYS: Final = 1 << 16
 TUNINGS: Final[dict[str, dict[str, int]]] = {
     "fitted": {"rows": 8, "columns": 8, "fill": 128, **SMALL},

@@ -30,7 +30,7 @@ class Table:
     reciprocal: Coefficients
     """Minimax quadratic for 1/d on [1, 2): relative error 1/99."""
     reciprocal_log: Coefficients
-    """The same on [1.75, 2.5): relative error 1/711."""
+    """Minimax quadratic for 1/d on [1.75, 2.5): relative error 1/711."""
     ln2: tuple[float, float]
     """ln(2) in two parts; the first has trailing zeros, so that its product with an exponent is exact."""
     log2e: float

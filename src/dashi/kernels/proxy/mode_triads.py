@@ -27,7 +27,7 @@ from dashi.types import Array, Shape
 BITS: Final = 14
 MOST_MODES: Final = 1 << BITS
 TERMS: Final = 5
-"""Of a stage: the state, and the tendencies of up to four stages."""
+"""Terms of a stage at most: the state, and the tendencies of up to four stages."""
 
 
 def pack_words(p: Any, q: Any, s: Any, t: Any) -> npt.NDArray[np.uint32]:

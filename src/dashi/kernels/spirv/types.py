@@ -8,7 +8,7 @@ from typing import Final
 from dashi.kernels.spirv.module import Instruction, Module, refused
 
 Shape = tuple[str, int, int]
-"""Of a scalar or vector: "i", "f" or "b", bits, lanes."""
+"""What a scalar or vector is: "i", "f" or "b", bits, lanes."""
 
 OPERANDS: Final = "has operands of the wrong type"
 NOT_OF_VALUES: Final = frozenset({"TypeVoid", "TypeFunction"})

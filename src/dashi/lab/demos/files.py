@@ -18,12 +18,12 @@ from dashi.flow.grid import Floats, shell_numbers
 from dashi.flow.proxy import save_z
 from dashi.flow.proxy.carried import power, squares
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.trajectory import FIELDS
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
+from dashi.io.run_names import EVALUATION, FIELDS, MODEL, TRAINING, Z
 from dashi.lab.demos.work import Work
 from dashi.lab.job import certify_in
-from dashi.report.run import EVALUATION, MODEL, PROXY, TRAINING, Z
+from dashi.report.run import PROXY
 
 
 def keep_fields(work: Work) -> None:

@@ -18,19 +18,12 @@ from typing import Final
 from dashi.io.files import unwritable
 from dashi.io.locks import BUSY, open_folder, try_lock
 from dashi.io.parts import named_by, remove_stale
-from dashi.io.run_folder import CERTIFICATE, CONTINUATION, INPUTS, METRICS, REPORT, SHEET, SUMMARY
+from dashi.io.run_names import files_left_by
 from dashi.io.whole_folder import Owner, put, require_replaceable
 from dashi.lab.events import SILENT, Events
 from dashi.lab.job import uninterruptible
 
-PICTURE: Final = "state.png"
-FILES: Final = frozenset(
-    {
-        CERTIFICATE, CONTINUATION, INPUTS, METRICS, REPORT, SHEET, SUMMARY, PICTURE, "evaluation-test.json",
-        "evaluation-test.npz", "evaluation-train.json", "evaluation-train.npz", "fields.zarr", "model.npz",
-        "story.json", "trace.perfetto-trace", "z.npz",
-    }
-)  # fmt: skip
+FILES: Final = files_left_by("demo")
 """All that the command ever leaves in its folder."""
 OWNER: Final = Owner("demo", FILES, noun="demo")
 """Whose folders a demo may replace; that of a single demo has its settings too."""

@@ -137,7 +137,9 @@ class Record:
             if not rest:
                 frame_adjoint, total = self._work("frame_adjoint"), self._work("total")
                 steps.append(self._enter(self._begins[frame - 1], frame_adjoint))
-                steps.append(self._sum([(frame_adjoint, "one"), *([(adjoint, "one")] if adjoint else [])], total))
+                steps.append(
+                    self._sum([(frame_adjoint, "one"), *([(adjoint, "one")] if adjoint is not None else [])], total)
+                )
                 adjoint = total
             assert adjoint is not None
             turn = first // batch.stages % 2
@@ -174,7 +176,7 @@ class Record:
         )
         return [
             device.bind("spectral_fields", device.part(source.whole, begin, (many, n, modes, 2)), *waves, out=spectra),
-            device.bind_in(self.tables.room, "irfft2", *flat, out=device.part(values, 0, (many * 4, n, n))),
+            device.bind("irfft2", *flat, scratch=self.tables.room, out=device.part(values, 0, (many * 4, n, n))),
         ]
 
     def _stage_back(self, first: int, number: int, tendency_adjoint: Array, out: Array) -> list[Step]:
@@ -214,9 +216,9 @@ class Record:
         both = [device.part(transformed, j * transformed.nbytes // 2, batch.shape) for j in (0, 1)]
         return [
             device.bind("spectral_fields", adjoint, *waves, out=spectra),
-            device.bind_in(t.room, "irfft2", *flat, out=device.part(gradients, 0, (2 * many, n, n))),
+            device.bind("irfft2", *flat, scratch=t.room, out=device.part(gradients, 0, (2 * many, n, n))),
             device.bind("advection_pull", here, gradients, out=products),
-            device.bind_in(t.room, "rfft2", *fields, out=transformed, modes=modes, scale=1.0 / (n * n)),
+            device.bind("rfft2", *fields, scratch=t.room, out=transformed, modes=modes, scale=1.0 / (n * n)),
             self._sum([(both[0], "reach"), (both[1], "less")], out),
         ]
 

@@ -61,7 +61,7 @@ class ByTriads:
         return rows
 
     def many(self, device: Device, constants: Constants, source: Array, target: Array, count: int) -> Step:
-        """So many steps of all states in one dispatch, each state in one workgroup."""
+        """`count` steps of all states in one dispatch, each state in one workgroup."""
         stages = self._tableau.stages
         used = sum(1 << TERMS * number + j for number, stage in enumerate(stages) for j, _ in stage.terms)
         lists = (constants[name] for name in ("weights_slab", "words_slab", "heads", "force", "tables"))

@@ -20,7 +20,7 @@ EACH = 8
 
 
 def require_source(x: tuple[int, ...], rows: int, columns: int) -> None:
-    """Nothing, repeated, fills nothing."""
+    """Raise ShapeError if an empty source would have to fill a non-empty result."""
     if 0 in x and rows and columns:
         raise ShapeError(
             f"kernel 'tile': x of shape {x} has nothing to fill {rows} x {columns} with.",

@@ -11,7 +11,7 @@ from dashi.types import Array, Cost
 
 LOCAL: Final = 256
 FLOPS: Final = {"f32": 115, "f64": 151}
-"""Of softplus and of sigmoid, and three more."""
+"""Operations for an element: those of softplus and of sigmoid, and three more."""
 
 
 def reference(x: Array, target: Array, scale: float) -> tuple[Array, Array]:

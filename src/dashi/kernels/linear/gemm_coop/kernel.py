@@ -22,7 +22,7 @@ HALVES: Final = 8
 VECTOR: Final = 16
 """Bytes of a vector: so many halves, or half as many results."""
 DEPTH: Final = 32
-"""Of k, in shared memory at a time."""
+"""Length of k that is in shared memory at a time."""
 STRIP_WIDE: Final = 8
 """Vectors in each of the 16 rows of results that a subgroup writes at a time."""
 LANES: Final = 32

@@ -17,7 +17,7 @@ from dashi.kernels.work import split_work
 from dashi.types import Array, Cost
 
 LONGEST: Final = 8192
-"""Of k in one dispatch; longer sums are added to the result in several."""
+"""Length of k in one dispatch; longer sums are added to the result in several."""
 LOCAL: Final = 256
 SHARED_BYTES: Final = 33280
 ROWS: Final = 128

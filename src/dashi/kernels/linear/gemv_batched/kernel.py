@@ -22,7 +22,7 @@ TUNINGS: Final = {name: columns.TUNINGS[name] for name in ("narrow_8", "direct")
 
 
 def prefer(limits: Limits, variant: str) -> str:
-    """As for gemv, but with enough vectors at once that none needs many loads in flight."""
+    """The tuning: as for gemv, but with so many vectors at once that none needs many loads in flight."""
     return "direct" if limits.software else "narrow_8"
 
 

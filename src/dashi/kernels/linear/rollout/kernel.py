@@ -15,7 +15,7 @@ from dashi.kernels.work import ceil_div
 from dashi.types import Array, Cost
 
 HELD_BYTES: Final = 512
-"""Of a column, in the registers of an invocation."""
+"""Bytes of a column that the registers of an invocation hold."""
 TUNINGS: Final[dict[str, dict[str, int]]] = {
     "held": {"held": 1, "lanes": 1024, "batch": 16},
     "streamed": {"held": 0, "lanes": 1024, "batch": 16},

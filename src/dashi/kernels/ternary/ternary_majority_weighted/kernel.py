@@ -70,7 +70,7 @@ def random_weights(rng: np.random.Generator, shape: Shape) -> Array:
 
 
 def any_weights(rng: np.random.Generator, shape: Shape) -> Array:
-    """So large that sums wrap round."""
+    """Random weights so large that sums wrap round."""
     return rng.integers(-(1 << 31), 1 << 31, shape).astype(np.int32)
 
 

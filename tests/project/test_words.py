@@ -1,0 +1,143 @@
+"""Claims about words: names say what a thing is, and docstrings can be read without the name above them.
+
+Participles that say only that something happened (`made`, `found`, ...) may name what lives for three lines at most.
+Each package has a ceiling of what is left there; it may fall, and must never rise.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "dashi"
+WORDS = frozenset({"made", "told", "found", "given", "kept", "seen", "wanted", "one"})
+LONGEST = 3
+BEGINNINGS = ("Of ", "The same", "All of them", "Its ")
+
+NAMES = {
+    "cli, lab": 109, "core": 70, "flow": 27, "flow/decode": 6, "flow/proxy": 2, "flow/v4": 14, "runtime": 31,
+    "types": 1,
+}  # fmt: skip
+"""Names from `WORDS` that live longer, by package; none in packages that are not here. flow/decode has one for good:
+the field `wanted` of Parity, which is a key of the JSON that `dashi flow parity` prints."""
+DOCSTRINGS = {"cli, lab": 11, "core": 6, "flow": 6, "flow/decode": 3, "flow/proxy": 1, "flow/v4": 1, "runtime": 2}
+"""Docstrings of modules, classes, functions and values that begin with one of `BEGINNINGS`, by package."""
+
+Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def package(path: Path) -> str:
+    """The room that a file is counted in: a package, or a package inside flow; the jobs and their commands are one."""
+    inside = path.relative_to(SOURCE).with_suffix("").parts
+    if inside[0] in ("cli", "lab"):
+        return "cli, lab"
+    return "/".join(inside[: 2 if inside[0] == "flow" and len(inside) > 2 else 1])
+
+
+def nodes_of(scope: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """Nodes below a module, class or function, and whether they lie in a function or class inside of it. Of a module
+    or class those are left out: whatever it binds lives for ever, used or not."""
+    uses = isinstance(scope, Function)
+    stack = [(node, False) for node in ast.iter_child_nodes(scope)]
+    while stack:
+        node, inner = stack.pop()
+        yield node, inner
+        inner = inner or isinstance(node, (*Function, ast.ClassDef))
+        if uses or not inner:
+            stack.extend((below, inner) for below in ast.iter_child_nodes(node))
+
+
+def bound_names(scope: ast.AST) -> Iterator[tuple[str, int, int]]:
+    """Names from `WORDS` that a scope binds, with the lines of their first binding and of their last use."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for node, inner in nodes_of(scope):
+        if isinstance(node, ast.arg) and not inner:
+            first.setdefault(node.arg, node.lineno)
+        elif isinstance(node, ast.Name):
+            last[node.id] = max(last.get(node.id, 0), node.lineno)
+            if isinstance(node.ctx, ast.Store) and not inner:
+                first[node.id] = min(first.get(node.id, node.lineno), node.lineno)
+    for name in sorted(WORDS & first.keys()):
+        yield name, first[name], last.get(name, first[name])
+
+
+def long_lived(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Names from `WORDS` that live longer than `LONGEST` lines, each with its line. Names of functions and classes,
+    fields, attributes and what a module binds live for ever."""
+    for scope in ast.walk(tree):
+        if isinstance(scope, Function):
+            yield from ((line, name) for name, line, end in bound_names(scope) if end - line >= LONGEST)
+        elif isinstance(scope, (ast.Module, ast.ClassDef)):
+            yield from ((line, name) for name, line, _ in bound_names(scope))
+        if isinstance(scope, (ast.FunctionDef, ast.ClassDef)) and scope.name.strip("_") in WORDS:
+            yield scope.lineno, scope.name
+        if isinstance(scope, ast.Attribute) and isinstance(scope.ctx, ast.Store) and scope.attr.strip("_") in WORDS:
+            yield scope.lineno, f".{scope.attr}"
+
+
+def unfinished_docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Docstrings, also those below a value, that complete the sentence of the name above them."""
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    for node in texts:
+        value = cast("ast.Constant", node.value).value
+        if isinstance(value, str) and value.startswith(BEGINNINGS):
+            yield node.lineno, value.splitlines()[0]
+
+
+def over_ceiling(places: dict[str, list[str]], ceilings: dict[str, int]) -> list[str]:
+    """Packages that have more than their ceiling, each with all its places."""
+    texts: list[str] = []
+    for name, lines in sorted(places.items()):
+        most = ceilings.get(name, 0)
+        if len(lines) > most:
+            texts += [f"{name}: {len(lines)}, more than {most}:", *lines]
+    return texts
+
+
+def collected(look: str) -> dict[str, list[str]]:
+    """What is left of the old words, by package. Files that do not have any as text are not parsed."""
+    words = rf"\b_?({'|'.join(WORDS)})\b" if look == "names" else rf'"""({"|".join(BEGINNINGS)})'
+    places: dict[str, list[str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        text = path.read_text()
+        if not re.search(words, text):
+            continue
+        tree = ast.parse(text)
+        lines = long_lived(tree) if look == "names" else unfinished_docstrings(tree)
+        for line, name in sorted(set(lines)):
+            places.setdefault(package(path), []).append(f"  {path.relative_to(SOURCE)}:{line} {name}")
+    return places
+
+
+@pytest.mark.parametrize(("look", "ceilings"), [("names", NAMES), ("docstrings", DOCSTRINGS)])
+def test_no_package_has_more_of_the_old_words_than_its_ceiling(look: str, ceilings: dict[str, int]) -> None:
+    too_many = over_ceiling(collected(look), ceilings)
+    assert not too_many, "\n".join(["name what the thing is (docs/words.md):", *too_many])
+
+
+def test_a_name_counts_by_the_lines_that_it_lives_for() -> None:
+    brief = "def f(x):\n    made = x\n    y = 1\n    return made + y\n"
+    assert not [*long_lived(ast.parse(brief))]
+    assert [*long_lived(ast.parse(brief.replace("    y = 1\n", "    y = 1\n    y = 2\n")))] == [(2, "made")]
+    assert [*long_lived(ast.parse("def f(x, given):\n    y = 1\n\n    return given\n"))] == [(1, "given")]
+
+
+def test_fields_attributes_functions_and_constants_live_for_ever() -> None:
+    for text, name in (
+        ("class A:\n    kept: int\n", "kept"),
+        ("class A:\n    def f(self):\n        self._seen = 1\n", "._seen"),
+        ("def _found(): ...\n", "_found"),
+        ("told = 1\n", "told"),
+    ):
+        assert [name for _, name in long_lived(ast.parse(text))] == [name]
+
+
+def test_docstrings_of_values_count_too() -> None:
+    text = '"""Words."""\nA = 1\n"""Of the figure."""\n\n\ndef f():\n    """The same again."""\n'
+    assert [line for line, _ in unfinished_docstrings(ast.parse(text))] == [3, 7]
