@@ -60,7 +60,7 @@ class Setting:
         fast = device.info.type == "reference"
         return windows_of(
             self.flow, seeds, device=device, steps=self.steps, interval=self.interval, windows=self.windows,
-            spin_up=self.spin_up, options=None if self.peak is None else {"peak": self.peak}, fast=fast,
+            spin_up=self.spin_up, options=None if self.peak is None else {"peak": self.peak}, host_fft=fast,
         )  # fmt: skip
 
 

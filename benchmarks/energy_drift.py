@@ -102,7 +102,7 @@ def main(arguments: Sequence[str]) -> None:
             else kept(given.flow, cuts, ["galerkin", "slaved"], given.fitted)
         )
         steps, fast, seeds = round(until / setting.flow.dt), device.info.type == "reference", UNSEEN[given.flow]
-        unseen = windows_of(setting.flow, seeds, device=device, steps=steps, spin_up=setting.spin_up, fast=fast)
+        unseen = windows_of(setting.flow, seeds, device=device, steps=steps, spin_up=setting.spin_up, host_fft=fast)
         rows = [row(name, model, unseen, shown, device) for name, model in models.items()]
         document = {"device": device.info.name, "flow": given.flow, "times": shown, "rows": rows}
     write_text(given.out / "drift.json", json.dumps(document, indent=1))

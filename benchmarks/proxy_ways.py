@@ -20,12 +20,12 @@ import numpy as np
 from dashi.core.rollouts.rollout import rollout
 from dashi.flow import Flow, Kolmogorov, ensemble, to_field
 from dashi.flow.proxy.encode import Encoder, encode
-from dashi.flow.proxy.film import pair
 from dashi.flow.proxy.galerkin.host import FastGalerkin
 from dashi.flow.proxy.galerkin.operator import FORMS, Galerkin, modes_of
 from dashi.flow.proxy.lowpass import Lowpass, decode
 from dashi.flow.proxy.schema import Schema
 from dashi.runtime import open_device
+from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 
 ROUNDS = 15
@@ -48,6 +48,11 @@ def microseconds(device: Device, steps: Sequence[Step], count: int) -> float:
     return min(t.device or t.wall for t in taken) / 1000 / count
 
 
+def ping_pong(device: Device, z: Any) -> tuple[Array, Array]:
+    """Two arrays for states, the first with these."""
+    return device.array(z), device.empty(z.shape, z.dtype)
+
+
 def step_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int) -> dict[str, float]:
     """Both ways, and NumPy's own transforms where the device is NumPy."""
     schema = Schema(flow.n, k_cut)
@@ -55,12 +60,12 @@ def step_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int) 
     found: dict[str, float] = {}
     for form in FORMS:
         operator = Galerkin(flow, schema, form=form)
-        loaded, state = operator.load(device), pair(device, z)
+        loaded, state = operator.load(device), ping_pong(device, z)
         both = [*operator.step(device, loaded, *state), *operator.step(device, loaded, *reversed(state))]
         found[form] = microseconds(device, both * (steps // 2), steps // 2 * 2)
-        if form == "triads" and not operator.hindrance("workgroup", device.limits, states):
+        if form == "triads" and not operator.unsupported_reason("workgroup", device.limits, states):
             flag = device.empty(4, np.uint32)
-            many = operator.many(device, loaded, *state, flag, steps, "workgroup")
+            many = operator.step_many(device, loaded, *state, flag, steps, "workgroup")
             found["workgroup"] = microseconds(device, [many], steps)
     fast = FastGalerkin(Galerkin(flow, schema))
     begin = time.perf_counter()
@@ -78,7 +83,7 @@ def grid_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int, 
         for n in sizes:
             operator = Galerkin(flow, schema)
             operator.small = n
-            loaded, state = operator.load(device), pair(device, z)
+            loaded, state = operator.load(device), ping_pong(device, z)
             both = [*operator.step(device, loaded, *state), *operator.step(device, loaded, *reversed(state))]
             with device.program(both * (steps // 2), timed=True) as program:
                 program.run()
@@ -117,10 +122,10 @@ def check(device: Device, flow: Flow, cuts: Sequence[int]) -> int:
             for form in FORMS:
                 operator = Galerkin(flow, schema, np.full(len(schema.modes), 1e-4), form)
                 start = modes_of(schema, z)
-                ends = [rollout(operator, start, 2, device=d, way="stepwise").state for d in (cpu, device)]
+                ends = [rollout(operator, start, 2, device=d, strategy="stepwise").state for d in (cpu, device)]
                 same[form] = ends[0].tobytes() == ends[1].tobytes()
-                if form == "triads" and not operator.hindrance("workgroup", device.limits, 2):
-                    other = rollout(operator, start, 2, device=device, way="workgroup").state
+                if form == "triads" and not operator.unsupported_reason("workgroup", device.limits, 2):
+                    other = rollout(operator, start, 2, device=device, strategy="workgroup").state
                     same["workgroup"] = ends[0].tobytes() == other.tobytes()
             wrong += sum(not good for good in same.values())
             print(f"k_cut {k_cut:2d} same bits as NumPy: {same}")

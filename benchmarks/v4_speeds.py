@@ -12,7 +12,7 @@ import numpy as np
 
 import dashi
 from dashi.core.operators.affine import Linear
-from dashi.core.operators.operator import Way
+from dashi.core.operators.operator import Strategy
 from dashi.core.rollouts.rollout import rollout
 from dashi.flow.v4.linear import learn, roll
 from dashi.flow.v4.measure import record
@@ -24,7 +24,7 @@ def main() -> None:
     start = time.perf_counter()
     roll(z[0], matrix, 2000)
     print("NumPy, float64:", round(2000 / (time.perf_counter() - start)), "steps per second")
-    ways: tuple[tuple[Way | None, int], ...] = ((None, 200_000), ("stepwise", 20_000))
+    ways: tuple[tuple[Strategy | None, int], ...] = ((None, 200_000), ("stepwise", 20_000))
     with dashi.open(sys.argv[1] if len(sys.argv) > 1 else "auto") as device:
         learn(z, device=device)  # makes the pipelines
         start = time.perf_counter()
@@ -34,10 +34,11 @@ def main() -> None:
             operator, first = Linear(matrix.astype(kind)), z[0].astype(kind)
             for way, steps in ways:
                 asked = way or "auto"
-                rollout(operator, first, 1000, device=device, way=asked, stop_on_nonfinite=False)
-                run = rollout(operator, first, steps, device=device, way=asked, stop_on_nonfinite=False)
+                rollout(operator, first, 1000, device=device, strategy=asked, stop_on_nonfinite=False)
+                run = rollout(operator, first, steps, device=device, strategy=asked, stop_on_nonfinite=False)
                 print(
-                    f"{device.info.name}, {np.dtype(kind)}, {run.way}: {run.steps / run.seconds:,.0f} steps per second"
+                    f"{device.info.name}, {np.dtype(kind)}, {run.strategy}: "
+                    f"{run.steps / run.seconds:,.0f} steps per second"
                 )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from dashi.errors import DeviceError
-from dashi.flow import Every, Flow, Kolmogorov, ensemble, simulate
+from dashi.flow import Flow, Kolmogorov, ensemble, simulate
 from dashi.flow.windows import Windows
 from dashi.io import files
 from dashi.runtime import Device, open_device
@@ -131,10 +131,10 @@ def full_disk() -> Callable[[int], AbstractContextManager[list[Path]]]:
         real = files._write_beside  # pyright: ignore[reportPrivateUsage]
         done: list[Path] = []
 
-        def write(path: Path, fill: Any) -> None:
+        def write(path: Path, fill: Any, durable: bool) -> None:
             if len(done) >= count:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            real(path, fill)
+            real(path, fill, durable)
             done.append(path)
 
         with pytest.MonkeyPatch.context() as patch:
@@ -167,10 +167,10 @@ def windows_of() -> Callable[..., Windows]:
     def made(flow: Flow, seeds: list[int], frames: int, interval: int, spin: int, **more: Any) -> Windows:
         taken: list[Any] = []
         with CpuDevice() as cpu:
-            start = simulate(flow, ensemble(flow, "random", seeds, **more), spin, device=cpu, fast=True).states
+            start = simulate(flow, ensemble(flow, "random", seeds, **more), spin, device=cpu, host_fft=True).state
             simulate(
-                flow, start, (frames - 1) * interval, device=cpu, fast=True, every=Every(frame=interval),
-                frame=lambda run, fields: taken.append(fields["vorticity"].copy()),
+                flow, start, (frames - 1) * interval, device=cpu, host_fft=True, frame_every=interval,
+                frame=lambda step, fields: taken.append(fields["vorticity"].copy()),
             )  # fmt: skip
         return Windows(flow, interval, np.stack(taken, axis=1), tuple(seeds), (spin,) * len(seeds))
 

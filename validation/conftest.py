@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dashi.core.rollouts.run import Run
 from dashi.flow.equations import Flow
-from dashi.flow.simulation import Every, Simulation, simulate
+from dashi.flow.simulation import simulate
 from dashi.runtime import open_device
 
 Floats = Any
@@ -23,10 +24,11 @@ class Solver:
         self.device = device
         self.fast = device.info.type == "reference"
 
-    def run(self, flow: Flow, states: Floats, steps: int, look: int = 0, **more: Any) -> Simulation:
-        every = Every(look=look or max(1, steps), frame=int(more.pop("frame_every", 0)))
+    def run(self, flow: Flow, states: Floats, steps: int, look: int = 0, **more: Any) -> Run:
         start = np.asarray(states, flow.dtype)
-        return simulate(flow, start, steps, device=self.device, every=every, fast=self.fast, **more)
+        return simulate(
+            flow, start, steps, device=self.device, look_every=look or max(1, steps), host_fft=self.fast, **more
+        )
 
 
 @pytest.fixture(scope="session")

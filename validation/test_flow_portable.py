@@ -8,7 +8,7 @@ import pytest
 
 from dashi.flow import initial
 from dashi.flow.equations import Flow
-from dashi.flow.simulation import Every, simulate
+from dashi.flow.simulation import simulate
 from dashi.runtime import open_device
 
 
@@ -21,7 +21,7 @@ def test_500_steps_have_the_same_hashes_on_numpy_and_vulkan(dtype: str, smagorin
     found: list[list[str]] = []
     for name in ("cpu", os.environ.get("DASHI_VALIDATE_ON", "vulkan:0")):
         with open_device(name) as device:
-            run = simulate(flow, states, 500, device=device, every=Every(hash=50, look=100))
+            run = simulate(flow, states, 500, device=device, hash_every=50, look_every=100)
             found.append([h.digest for h in run.hashes])
     assert found[0] == found[1]
     assert len(found[0]) == 10

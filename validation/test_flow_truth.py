@@ -30,13 +30,13 @@ def test_taylor_green_decays_to_rounding(solver: Any, scheme: Any) -> None:
     start = initial.ensemble(flow, "taylor-green", [0], wavenumber=2)
     run = solver.run(flow, start, 100)
     exact = field(start) * math.exp(-2 * flow.nu * 4 * run.time)
-    assert np.abs(field(run.states) - exact).max() <= 1e-12
+    assert np.abs(field(run.state) - exact).max() <= 1e-12
 
 
 def test_without_viscosity_energy_and_enstrophy_stay(solver: Any) -> None:
     flow = Flow(n=128, nu=0.0, dt=0.0025, dtype="float64")
     run = solver.run(flow, initial.ensemble(flow, "random", [0]), 400, look=100)
-    first, last = run.looks[0], run.looks[-1]
+    first, last = run.records["diagnostics"][0], run.records["diagnostics"][-1]
     assert abs(last.energy[0] / first.energy[0] - 1) <= 1e-6
     assert abs(last.enstrophy[0] / first.enstrophy[0] - 1) <= 1e-5
 
@@ -48,7 +48,7 @@ def test_a_viscous_vortex_widens_as_lamb_and_oseen_say(solver: Any) -> None:
     run = solver.run(flow, start, 400)
     width = core**2 + 4 * flow.nu * run.time
     background = circulation / flow.length**2
-    found = field(run.states).max() + background
+    found = field(run.state).max() + background
     # The images strain the vortex a little; what is left of the law's error is theirs.
     assert found == pytest.approx(circulation / (math.pi * width), rel=2e-3)
 
@@ -115,5 +115,5 @@ def test_a_finer_grid_gives_the_same_resolved_flow(solver: Any) -> None:
     for n in (96, 128):
         flow = Flow(n=n, nu=0.05, dt=0.005, dtype="float64")
         run = solver.run(flow, initial.ensemble(flow, "random", [1], peak=3), 200)
-        found.append(run.states[0, :10, :10])
+        found.append(run.state[0, :10, :10])
     assert np.abs(found[0] - found[1]).max() <= 1e-11

@@ -180,7 +180,7 @@ def test_the_perfect_model_is_of_the_flow_that_is_scored(fitted: Path) -> None:
     schema, flow = load_fit(fitted).model.schema, Flow(48, nu=0.05, dt=0.01)
     with CpuDevice() as cpu:
         windows = windows_of(
-            flow, [1], device=cpu, steps=100, interval=10, fast=True, options={"peak": 2}, initial="random"
+            flow, [1], device=cpu, steps=100, interval=10, host_fft=True, options={"peak": 2}, initial="random"
         )
     made = perfect_of(schema, windows)["perfect"]
     assert isinstance(made, Perfect)
@@ -282,7 +282,7 @@ def test_a_zarr_store_of_ones_own_is_scored_and_a_model_of_it_wants_one(fitted: 
     pytest.importorskip("zarr")
     with CpuDevice() as cpu:
         flow = Flow(32, nu=5e-3, dt=0.02)
-        windows = windows_of(flow, [30], device=cpu, steps=45, interval=5, fast=True, options={"peak": 3})
+        windows = windows_of(flow, [30], device=cpu, steps=45, interval=5, host_fft=True, options={"peak": 3})
     place = {axis: np.arange(32) * flow.dx for axis in ("y", "x")}
     data = xarray.Dataset({"vorticity": (("time", "y", "x"), windows.fields[0])}, {"time": windows.times, **place})
     data.to_zarr(here / "mine.zarr", consolidated=False)

@@ -106,7 +106,7 @@ def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
     flow, schema = Flow(64, nu=2e-3, dt=0.02, scheme="etdrk4"), Schema(64, 8)
     with CpuDevice() as cpu:
         train, validation, test = (
-            windows_of(flow, seeds, device=cpu, steps=100, interval=5, spin_up=50, fast=True)
+            windows_of(flow, seeds, device=cpu, steps=100, interval=5, spin_up=50, host_fft=True)
             for seeds in ([1, 2, 3, 4, 5, 6], [11, 12], [21, 22, 23])
         )
         z = encoded(schema, test, device=cpu)

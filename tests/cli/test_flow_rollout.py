@@ -243,7 +243,7 @@ def test_a_model_of_the_host_never_passes_for_one_of_the_device(
     # Three frames of two steps, at least a dispatch each; decodes are counted elsewhere.
     assert galerkin["hotloop_dispatches"] >= 3
     assert "by measure" in galerkin["way_reason"]
-    monkeypatch.setattr("dashi.core.accounts.placement.is_gpu", lambda _: True)
+    monkeypatch.setattr("dashi.core.metrics.placement.is_gpu", lambda _: True)
     refused = dashi("flow", "rollout", "--model", "damped.npz", *words, "--require-gpu")
     assert refused.exit_code != 0
     assert "no step was executed on a GPU: the model's own rollout, by NumPy on the host" in refused.stdout

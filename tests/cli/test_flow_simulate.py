@@ -28,6 +28,12 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
+@pytest.fixture
+def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint with every frame, however fast they come."""
+    monkeypatch.setattr("dashi.flow.trajectory.Recording.pause", lambda self: 0.0)
+
+
 def dashi(*words: str) -> Any:
     return CliRunner().invoke(app, [word for text in words for word in text.split()])
 
@@ -64,10 +70,13 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, frames: int, *words: str) -> No
             dashi(BASE, *words)
 
 
+@pytest.mark.parametrize("eager", [True, False])
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 8, 30, 60, -4, -3, -2, -1])
 def test_a_run_on_a_full_disk_is_taken_over_or_goes_on_to_the_same_hashes(
-    here: Path, full_disk: FullDisk, after: int
+    here: Path, full_disk: FullDisk, after: int, eager: bool, request: pytest.FixtureRequest
 ) -> None:
+    if eager:
+        request.getfixturevalue("_eager")
     with full_disk(1 << 30) as written:
         whole = run("--steps 12 --out whole")
     with full_disk(after % len(written)):
@@ -104,6 +113,7 @@ def test_a_run_that_is_killed_leaves_a_finished_one_as_it_is(here: Path, monkeyp
     assert set(contents(here / "run")) == set(before)
 
 
+@pytest.mark.usefixtures("_eager")
 def test_a_run_goes_on_further_than_it_was_meant_to_with_the_strides_it_had(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +136,7 @@ def test_a_run_goes_on_further_than_it_was_meant_to_with_the_strides_it_had(
         assert "steps of 16 x 16" not in refused.stderr
 
 
+@pytest.mark.usefixtures("_eager")
 def test_a_damaged_run_does_not_go_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted(monkeypatch, 3, "--steps 12 --out good")
     frame = Path("fields.zarr/vorticity/c/1/0/0/0")
@@ -145,11 +156,11 @@ def test_a_damaged_run_does_not_go_on(here: Path, monkeypatch: pytest.MonkeyPatc
     assert gone in refused(lambda out: (out / frame).unlink())
     assert gone in refused(lambda out: (out / frame).write_bytes(b"cut"))
     arrays = read_arrays(here / "good" / "checkpoint.npz")
-    odd = {**arrays, "strides": np.array([4.0, 4.0, 4.0])}
-    shutil.rmtree(here / "run")
-    shutil.copytree(here / "good", here / "run")
-    write_arrays(here / "run" / "checkpoint.npz", odd)  # as from before strides were kept
-    assert dashi(BASE, "--steps 12 --out run --resume").exit_code == 0
+    for name in ("hashes:every", "frames:every", "diagnostics:every"):
+        odd = {**arrays, name: np.array(4.0)}
+        assert f"{name} is no setting.\n{anew}" in refused(
+            lambda out, odd=odd: write_arrays(out / "checkpoint.npz", odd)
+        )
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 from dashi.cli import flow_fit_keep, flow_job
 from dashi.cli.main import app
 from dashi.core.operators.affine import Linear
-from dashi.core.rollouts.engine import Engine
+from dashi.core.rollouts.engine import DeviceEngine
+from dashi.core.rollouts.host_engine import HostEngine
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import Interrupted
 from dashi.flow.equations import Flow, Kolmogorov
 from dashi.flow.evaluation.fits import load_fit
-from dashi.flow.fast import FastEngine
 from dashi.flow.initial import ensemble
 from dashi.flow.proxy.persistence import Damped
 from dashi.flow.simulation import simulate
@@ -76,14 +76,14 @@ def full(path: Path, *_: Any) -> NoReturn:
 
 def test_a_run_that_ended_in_spite_of_ctrl_c_is_whole_and_says_that_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     with CpuDevice() as device:
-        monkeypatch.setattr(FastEngine, "submit", press(FastEngine.submit))
+        monkeypatch.setattr(HostEngine, "submit", press(HostEngine.submit))
         with pytest.raises(Interrupted) as stop:
-            simulate(FLOW, ensemble(FLOW, "random", [1]), 3, device=device, fast=True)
+            simulate(FLOW, ensemble(FLOW, "random", [1]), 3, device=device, host_fft=True)
         run = stop.value.partial
         assert (run.steps, run.stopped) == (3, False)
-        again = simulate(FLOW, run.states, 6, device=device, fast=True, resume=run)
+        again = simulate(FLOW, run.state, 6, device=device, host_fft=True, resume=run)
         assert again.steps == 6  # it was of that time, not of the first
-        monkeypatch.setattr(Engine, "submit", press(Engine.submit))
+        monkeypatch.setattr(DeviceEngine, "submit", press(DeviceEngine.submit))
         with pytest.raises(Interrupted) as stop:
             rollout(Linear(np.eye(4, dtype=np.float32)), np.ones(4, np.float32), 3, device=device)
         assert (stop.value.partial.steps, stop.value.partial.stopped) == (3, False)
@@ -91,20 +91,20 @@ def test_a_run_that_ended_in_spite_of_ctrl_c_is_whole_and_says_that_it_came(monk
 
 @pytest.mark.parametrize("at", [1, 2])
 def test_windows_do_not_go_on_after_ctrl_c(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    monkeypatch.setattr(FastEngine, "submit", press(FastEngine.submit, at))
+    monkeypatch.setattr(HostEngine, "submit", press(HostEngine.submit, at))
     with CpuDevice() as device, pytest.raises(KeyboardInterrupt):
-        windows_of(FLOW, [1], device=device, steps=2, interval=2, spin_up=3, fast=True)
+        windows_of(FLOW, [1], device=device, steps=2, interval=2, spin_up=3, host_fft=True)
 
 
 def test_a_fit_ends_where_ctrl_c_came_while_the_spin_up_ran(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FastEngine, "submit", press(FastEngine.submit))
+    monkeypatch.setattr(HostEngine, "submit", press(HostEngine.submit))
     found = dashi(FIT, "--out m.npz --json")
     assert found.exit_code == 130, found.output
     assert json.loads(found.stdout) == {"file": None, "model": "galerkin", "stopped": True}
     assert [*here.iterdir()] == []
 
 
-@pytest.mark.parametrize(("engine", "at"), [(FastEngine, 1), (Engine, 1), (Engine, 5)])
+@pytest.mark.parametrize(("engine", "at"), [(HostEngine, 1), (DeviceEngine, 1), (DeviceEngine, 5)])
 def test_a_demo_ends_where_ctrl_c_came_in_the_last_block(
     here: Path, monkeypatch: pytest.MonkeyPatch, engine: type, at: int
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_demo_ends_where_ctrl_c_came_in_the_last_block(
 @pytest.mark.parametrize("at", [1, 2, 3, 4, 5])
 def test_a_demo_of_a_rollout_ends_where_ctrl_c_came(here: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     """In each of its rollouts: those that are not measured, the measured one, and the one of NumPy."""
-    monkeypatch.setattr(Engine, "submit", press(Engine.submit, at))
+    monkeypatch.setattr(DeviceEngine, "submit", press(DeviceEngine.submit, at))
     found = dashi("demo --rollout --steps 1 --device cpu --out run --json")
     assert found.exit_code == 130, found.output
     assert json.loads(found.stdout)["stopped"] is True
@@ -130,7 +130,8 @@ def test_a_demo_of_a_rollout_ends_where_ctrl_c_came(here: Path, monkeypatch: pyt
 def test_a_simulation_that_was_finished_all_the_same_is_a_finished_one(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FastEngine, "submit", press(FastEngine.submit, 4))
+    monkeypatch.setattr("dashi.core.rollouts.rollout.BLOCK_US", 0.0)
+    monkeypatch.setattr(HostEngine, "submit", press(HostEngine.submit, 8))
     found = dashi(SIMULATE, "--out r --json")
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["stopped"] is False
@@ -217,7 +218,8 @@ def test_a_stopped_run_says_what_stays_how_to_go_on_and_on_its_page_that_it_is_n
     assert dashi(SIMULATE, "--out r").exit_code == 0
     assert read_run(here / "r").warnings == ()
     with monkeypatch.context() as during:
-        during.setattr(FastEngine, "submit", press(FastEngine.submit, 2))
+        during.setattr("dashi.core.rollouts.rollout.BLOCK_US", 0.0)
+        during.setattr(HostEngine, "submit", press(HostEngine.submit, 3))
         found = dashi(SIMULATE, "--out r")
     assert found.exit_code == 130, found.output
     assert found.stderr.splitlines()[-3:] == [
@@ -236,7 +238,7 @@ def test_a_rollout_that_is_stopped_says_how_to_go_on(
     write_inputs(4)
     words = "rollout --A A.npz --z0 z0.npz --steps 40 --hash-every 10 --observe-every 1 --device cpu --out r"
     monkeypatch.setattr("dashi.core.rollouts.rollout.BLOCK_US", 0.0)
-    monkeypatch.setattr(Engine, "submit", press(Engine.submit, 3))
+    monkeypatch.setattr(DeviceEngine, "submit", press(DeviceEngine.submit, 3))
     found = dashi(words)
     assert found.exit_code == 130, found.output
     assert found.stderr.splitlines()[-3:] == ["what was done is in r", f"go on: dashi {words} --resume", "stopped"]
@@ -250,7 +252,7 @@ def test_the_page_of_a_killed_run_says_that_it_is_not_finished(here: Path, monke
     def kill(*_: Any) -> NoReturn:
         raise Killed
 
-    monkeypatch.setattr(flow_job.Job, "_certify", kill)
+    monkeypatch.setattr(flow_job, "certify_folder", kill)
     with pytest.raises(Killed):
         CliRunner().invoke(app, [*SIMULATE.split(), "--out", "r"], catch_exceptions=True)
     killed = "This run is not finished: it was stopped, or is still at work."

@@ -12,19 +12,21 @@ import pytest
 
 from dashi.core.certificates.certificate import (
     Certificate,
-    Execution,
     Source,
     array_digest,
-    certify,
     document_digest,
     hashed_steps,
     read_certificate,
     write_certificate,
 )
+from dashi.core.certificates.certify import certify
 from dashi.core.observations.observation import Hash
 from dashi.core.operators.operator import Operator
+from dashi.core.rollouts.fingerprint import Used, fingerprints
+from dashi.core.rollouts.observers import Hashes
+from dashi.core.rollouts.run import Run
 from dashi.errors import CertificateError, FileError
-from dashi.runtime.cpu_device import cpu_info
+from dashi.runtime.cpu_device import CpuDevice, cpu_info
 from dashi.types import Array
 
 
@@ -65,8 +67,20 @@ def sample(file: Path, steps: int = 250, every: int = 100) -> Certificate:
         "A": Source(file.parent / "A.npz", "A", Doubling().arrays["A"]),
     }
     hashes = [Hash(step, f"{step:032x}") for step in hashed_steps(steps, every)]
-    run = Execution(cpu_info(), {"gemv/main.f64": "ab" * 32}, "stepwise", steps, every, hashes)
-    return certify(file, Doubling(), sources, run)
+    return certify(run_of(steps, every, hashes), file, sources)
+
+
+def run_of(steps: int, every: int, hashes: list[Hash]) -> Run:
+    return Run(
+        operator=Doubling().facts, device=cpu_info(), steps=steps, state=np.ones((1, 2)),
+        records={"hashes": tuple(hashes)}, observers=(Hashes(every),), used=used(),
+    )  # fmt: skip
+
+
+def used() -> tuple[Used, ...]:
+    with CpuDevice() as cpu:
+        step = cpu.bind("gemv", cpu.array(np.ones(2)), cpu.array(np.eye(2)))
+    return ((step.kernel, step.call),)
 
 
 @pytest.fixture
@@ -87,7 +101,8 @@ def test_a_certificate_says_what_was_done(file: Path) -> None:
     assert [h["step"] for h in document["hashes"]] == [100, 200, 250]
     assert (document["steps"], document["hash_every"], document["dtype"]) == (250, 100, "float64")
     assert (document["tier"], document["portable"], document["device"]["driver"]) == (0, True, "numpy")
-    assert document["kernels"] == {"gemv/main.f64": "ab" * 32}
+    assert document["kernels"] == fingerprints(used())
+    assert [name.split("/")[0] for name in document["kernels"]] == ["gemv"]
 
 
 def test_a_certificate_is_read_back_as_it_was_written(file: Path) -> None:
@@ -193,9 +208,8 @@ def test_a_missing_certificate_is_told(tmp_path: Path) -> None:
 
 
 def test_a_run_without_hashes_has_no_certificate(tmp_path: Path) -> None:
-    run = Execution(cpu_info(), {}, "stepwise", 10, 100, ())
     with pytest.raises(CertificateError, match="needs hashes"):
-        certify(tmp_path / "c.json", Doubling(), {}, run)
+        certify(run_of(10, 100, []), tmp_path / "c.json", {})
 
 
 @pytest.mark.parametrize(

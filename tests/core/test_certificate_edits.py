@@ -10,6 +10,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,15 @@ import dashi
 from dashi.cli.main import app
 from dashi.core.certificates import certificate as certificates
 from dashi.core.certificates.certificate import (
-    Execution,
-    certify,
     document_digest,
     read_certificate,
     write_certificate,
 )
+from dashi.core.certificates.certify import certify
 from dashi.core.certificates.inputs import certified_inputs, save_inputs
 from dashi.core.certificates.verify import check
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
-from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import CertificateError, InputError
 from dashi.flow import Flow
@@ -87,10 +86,9 @@ def certificate(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     """The certificate of a run of five steps, beside its inputs."""
     operator, z0 = request.param()
     folder = tmp_path_factory.mktemp("certified")
-    run = rollout(operator, z0, 5, device=device, hash_every=2, way="stepwise")
-    done = Execution(device.info, fingerprints(run.used), run.way, 5, 2, run.hashes)
+    run = rollout(operator, z0, 5, device=device, hash_every=2, strategy="stepwise")
     file = folder / "certificate.json"
-    write_certificate(file, certify(file, operator, save_inputs(folder / "inputs.npz", operator, z0), done))
+    write_certificate(file, certify(run, file, save_inputs(folder / "inputs.npz", operator, z0)))
     assert outcome(file, device) == "verified"
     return file
 
@@ -239,9 +237,8 @@ def test_a_claim_of_a_thousand_million_steps_is_refused_before_they_are_listed(c
 def test_states_that_are_not_finite_verify_with_a_remark(tmp_path: Path, device: Device) -> None:
     operator, z0 = Linear(np.eye(3) * 1e200), np.ones(3)
     run = rollout(operator, z0, 4, device=device, hash_every=2, stop_on_nonfinite=False)
-    done = Execution(device.info, fingerprints(run.used), run.way, 4, 2, run.hashes)
     file = tmp_path / "certificate.json"
-    claimed = certify(file, operator, save_inputs(tmp_path / "inputs.npz", operator, z0), done)
+    claimed = certify(run, file, save_inputs(tmp_path / "inputs.npz", operator, z0))
     verdict = check(claimed, operator, z0, device)
     assert verdict.difference is None
     assert not verdict.finite
@@ -258,6 +255,5 @@ def test_hashes_that_do_not_fit_the_steps_get_no_certificate(tmp_path: Path, dev
     operator, z0 = linear()
     run = rollout(operator, z0, 4, device=device, hash_every=2)
     sources = save_inputs(tmp_path / "inputs.npz", operator, z0)
-    done = Execution(device.info, {}, run.way, 5, 2, run.hashes)
     with pytest.raises(CertificateError, match=r"gets no certificate: .* Fix: certify a run"):
-        certify(tmp_path / "c.json", operator, sources, done)
+        certify(replace(run, steps=5), tmp_path / "c.json", sources)

@@ -21,7 +21,7 @@ from dashi.core.rollouts.interrupt import deferred_interrupt
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted
-from dashi.flow import Flow, Simulation, ensemble, simulate
+from dashi.flow import Flow, ensemble, simulate
 from dashi.io.arrays import read_arrays
 from dashi.runtime.cpu_device import CpuDevice
 
@@ -35,10 +35,10 @@ def roll(seed: int, device: CpuDevice, progress: Callable[[int], None], resume: 
     return rollout(Linear(np.eye(4, dtype=np.float32)), z0, steps, device=device, progress=progress, resume=resume)
 
 
-def solve(seed: int, device: CpuDevice, progress: Callable[[int], None], resume: Any = None) -> Simulation:
+def solve(seed: int, device: CpuDevice, progress: Callable[[int], None], resume: Any = None) -> Run:
     steps = STEPS if resume is None else resume.steps + 3
     states = ensemble(FLOW, "random", seed, peak=2)
-    return simulate(FLOW, states, steps, device=device, fast=True, progress=progress, resume=resume)
+    return simulate(FLOW, states, steps, device=device, host_fft=True, progress=progress, resume=resume)
 
 
 @pytest.mark.parametrize("work", [roll, solve])

@@ -14,7 +14,7 @@ from dashi.core.certificates.inputs import load_operator, save_operator
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.bands import Bands, graph, path, ring, tree
 from dashi.core.operators.catalogue import KINDS, restore
-from dashi.core.operators.operator import Operator, Way
+from dashi.core.operators.operator import Operator, Strategy
 from dashi.core.operators.quadratic import Quadratic
 from dashi.core.operators.sparse import BlockSparse, Csr
 from dashi.core.rollouts.rollout import rollout
@@ -90,7 +90,7 @@ def states(operator: Operator, count: int = 1, seed: int = 5) -> Array:
     return rng.uniform(-1, 1, (count, *operator.shape)).astype(operator.dtype)
 
 
-def roll(device: Device, operator: Operator, z: Array, steps: int, way: Way) -> Array:
+def roll(device: Device, operator: Operator, z: Array, steps: int, way: Strategy) -> Array:
     """So many steps that way, from arrays of our own."""
     constants = operator.load(device)
     now, then = device.array(z), device.empty(z.shape, z.dtype)
@@ -101,7 +101,7 @@ def roll(device: Device, operator: Operator, z: Array, steps: int, way: Way) -> 
             now, then = then, now
         return now.numpy()
     flag = device.empty(4, np.uint32)
-    with device.program([operator.many(device, constants, now, then, flag, steps, way)]) as program:
+    with device.program([operator.step_many(device, constants, now, then, flag, steps, way)]) as program:
         program.run()
     assert now.numpy().tobytes() == z.tobytes(), "a chunk must leave its source as it was"
     return then.numpy()
@@ -127,7 +127,7 @@ def test_stepwise_and_workgroup_give_the_same_bits_on_numpy_and_vulkan(
 
 
 @pytest.mark.parametrize("way", ["stepwise", "workgroup"])
-def test_an_ensemble_is_its_states_one_by_one(make: Callable[[Any], Operator], device: Device, way: Way) -> None:
+def test_an_ensemble_is_its_states_one_by_one(make: Callable[[Any], Operator], device: Device, way: Strategy) -> None:
     operator = make(np.float32)
     z = states(operator, 3)
     together = roll(device, operator, z, 4, way)
@@ -140,8 +140,8 @@ def test_the_engine_rolls_every_kind_out_with_the_same_hashes_both_ways(
 ) -> None:
     operator = make(np.float64)
     z = states(operator)
-    runs = [rollout(operator, z, 20, device=vulkan, hash_every=5, way=way) for way in ("stepwise", "workgroup")]
-    assert [run.way for run in runs] == ["stepwise", "workgroup"]
+    runs = [rollout(operator, z, 20, device=vulkan, hash_every=5, strategy=way) for way in ("stepwise", "workgroup")]
+    assert [run.strategy for run in runs] == ["stepwise", "workgroup"]
     assert runs[0].hashes == runs[1].hashes
     assert len(runs[0].hashes) == 4
 
@@ -285,28 +285,28 @@ def test_every_kind_comes_back_from_its_arrays_and_from_a_file(
 def test_what_does_not_fit_on_chip_is_hindered_with_a_reason_and_refused(make: Callable[[Any], Operator]) -> None:
     operator = make(np.float64)
     small = Limits(shared_bytes=100)
-    reason = operator.hindrance("workgroup", small, 1)
+    reason = operator.unsupported_reason("workgroup", small, 1)
     assert "bytes of shared memory" in reason
     assert "100" in reason
-    assert operator.hindrance("stepwise", small, 1) == ""
-    assert "tagged" in operator.hindrance("tagged", Limits(), 1)
-    assert "loop iterations" in operator.hindrance("workgroup", Limits(loop_trips=10, shared_bytes=1 << 20), 1)
+    assert operator.unsupported_reason("stepwise", small, 1) == ""
+    assert "tagged" in operator.unsupported_reason("tagged", Limits(), 1)
+    assert "loop iterations" in operator.unsupported_reason("workgroup", Limits(loop_trips=10, shared_bytes=1 << 20), 1)
     with CpuDevice() as cpu:
         z = cpu.array(states(operator))
         flag = cpu.empty(4, np.uint32)
         with pytest.raises(FeatureError, match="Fix: use stepwise"):
-            operator.many(cpu, operator.load(cpu), z, cpu.empty(z.shape, z.dtype.numpy), flag, 2, "tagged")
+            operator.step_many(cpu, operator.load(cpu), z, cpu.empty(z.shape, z.dtype.numpy), flag, 2, "tagged")
 
 
 def test_a_list_too_long_for_one_workgroup_is_refused(vulkan: VulkanDevice) -> None:
     count = 4097
     zeros = np.zeros(count, np.uint32)
     operator = Quadratic(zeros, zeros, zeros, np.ones(count, np.float32), dt=1e-4, size=2)
-    reason = operator.hindrance("workgroup", vulkan.limits, 1)
+    reason = operator.unsupported_reason("workgroup", vulkan.limits, 1)
     assert "more than 4096 entries" in reason
     z = vulkan.array(np.ones((1, 2), np.float32))
     with pytest.raises(FeatureError, match=r"4096 entries.*Fix: use stepwise"):
-        operator.many(
+        operator.step_many(
             vulkan, operator.load(vulkan), z, vulkan.empty((1, 2)), vulkan.empty(4, np.uint32), 1, "workgroup"
         )
 

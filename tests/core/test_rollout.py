@@ -17,7 +17,7 @@ from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
-from dashi.core.rollouts.ways import choose_way
+from dashi.core.rollouts.strategies import choose_strategy
 from dashi.errors import FeatureError, InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.kernels.hash.blake3 import hexdigest128
 from dashi.kernels.portable import canon, contract
@@ -57,9 +57,9 @@ def test_every_way_and_device_gives_the_same_bits(device: Device, name: str, sta
     z0 = start(*shape, dtype=operator.dtype.name)
     strides: dict[str, Any] = {"hash_every": 10, "observe_every": 7, "sheet_every": 5, "bands": 4}
     with CpuDevice() as reference:
-        want = rollout(operator, z0, 41, device=reference, way="stepwise", **strides)
+        want = rollout(operator, z0, 41, device=reference, strategy="stepwise", **strides)
     for way in ("auto", "stepwise", "workgroup"):
-        assert summary(rollout(operator, z0, 41, device=device, way=way, **strides)) == summary(want), way
+        assert summary(rollout(operator, z0, 41, device=device, strategy=way, **strides)) == summary(want), way
     assert [h.step for h in want.hashes] == [10, 20, 30, 40, 41]
     assert [o.step for o in want.observations] == [7, 14, 21, 28, 35, 41]
     assert want.sheet.shape == (8, 4)
@@ -120,8 +120,8 @@ def test_a_rollout_resumes_with_the_hashes_of_one_that_went_through(device: Devi
 
 def test_long_stretches_without_a_look_are_cut_and_give_the_same_bits(device: Device) -> None:
     operator, z0 = Linear(rotation(17)), start(17)
-    some = rollout(operator, z0, 2500, device=device, way="stepwise", hash_every=2500)
-    all_at_once = rollout(operator, z0, 2500, device=device, way="workgroup", hash_every=500)
+    some = rollout(operator, z0, 2500, device=device, strategy="stepwise", hash_every=2500)
+    all_at_once = rollout(operator, z0, 2500, device=device, strategy="workgroup", hash_every=500)
     assert some.hashes[-1] == all_at_once.hashes[-1]
     assert len(all_at_once.hashes) == 5
 
@@ -132,9 +132,9 @@ def test_a_state_that_is_not_finite_stops_the_run_at_its_step_and_index(device: 
     matrix[5, 5] = 16.0  # 2^4 a step: 3 * 2^128 is past the largest float at step 32
     z0 = np.full(8, 3.0, np.float32)
     with pytest.raises(NonFiniteError, match=r"not finite after step 32, the first at index 5.* Fix: ") as error:
-        rollout(Linear(matrix), z0, 100, device=device, way=way, observe_every=10)
+        rollout(Linear(matrix), z0, 100, device=device, strategy=way, observe_every=10)
     assert error.value.fix.endswith("let it go on: stop_on_nonfinite=False.")  # commands have options of their own
-    gone_on = rollout(Linear(matrix), z0, 100, device=device, way=way, observe_every=50, stop_on_nonfinite=False)
+    gone_on = rollout(Linear(matrix), z0, 100, device=device, strategy=way, observe_every=50, stop_on_nonfinite=False)
     # An infinity times a zero of the matrix is NaN: all values are lost a step later.
     assert gone_on.observations[-1].nonfinite == 8
     assert gone_on.observations[-1].first_nonfinite == 0
@@ -149,10 +149,10 @@ class Unlucky(Linear):
         super().__init__(rotation(20))
         self.failures = failures
 
-    def hindrance(self, way: str, limits: object, states: int) -> str:
+    def unsupported_reason(self, strategy: str, limits: object, states: int) -> str:
         return ""
 
-    def many(self, device: Device, constants, source, target, flag, count, way) -> Step:
+    def step_many(self, device: Device, constants, source, target, flag, count, strategy) -> Step:
         kernel = kernels.get("rollout_tagged")
 
         def reference(*inputs, **scalars):
@@ -172,7 +172,7 @@ def test_a_failed_block_is_repeated_step_by_step(failures: int, way: str) -> Non
     with CpuDevice() as device:
         want = rollout(Linear(rotation(20)), start(20), 600, device=device, hash_every=3, observe_every=50)
         operator = Unlucky(failures)
-        got = rollout(operator, start(20), 600, device=device, way=way, hash_every=3, observe_every=50)
+        got = rollout(operator, start(20), 600, device=device, strategy=way, hash_every=3, observe_every=50)
     assert (got.hashes, got.observations) == (want.hashes, want.observations)
     assert got.reruns >= 1
     assert np.array_equal(got.state, want.state)
@@ -221,17 +221,17 @@ def test_the_null_device_records_and_gives_no_hashes() -> None:
 
 
 def test_dispatches_are_those_that_were_executed(vulkan: Device) -> None:
-    one_by_one = rollout(Linear(rotation(40)), start(40), 100, device=vulkan, way="stepwise")
-    at_once = rollout(Linear(rotation(40)), start(40), 100, device=vulkan, way="workgroup")
+    one_by_one = rollout(Linear(rotation(40)), start(40), 100, device=vulkan, strategy="stepwise")
+    at_once = rollout(Linear(rotation(40)), start(40), 100, device=vulkan, strategy="workgroup")
     assert one_by_one.dispatches > 100
     assert 0 < at_once.dispatches < 10
 
 
 def test_the_way_is_chosen_and_explained(vulkan: Device) -> None:
-    small, reason = choose_way(Linear(rotation(16)), vulkan, 1)
+    small, reason = choose_strategy(Linear(rotation(16)), vulkan, 1)
     assert small == "workgroup"
     assert "processor" in reason
-    large, reason = choose_way(Linear(rotation(512)), vulkan, 1)
+    large, reason = choose_strategy(Linear(rotation(512)), vulkan, 1)
     assert large == "stepwise"
     assert "workgroup: expected to be slower" in reason
 
@@ -239,7 +239,7 @@ def test_the_way_is_chosen_and_explained(vulkan: Device) -> None:
 def test_tagged_workgroups_are_refused_on_a_processor(vulkan: Device) -> None:
     message = "linear cannot run the way 'tagged' here: workgroups of a processor run one after another. Fix: use auto"
     with pytest.raises(FeatureError, match=message):
-        rollout(Linear(rotation(16)), start(16), 5, device=vulkan, way="tagged")
+        rollout(Linear(rotation(16)), start(16), 5, device=vulkan, strategy="tagged")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_an_operator_is_restored_from_its_arrays_and_parameters(name: str) -> No
 
 def test_fast_products_are_near_and_say_that_they_are_not_portable(device: Device) -> None:
     matrix, z0 = rotation(96), start(5, 96)
-    fast = Linear(matrix, fast=True)
+    fast = Linear(matrix, portable=False)
     assert not fast.portable
     got: Any = rollout(fast, z0, 20, device=device).state
     # Twenty steps, each with a relative rounding error of at most 96/2 units.

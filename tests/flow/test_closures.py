@@ -57,7 +57,7 @@ def data() -> dict[str, Windows]:
     with CpuDevice() as cpu:
         seeds = {"train": [1, 2, 3], "validation": [4], "test": [5, 6, 7, 8]}
         return {
-            name: windows_of(FLOW, some, device=cpu, steps=200, interval=5, windows=2, spin_up=500, fast=True)
+            name: windows_of(FLOW, some, device=cpu, steps=200, interval=5, windows=2, spin_up=500, host_fft=True)
             for name, some in seeds.items()
         }
 

@@ -18,7 +18,7 @@ from dashi.errors import InputError, NonFiniteError, NoResultError, ShapeError
 from dashi.flow import Flow, ensemble, to_field
 from dashi.flow.decode import Decoder, Settings, Statistics, fit_statistics
 from dashi.flow.decode.decoder import NOTHING
-from dashi.flow.decode.harness import roll_and_decode
+from dashi.flow.decode.harness import DecodedRun, roll_and_decode
 from dashi.flow.decode.parity import agrees, compare
 from dashi.flow.decode.plain import decode_plainly
 from dashi.flow.decode.settings import GATES, RESIDUALS, STAGES
@@ -343,7 +343,7 @@ def test_a_rollout_that_blows_up_says_so_and_keeps_what_was_decoded(
         roll_and_decode(
             operator, z[:1], 10, Decoder(schema, device), decode_every=1, observer="metrics", observe_every=1
         )
-    assert caught.value.rollout.snapshots >= 1
+    assert DecodedRun.of(caught.value.rollout).snapshots >= 1
 
 
 def test_bad_input_is_refused_with_a_fix(cpu: CpuDevice, schema: Schema, z: np.ndarray, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def device() -> Any:
 @pytest.fixture(scope="module")
 def windows(device: Device) -> Windows:
     """Three seeds, two windows of each, 11 frames, after a short spin-up."""
-    return windows_of(FLOW, [1, 2, 3], device=device, steps=50, interval=5, windows=2, spin_up=20, fast=True)
+    return windows_of(FLOW, [1, 2, 3], device=device, steps=50, interval=5, windows=2, spin_up=20, host_fft=True)
 
 
 def model(step: Callable[[Floats, int], Floats] = still, k_cut: float = 6, n: int = 32, interval: float = 0.1) -> Fake:

@@ -289,7 +289,7 @@ def test_a_file_that_is_too_large_or_breaks_while_it_is_read_is_told(
 def turbulent(n: int = 64) -> Any:
     """A record of dashi's own solver, as somebody else would bring it."""
     flow = Flow(n=n, nu=4e-3, dt=0.02)
-    made = windows_of(flow, [1], device="cpu", steps=20, interval=10, spin_up=60, fast=True, options={"peak": 4.0})
+    made = windows_of(flow, [1], device="cpu", steps=20, interval=10, spin_up=60, host_fft=True, options={"peak": 4.0})
     line = np.arange(n) * flow.dx
     axes = {"time": np.arange(made.frames) * 0.2, "y": line, "x": line}
     return xarray.Dataset({"vorticity": (("time", "y", "x"), made.fields[0])}, axes)

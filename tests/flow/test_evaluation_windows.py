@@ -33,7 +33,9 @@ def device() -> Any:
 
 @pytest.fixture(scope="module")
 def made(device: Device) -> Windows:
-    return windows_of(FLOW, [5, 6], device=device, steps=8, interval=2, windows=2, spin_up=4, options=PEAK, fast=True)
+    return windows_of(
+        FLOW, [5, 6], device=device, steps=8, interval=2, windows=2, spin_up=4, options=PEAK, host_fft=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +74,13 @@ def test_a_run_folder_holds_the_same_windows_as_the_simulation(made: Windows, ru
 
 def test_more_windows_than_any_memory_holds_are_refused_before_anything_is_computed() -> None:
     with CpuDevice() as device, pytest.raises(InputError, match=r"1 seeds with 1 windows .* GiB\. Fix: ask for fewer"):
-        windows_of(FLOW, [1], device=device, steps=10**10, interval=1, spin_up=10**9, fast=True)
+        windows_of(FLOW, [1], device=device, steps=10**10, interval=1, spin_up=10**9, host_fft=True)
 
 
 def test_kicks_belong_to_the_seed_and_not_to_its_place(device: Device) -> None:
     kicked = replace(FLOW, forcing=Stochastic(2, 4, 0.5))
-    both = windows_of(kicked, [3, 9], device=device, steps=4, interval=4, options=PEAK, fast=True)
-    alone = windows_of(kicked, [9], device=device, steps=4, interval=4, options=PEAK, fast=True)
+    both = windows_of(kicked, [3, 9], device=device, steps=4, interval=4, options=PEAK, host_fft=True)
+    alone = windows_of(kicked, [9], device=device, steps=4, interval=4, options=PEAK, host_fft=True)
     np.testing.assert_array_equal(both.fields[1], alone.fields[0])
     assert simulated_steps(kicked, [3, 9], 4, 4, 1, 0) == 8
     assert simulated_steps(FLOW, [3, 9], 4, 4, 1, 0) == 4
@@ -87,7 +89,7 @@ def test_kicks_belong_to_the_seed_and_not_to_its_place(device: Device) -> None:
 def test_progress_is_told_of_as_many_steps_as_were_promised(device: Device) -> None:
     told: list[int] = []
     windows_of(
-        FLOW, [1], device=device, steps=8, interval=2, windows=2, spin_up=3, options=PEAK, fast=True,
+        FLOW, [1], device=device, steps=8, interval=2, windows=2, spin_up=3, options=PEAK, host_fft=True,
         progress=told.append,
     )  # fmt: skip
     assert sum(told) == simulated_steps(FLOW, [1], 8, 2, 2, 3)
@@ -108,13 +110,13 @@ def test_progress_is_told_of_as_many_steps_as_were_promised(device: Device) -> N
 def test_what_cannot_be_simulated_is_refused(change: dict[str, Any], said: str, device: Device) -> None:
     given: dict[str, Any] = {"seeds": [1], "steps": 8, "interval": 2, "windows": 1, "spin_up": 0, **change}
     with pytest.raises(InputError, match=said):
-        windows_of(FLOW, given.pop("seeds"), device=device, fast=True, **given)
+        windows_of(FLOW, given.pop("seeds"), device=device, host_fft=True, **given)
 
 
 def test_a_flow_whose_time_step_is_too_long_makes_no_windows(device: Device) -> None:
     wild = Flow(n=16, nu=0, dt=0.1, forcing=Kolmogorov(2, 50.0))
     with np.errstate(all="ignore"), pytest.raises((NonFiniteError, InputError), match="dt") as caught:
-        windows_of(wild, [1], device=device, steps=400, interval=100, options=PEAK, fast=True)
+        windows_of(wild, [1], device=device, steps=400, interval=100, options=PEAK, host_fft=True)
     assert "use" in caught.value.fix
 
 

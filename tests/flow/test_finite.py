@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,9 @@ import pytest
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, NonFiniteError
-from dashi.flow import Every, Flow, ensemble, simulate, stepper, windows_of
-from dashi.flow.fast import FastEngine
+from dashi.flow import Flow, ensemble, simulate, stepper, windows_of
+from dashi.flow.diagnostics import Diagnostics
+from dashi.flow.host_fft import HostSolver
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.schema import Schema
@@ -40,11 +40,11 @@ def test_a_rollout_that_nobody_observes_says_at_which_step_it_ceased_to_be_finit
 ) -> None:
     z0 = np.full(8, 3.0, np.float32)
     with pytest.raises(NonFiniteError, match=r"not finite after step 32, the first at index 5") as error:
-        rollout(growing(), z0, 5000, device=device, way=way, bands=2, **strides)
+        rollout(growing(), z0, 5000, device=device, strategy=way, bands=2, **strides)
     assert [h.step for h in error.value.rollout.hashes] == [s for s in (7, 14, 21, 28) if "hash_every" in strides][
         : 4 if strides.get("hash_every") == 7 else 0
     ]
-    gone_on = rollout(growing(), z0, 100, device=device, way=way, bands=2, stop_on_nonfinite=False, **strides)
+    gone_on = rollout(growing(), z0, 100, device=device, strategy=way, bands=2, stop_on_nonfinite=False, **strides)
     assert not np.isfinite(gone_on.state).all()
 
 
@@ -96,27 +96,26 @@ def huge(flow: Flow) -> Any:
 @pytest.fixture
 def _unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
     """No look at the start: a time step that is too long is not refused before anything is computed."""
-    run = sys.modules[simulate.__module__]._Run
-    monkeypatch.setattr(run, "_first", lambda self, frame: None)
+    monkeypatch.setattr(Diagnostics, "at_start", False)
 
 
 @pytest.mark.usefixtures("_unlimited")
 @pytest.mark.parametrize("fast", [False, True])
-@pytest.mark.parametrize("every", [Every(), Every(hash=2), Every(frame=1)])
-def test_a_simulation_that_nobody_looks_at_does_not_give_nan(every: Every, fast: bool) -> None:
+@pytest.mark.parametrize("every", [{}, {"hash_every": 2}, {"frame_every": 1}])
+def test_a_simulation_that_nobody_looks_at_does_not_give_nan(every: dict[str, Any], fast: bool) -> None:
     frames: list[Any] = []
 
-    def keep(run: Any, fields: Any) -> None:
+    def keep(step: int, fields: Any) -> None:
         frames.append(fields["vorticity"])
 
     with CpuDevice() as cpu:
         with pytest.raises(
             NonFiniteError, match=r"the flow blew up: after step \d+ its states are not finite.*smaller dt"
         ):
-            simulate(FLOW, huge(FLOW), 6, device=cpu, every=every, fast=fast, frame=keep)
-        gone_on = simulate(FLOW, huge(FLOW), 6, device=cpu, every=every, fast=fast, stop_on_nonfinite=False)
+            simulate(FLOW, huge(FLOW), 6, device=cpu, **every, host_fft=fast, frame=keep)
+        gone_on = simulate(FLOW, huge(FLOW), 6, device=cpu, **every, host_fft=fast, stop_on_nonfinite=False)
     assert all(np.isfinite(one).all() for one in frames)
-    assert not np.isfinite(gone_on.states).all()
+    assert not np.isfinite(gone_on.state).all()
 
 
 @pytest.mark.usefixtures("_unlimited")
@@ -126,20 +125,20 @@ def test_a_simulation_on_vulkan_does_not_give_nan(vulkan: Device) -> None:
 
 
 def test_a_field_of_a_frame_that_is_not_finite_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FastEngine, "fields", lambda self: {"pressure": np.full((1, 16, 16), np.inf)})
-    asked: dict[str, Any] = {"every": Every(frame=1), "fields": ["pressure"], "fast": True}
+    monkeypatch.setattr(HostSolver, "fields", lambda self, names: {"pressure": np.full((1, 16, 16), np.inf)})
+    asked: dict[str, Any] = {"frame_every": 1, "fields": ["pressure"], "host_fft": True}
     frames: list[Any] = []
     states = ensemble(FLOW, "random", 1, peak=2)
     with CpuDevice() as cpu:
         with pytest.raises(NonFiniteError, match="after step 0 its pressure is not finite"):
-            simulate(FLOW, states, 1, device=cpu, frame=lambda run, fields: frames.append(fields), **asked)
+            simulate(FLOW, states, 1, device=cpu, frame=lambda step, fields: frames.append(fields), **asked)
         assert not frames
         simulate(
             FLOW,
             states,
             1,
             device=cpu,
-            frame=lambda run, fields: frames.append(fields),
+            frame=lambda step, fields: frames.append(fields),
             stop_on_nonfinite=False,
             **asked,
         )
@@ -155,7 +154,7 @@ def test_a_stepper_does_not_give_nan() -> None:
 
 @pytest.fixture(scope="module")
 def tiny() -> Windows:
-    return windows_of(FLOW, [1, 2], device="cpu", steps=20, interval=5, fast=True, options={"peak": 2.0})
+    return windows_of(FLOW, [1, 2], device="cpu", steps=20, interval=5, host_fft=True, options={"peak": 2.0})
 
 
 @pytest.mark.parametrize("name", ["damped", "ridge", "delay", "dmd", "truncation", "galerkin", "slaved", "perfect"])

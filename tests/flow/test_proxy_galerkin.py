@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from dashi.flow import Flow, Kolmogorov, Stochastic, ensemble
 from dashi.flow.operator import Vorticity
 from dashi.flow.proxy.carried import squares
 from dashi.flow.proxy.encode import encode
-from dashi.flow.proxy.film import copied, film, pair
+from dashi.flow.proxy.frame_recording import record_frames
 from dashi.flow.proxy.galerkin import terms
 from dashi.flow.proxy.galerkin.host import FastGalerkin
 from dashi.flow.proxy.galerkin.operator import FORMS, Form, Galerkin, OnGrid, modes_of
@@ -54,7 +53,7 @@ def eddy_of(schema: Schema) -> Any:
 
 def tendency(operator: Galerkin, z: Any, device: Device) -> Any:
     loaded = operator.load(device)
-    source, target = pair(device, z)
+    source, target = device.array(z), device.empty(z.shape, z.dtype)
     with device.program(operator.tendency(device, loaded, source, target)) as program:
         program.run()
     return target.numpy()
@@ -67,7 +66,8 @@ def test_the_truncated_tendency_is_that_of_the_full_solver_on_the_lowpass_field(
     own = tendency(Galerkin(flow, SCHEMA, form=form), z, device)
     whole = np.concatenate([z, np.zeros((len(z), 4))], axis=1)
     full = Vorticity(flow)
-    source, target = pair(device, decode_states(SCHEMA, whole, device=device))
+    source = device.array(decode_states(SCHEMA, whole, device=device))
+    target = device.empty(source.shape, source.dtype.numpy)
     with device.program(full.tendency(device, full.load(device), source, target)) as program:
         program.run()
     expected: Any = target.numpy().reshape(len(z), -1, 2)[:, SCHEMA.places].reshape(z.shape)
@@ -142,20 +142,20 @@ def test_many_steps_in_a_dispatch_have_the_bits_of_single_ones(name: str, device
     flow = Flow.restore({**FLOWS[name].parameters, "dtype": "float32"})
     schema = schema_of(flow)
     operator, z = Galerkin(flow, schema, eddy_of(schema), "triads"), starts(flow, schema, 3)
-    one = rollout(operator, z, 7, device=device, way="stepwise", hash_every=7)
-    many = rollout(operator, z, 7, device=device, way="workgroup", hash_every=7)
-    assert many.way == "workgroup"
+    one = rollout(operator, z, 7, device=device, strategy="stepwise", hash_every=7)
+    many = rollout(operator, z, 7, device=device, strategy="workgroup", hash_every=7)
+    assert many.strategy == "workgroup"
     assert one.hashes == many.hashes
 
 
 def test_states_too_large_for_a_workgroup_are_taken_step_by_step(vulkan: Device) -> None:
     device = vulkan
     large = Galerkin(Flow(128), Schema(128, 40), form="triads")
-    assert "bytes of shared memory in galerkin_rollout" in large.hindrance("workgroup", device.limits, 1)
-    assert "the form grid has no kernel" in Galerkin(Flow(32), SCHEMA).hindrance("workgroup", device.limits, 1)
+    assert "bytes of shared memory in galerkin_rollout" in large.unsupported_reason("workgroup", device.limits, 1)
+    assert "the form grid has no kernel" in Galerkin(Flow(32), SCHEMA).unsupported_reason("workgroup", device.limits, 1)
     state = device.empty((1, *SCHEMA.low.reshape(-1).shape))
     with pytest.raises(FeatureError, match="Fix: use the way stepwise"):
-        Galerkin(Flow(32), SCHEMA).many(device, {}, state, state, state, 2, "workgroup")
+        Galerkin(Flow(32), SCHEMA).step_many(device, {}, state, state, state, 2, "workgroup")
 
 
 @pytest.mark.parametrize(
@@ -248,15 +248,14 @@ def test_random_kicks_are_left_away() -> None:
     assert Galerkin(kicked, SCHEMA).flow.forcing is None
 
 
-def test_a_film_takes_frames_in_reels_with_the_states_of_single_steps(
+def test_frames_of_several_blocks_are_the_states_of_single_rollouts(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("dashi.flow.proxy.film"), "MOST_FRAMES", 2)
+    monkeypatch.setattr("dashi.core.rollouts.segments.MOST_SEGMENTS", 2)
     flow = FLOWS["forced"]
     operator = Galerkin(flow, SCHEMA, form="triads")
-    z, loaded = starts(flow, SCHEMA), operator.load(device)
-    state = pair(device, z)
-    made = film(device, state, lambda a, b: operator.step(device, loaded, a, b), copied(device), z.shape, 5, 3)
+    z = starts(flow, SCHEMA)
+    made = record_frames(operator, z, 5, 3, device=device)
     for frame in (0, 2, 4):
         np.testing.assert_array_equal(made[frame], rollout(operator, z, 3 * (frame + 1), device=device).state)
 

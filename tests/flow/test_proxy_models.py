@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dashi.errors import InputError, ShapeError
-from dashi.flow import Flow, observers
+from dashi.flow import Flow, diagnostics
 from dashi.flow.decode import statistics
 from dashi.flow.grid import shell_numbers
 from dashi.flow.proxy import Schema, model_class
@@ -124,7 +124,7 @@ def test_shells_are_the_same_wherever_they_are_counted() -> None:
     by_hand = [next(s for s in range(99) if (2 * s - 1) ** 2 <= 4 * k < (2 * s + 1) ** 2) for k in square[1:]]
     assert shell_numbers(square).tolist() == [0, *by_hand]
     assert shells_of(SCHEMA).tolist() == statistics.shells(64).reshape(-1)[SCHEMA.places].tolist()
-    found = observers.shells(FLOW)
+    found = diagnostics.shells(FLOW)
     owner = np.repeat(np.arange(found.count), np.diff(found.offsets.astype(np.int64)))
     assert owner.tolist() == statistics.shells(64).reshape(-1)[found.places].tolist()
 

@@ -23,7 +23,14 @@ SCHEMA = Schema(16, k_cut=3)
 
 
 def windows(*seeds: int, **more: Any) -> Windows:
-    asked: dict[str, Any] = {"steps": 20, "interval": 5, "spin_up": 5, "options": {"peak": 2.0}, "fast": True, **more}
+    asked: dict[str, Any] = {
+        "steps": 20,
+        "interval": 5,
+        "spin_up": 5,
+        "options": {"peak": 2.0},
+        "host_fft": True,
+        **more,
+    }
     return windows_of(FLOW, seeds, device="cpu", **asked)
 
 

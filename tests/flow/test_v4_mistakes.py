@@ -15,12 +15,12 @@ import pytest
 
 from dashi import kernels
 from dashi.cli.rollout_report import print_report
-from dashi.core.accounts.account import Stages, account
-from dashi.core.accounts.placement import place
 from dashi.core.carriers.carrier import Carrier
+from dashi.core.metrics.document import Stages, build_metrics
+from dashi.core.metrics.placement import place
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.rollout import rollout
-from dashi.core.rollouts.ways import choose_way
+from dashi.core.rollouts.strategies import choose_strategy
 from dashi.errors import DeviceNotFoundError, FeatureError, SpirvError
 from dashi.flow import v4
 from dashi.flow.decode import Decoder, Settings
@@ -30,7 +30,7 @@ from dashi.flow.initial import ensemble
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.lowpass import decode as decode_lowpass
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulation import Every, simulate
+from dashi.flow.simulation import simulate
 from dashi.flow.v4.encode import majority, mask, threshold
 from dashi.io.metrics import Metrics, to_json
 from dashi.kernels import build, glsl
@@ -91,10 +91,10 @@ def test_2_a_state_is_a_row_on_every_device_and_in_every_way(device: Device) -> 
     tried = 0
     for way in ("stepwise", "workgroup", "tagged"):
         try:
-            choose_way(Linear(a), device, 1, way)
+            choose_strategy(Linear(a), device, 1, way)
         except FeatureError:
             continue
-        state = rollout(Linear(a), z, 3, device=device, way=way).state[0]
+        state = rollout(Linear(a), z, 3, device=device, strategy=way).state[0]
         np.testing.assert_allclose(state, z @ a @ a @ a, rtol=0, atol=1e-12)
         tried += 1
     assert tried >= 2  # not every device runs workgroups at the same time, as `tagged` wants
@@ -318,8 +318,8 @@ def test_13_one_seed_is_one_initial_condition(vulkan: VulkanDevice) -> None:
             frames: list[Any] = []
             start = ensemble(flow, "random", [0], peak=2)
             simulate(
-                flow, start, 2, device=device, every=Every(frame=1), fields=("vorticity",),
-                frame=lambda run, fields, into=frames: into.append((run.steps, fields["vorticity"].tobytes())),
+                flow, start, 2, device=device, frame_every=1, fields=("vorticity",),
+                frame=lambda step, fields, into=frames: into.append((step, fields["vorticity"].tobytes())),
             )  # fmt: skip
             assert [step for step, _ in frames] == [0, 1, 2]
             seen.append(frames[0][1])
@@ -357,7 +357,7 @@ def _metrics(spec: str) -> Metrics:
     operator = Linear(np.eye(16))
     with place(spec) as placed:
         run = rollout(operator, np.ones(16), 50, device=placed.device, hash_every=50)
-        return account("rollout", operator, run, placed, Stages())
+        return build_metrics("rollout", run, placed, Stages())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -372,14 +372,14 @@ def test_15_the_reference_and_the_device_solve_the_same_equations(vulkan: Vulkan
     flow = Flow(n=16, nu=1e-4, dt=0.01, smagorinsky=0.17, scheme="heun", dtype=dtype)
     start = ensemble(flow, "random", [0], peak=2)
     with CpuDevice() as cpu:
-        one = simulate(flow, start, 6, device=cpu, every=Every(hash=2))
-        fast = simulate(flow, start, 6, device=cpu, fast=True)
-    two = simulate(flow, start, 6, device=vulkan, every=Every(hash=2))
+        one = simulate(flow, start, 6, device=cpu, hash_every=2)
+        fast = simulate(flow, start, 6, device=cpu, host_fft=True)
+    two = simulate(flow, start, 6, device=vulkan, hash_every=2)
     assert [h.step for h in two.hashes] == [2, 4, 6]
     assert one.hashes == two.hashes
-    assert one.states.tobytes() == two.states.tobytes()
+    assert one.state.tobytes() == two.state.tobytes()
     # NumPy's own transforms round otherwise, six steps long; the equations are the same.
-    assert l2(fast.states, one.states) < (1e-5 if dtype == "float32" else 1e-13)
+    assert l2(fast.state, one.state) < (1e-5 if dtype == "float32" else 1e-13)
 
 
 def test_the_page_names_the_test_of_every_mistake() -> None:

@@ -11,15 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dashi.core.certificates import checkpoint
-from dashi.core.certificates.checkpoint import Checkpoint
 from dashi.core.certificates.inputs import load_operator, save_operator
-from dashi.core.observations.observation import Hash, Observation
+from dashi.core.observations.observation import Hash, Observation, SheetRow
 from dashi.core.operators.affine import Affine
 from dashi.core.operators.bands import Bands, path
 from dashi.core.operators.operator import Operator
 from dashi.core.operators.quadratic import Quadratic
 from dashi.core.operators.sparse import BlockSparse, Csr
+from dashi.core.rollouts.checkpoint import read_checkpoint, write_checkpoint
+from dashi.core.rollouts.observers import Hashes, Sheet, StateMetrics
+from dashi.core.rollouts.run import Run
 from dashi.errors import InputError
 from dashi.flow import Flow
 from dashi.flow.operator import Vorticity
@@ -107,11 +108,12 @@ def test_changed_models_are_read_or_refused(tmp_path: Path, data: st.DataObject)
 @REUSED
 def test_changed_checkpoints_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     observations = (Observation(10, 1.0, 1.0, 1.0, 0.0, 0, None),)
-    hashes = (Hash(10, "0" * 32),)
-    now = Checkpoint(20, np.zeros((1, 2)), hashes, observations, np.zeros((1, 2)), (10,), (10, 10, 10, 2))
+    records = {"hashes": (Hash(10, "0" * 32),), "observations": observations, "sheet": (SheetRow(10, np.zeros(2)),)}
+    operator, observers = Affine(np.eye(2), None, "none"), (Hashes(10), StateMetrics(10), Sheet(10, 2))
+    now = Run(operator=operator.facts, steps=20, state=np.zeros((1, 2)), records=records, observers=observers)
     file = tmp_path / "c.npz"
-    checkpoint.write_checkpoint(file, "mine", now)
+    write_checkpoint(file, "mine", now)
     write_arrays(file, spoil(read_arrays(file), data))
     with contextlib.suppress(InputError):
-        again = checkpoint.read_checkpoint(file, "mine", (1, 2), np.dtype(np.float64))
-        assert all(1 <= one.step <= again.step for one in again.hashes)
+        again = read_checkpoint(file, "mine", operator, observers, (1, 2))
+        assert all(1 <= one.step <= again.steps for one in again.hashes)

@@ -14,7 +14,7 @@ from dashi.core.certificates.inputs import certified_inputs
 from dashi.core.certificates.verify import check
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.rollouts.rollout import rollout
-from dashi.core.rollouts.ways import choose_way
+from dashi.core.rollouts.strategies import choose_strategy
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.vulkan_device import VulkanDevice
 
@@ -38,7 +38,7 @@ def test_tagged_workgroups_give_the_bits_of_numpy(gpu: VulkanDevice, d: int, dty
     matrix, z0 = inputs(d, dtype)
     with CpuDevice() as reference:
         want = rollout(Linear(matrix), z0, 40, device=reference, hash_every=10, observe_every=15)
-    got = rollout(Linear(matrix), z0, 40, device=gpu, way="tagged", hash_every=10, observe_every=15)
+    got = rollout(Linear(matrix), z0, 40, device=gpu, strategy="tagged", hash_every=10, observe_every=15)
     assert (got.hashes, got.observations) == (want.hashes, want.observations)
     assert got.reruns == 0
 
@@ -50,7 +50,7 @@ def test_nonlinearities_and_ensembles_give_them_too(gpu: VulkanDevice, psi: str)
     with CpuDevice() as reference:
         want = rollout(operator, z0, 30, device=reference)
     for way in ("stepwise", "workgroup", "tagged"):
-        assert np.array_equal(rollout(operator, z0, 30, device=gpu, way=way).state, want.state), way
+        assert np.array_equal(rollout(operator, z0, 30, device=gpu, strategy=way).state, want.state), way
 
 
 def test_small_values_that_must_be_flushed_are(gpu: VulkanDevice) -> None:
@@ -59,7 +59,7 @@ def test_small_values_that_must_be_flushed_are(gpu: VulkanDevice) -> None:
     with CpuDevice() as reference:
         want = rollout(tiny, z0, 30, device=reference, hash_every=1)
     for way in ("workgroup", "tagged"):
-        assert rollout(tiny, z0, 30, device=gpu, way=way, hash_every=1).hashes == want.hashes, way
+        assert rollout(tiny, z0, 30, device=gpu, strategy=way, hash_every=1).hashes == want.hashes, way
 
 
 def test_the_long_certificate_verifies_in_full(gpu: VulkanDevice, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_the_long_certificate_verifies_in_full(gpu: VulkanDevice, tmp_path: Path
 def test_twenty_thousand_steps_are_repeatable(gpu: VulkanDevice) -> None:
     matrix, z0 = inputs(654, "float32")
     runs = [rollout(Linear(matrix), z0, 20_000, device=gpu, hash_every=1000) for _ in range(3)]
-    assert choose_way(Linear(matrix), gpu, 1)[0] == "tagged"
+    assert choose_strategy(Linear(matrix), gpu, 1)[0] == "tagged"
     assert runs[0].hashes == runs[1].hashes == runs[2].hashes
-    one_by_one = rollout(Linear(matrix), z0, 20_000, device=gpu, hash_every=1000, way="stepwise")
+    one_by_one = rollout(Linear(matrix), z0, 20_000, device=gpu, hash_every=1000, strategy="stepwise")
     assert one_by_one.hashes == runs[0].hashes

@@ -12,22 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.certificates import checkpoint
-from dashi.core.certificates.checkpoint import Checkpoint
 from dashi.core.observations.observation import Hash
+from dashi.core.operators.affine import Linear
 from dashi.core.operators.catalogue import restore
+from dashi.core.rollouts.checkpoint import read_checkpoint, write_checkpoint
+from dashi.core.rollouts.observers import Hashes
+from dashi.core.rollouts.run import Run
 from dashi.errors import FileError, InputError
-from dashi.flow import Every, Flow, ensemble, simulate
+from dashi.flow import Flow, ensemble, simulate
+from dashi.flow.diagnostics import Diagnostics, totals
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.evaluation.kept import array_text, load_evaluation, pack, text_array, unpack
 from dashi.flow.fields import FieldStore, Variable, series_variable
-from dashi.flow.observers import totals
+from dashi.flow.operator import Vorticity
 from dashi.flow.proxy import Schema
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.catalogue import pack as pack_model
 from dashi.flow.proxy.catalogue import unpack as unpack_model
-from dashi.flow.simulation import Simulation
-from dashi.flow.trajectory import read_checkpoint, write_checkpoint
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.report import figures, timeline
@@ -158,48 +159,52 @@ def test_bands_of_a_sheet_are_named_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("hash_steps", np.array([0, 100])),
-        ("hash_steps", np.array([200, 100])),
-        ("hash_steps", np.array([100, 800])),
-        ("hash_steps", np.array([100, 100])),
+        ("hashes.steps", np.array([0, 100])),
+        ("hashes.steps", np.array([200, 100])),
+        ("hashes.steps", np.array([100, 800])),
+        ("hashes.steps", np.array([100, 100])),
         ("step", np.array(0)),
         ("step", np.array(50)),
     ],
 )
 def test_steps_of_a_checkpoint_are_those_of_its_run(name: str, values: Any, tmp_path: Path) -> None:
     hashes = (Hash(100, "0" * 32), Hash(200, "1" * 32))
-    now = Checkpoint(700, np.zeros((1, 2)), hashes, (), np.zeros((0, 2)), (), (100, 0, 0, 2))
+    operator, looking = Linear(np.eye(2)), (Hashes(100),)
+    now = Run(operator=operator.facts, steps=700, state=np.zeros((1, 2)), records={"hashes": hashes}, observers=looking)
     file = tmp_path / "c.npz"
-    checkpoint.write_checkpoint(file, "mine", now)
-    assert checkpoint.read_checkpoint(file, "mine", (1, 2), np.dtype(np.float64)).hashes == hashes
+    write_checkpoint(file, "mine", now)
+    assert read_checkpoint(file, "mine", operator, looking, (1, 2)).hashes == hashes
     write_arrays(file, {**read_arrays(file), name: values})
-    with pytest.raises(FileError, match=r"is damaged: its steps .* Fix: start anew"):
-        checkpoint.read_checkpoint(file, "mine", (1, 2), np.dtype(np.float64))
+    with pytest.raises(FileError, match=r"is damaged: the steps of hashes .* Fix: start anew"):
+        read_checkpoint(file, "mine", operator, looking, (1, 2))
 
 
 def test_a_checkpoint_of_a_flow_with_steps_that_are_not_its_own_is_told(tmp_path: Path) -> None:
-    flow, every = Flow(n=8), Every(look=1, hash=1)
+    flow = Flow(n=8)
     states = ensemble(flow, "random", [0], peak=2)
     with CpuDevice() as cpu:
-        run = simulate(flow, states, 2, device=cpu, every=every, fast=True)
+        run = simulate(flow, states, 2, device=cpu, look_every=1, hash_every=1, host_fft=True)
     file = tmp_path / "checkpoint.npz"
-    write_checkpoint(file, "mine", run, every)
-    start, good = Simulation(flow, 0, states), read_arrays(file)
-    looks: Any = good["look_steps"]
+    write_checkpoint(file, "mine", run)
+    asked: Any = ("mine", Vorticity(flow), (Diagnostics(flow, 1), Hashes(1)), states.shape)
+    good = read_arrays(file)
+    looks: Any = good["diagnostics.steps"]
     for change in (
-        {"hash_steps": np.array([0, 1])},
-        {"hash_steps": np.array([2, 1])},
-        {"hash_steps": np.array([1.0, 2.0])},
-        {"look_steps": looks[::-1].copy()},
-        {"look_steps": looks + 5},
+        {"hashes.steps": np.array([0, 1])},
+        {"hashes.steps": np.array([2, 1])},
+        {"hashes.steps": np.array([1.0, 2.0])},
+        {"diagnostics.steps": looks[::-1].copy()},
+        {"diagnostics.steps": looks + 5},
         {"step": np.array(0)},
-        {"energy_spectrum": np.full(good["energy_spectrum"].shape, 1)},
+        {"diagnostics.energy_spectrum": np.full(good["diagnostics.energy_spectrum"].shape, 1)},
     ):
         write_arrays(file, {**good, **change})
         with pytest.raises(FileError, match="damaged"):
-            read_checkpoint(file, "mine", start)
-    write_arrays(file, {**good, "energy_spectrum": np.full(good["energy_spectrum"].shape, 1e308)})
-    assert np.isposinf(read_checkpoint(file, "mine", start).looks[0].energy).all()
+            read_checkpoint(file, *asked)
+    write_arrays(
+        file, {**good, "diagnostics.energy_spectrum": np.full(good["diagnostics.energy_spectrum"].shape, 1e308)}
+    )
+    assert np.isposinf(read_checkpoint(file, *asked).records["diagnostics"][0].energy).all()
 
 
 def test_sums_beyond_the_largest_number_are_infinite() -> None:

@@ -15,8 +15,8 @@ from dashi.flow.decode.settings import Settings
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulation import Every, simulate
-from dashi.flow.trajectory import FIELDS, Trajectory
+from dashi.flow.simulation import simulate
+from dashi.flow.trajectory import FIELDS, Strides, Trajectory
 from dashi.report.example import example_evaluation
 from dashi.report.films import Fields
 from dashi.report.flow_card import FlowFacts, equation, in_words, number
@@ -191,11 +191,12 @@ def simulation(folder: Path, members: int) -> None:
     seeds = [7 + j for j in range(members)]
     states = np.zeros((members, 16, 9, 2), np.float32)
     states[:, 2, 1] = 1.0
-    every = Every(frame=5)
+    every = Strides(frame=5)
     told = {"initial": "random", "initial_options": "peak=3"}
     kept = Trajectory(folder / FIELDS, flow, seeds, ["vorticity"], every, transfer=False, provenance=told)
     with CpuDevice() as device:
-        simulate(flow, states, 10, device=device, every=every, fields=["vorticity"], frame=kept.add, fast=True)
+        run = simulate(flow, states, 10, device=device, frame_every=5, frame=kept.add, host_fft=True)
+    kept.commit(run)
 
 
 def test_the_page_of_a_simulation_names_the_member_its_seed_and_all_parameters(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from dashi.core.learning.ridge import ridge
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, UnknownNameError
-from dashi.flow import Every, Flow, Kolmogorov, Stochastic, ensemble, simulate, stepper, windows_of
+from dashi.flow import Flow, Kolmogorov, Stochastic, ensemble, simulate, stepper, windows_of
 from dashi.flow.decode import Decoder
 from dashi.flow.equations import FORCINGS, UNFORCED
 from dashi.flow.evaluation import evaluate
@@ -34,7 +34,7 @@ def test_a_forcing_by_its_name_is_the_one_of_the_command_line() -> None:
     assert Flow(16, forcing="stochastic") == Flow(16, forcing=Stochastic())  # type: ignore[arg-type]
     assert Flow(16, forcing="none") == Flow(16)  # type: ignore[arg-type]
     forced, free = (
-        simulate(flow, ensemble(flow, "random", 1, peak=2), 3, device="cpu", fast=True).states
+        simulate(flow, ensemble(flow, "random", 1, peak=2), 3, device="cpu", host_fft=True).state
         for flow in (Flow(16, forcing="kolmogorov"), Flow(16))  # type: ignore[arg-type]
     )
     assert not np.array_equal(forced, free)
@@ -82,7 +82,7 @@ def test_one_seed_may_stand_by_itself() -> None:
     for seeds, said in ((1.5, "a seed is 1.5."), ("1", "a seed is '1'."), ([None], "a seed is None."), (True, "True")):
         with pytest.raises(InputError, match=said):
             any_ensemble(FLOW, "random", seeds)
-    assert windows_of(FLOW, 3, device="cpu", steps=2, interval=2, fast=True).seeds == (3,)
+    assert windows_of(FLOW, 3, device="cpu", steps=2, interval=2, host_fft=True).seeds == (3,)
 
 
 # ---- wrong kinds
@@ -98,7 +98,7 @@ any_simulate: Any = simulate
         (lambda d: any_rollout("linear", np.ones(3), 2, device=d), "str is no operator. Fix: pass one"),
         (lambda d: any_rollout(Linear(np.eye(3)), np.ones(3), 2.5, device=d), "2.5 steps were asked for."),
         (lambda d: any_rollout(Linear(np.eye(3)), np.ones(3), 2, device=d, hash_every="1"), "the stride 'hash' is '1'"),
-        (lambda d: any_simulate(FLOW, ensemble(FLOW, "random", 1), 2, device=d, every=5), "every is 5. Fix: say what"),
+        (lambda d: any_simulate(FLOW, ensemble(FLOW, "random", 1), 2, device=d, look_every="5"), "'look' is '5'"),
         (lambda d: any_simulate(FLOW, ensemble(FLOW, "random", 1), "2", device=d), "'2' steps were asked for."),
         (lambda d: any_simulate("flow", None, 2, device=d), "str is no flow. Fix: pass Flow(n=64, ...)."),
         (lambda d: any_rollout(Linear(np.eye(3)), np.ones(3), 2, device=0), "0 is neither an open device nor the name"),
@@ -122,15 +122,15 @@ def test_a_model_that_is_not_there_is_an_error_with_the_nearest_name() -> None:
 
 
 def test_devices_are_taken_by_name_wherever_numpy_goes_in_and_comes_out() -> None:
-    train = windows_of(FLOW, [1, 2], device="cpu", steps=20, interval=5, fast=True, options={"peak": 2.0})
-    test = windows_of(FLOW, [3], device="cpu", steps=20, interval=5, fast=True, options={"peak": 2.0})
+    train = windows_of(FLOW, [1, 2], device="cpu", steps=20, interval=5, host_fft=True, options={"peak": 2.0})
+    test = windows_of(FLOW, [3], device="cpu", steps=20, interval=5, host_fft=True, options={"peak": 2.0})
     with CpuDevice() as cpu:
         x = np.random.default_rng(0).standard_normal((4, 8))
         states, steps = ensemble(FLOW, "random", 1), 2
         z = encode(SCHEMA, train.fields[:, 0], device=cpu)
         for call in (
             lambda d: rollout(Linear(np.eye(3)), np.ones(3), 4, device=d).state,
-            lambda d: simulate(FLOW, states, steps, device=d, every=Every(look=1)).states,
+            lambda d: simulate(FLOW, states, steps, device=d, look_every=1).state,
             lambda d: stepper(FLOW, d)(states),
             lambda d: encode(SCHEMA, train.fields[:, 0], device=d),
             lambda d: decode(SCHEMA, z, device=d),

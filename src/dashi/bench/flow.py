@@ -11,11 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.bench.peers.flow import PlainFlow
-from dashi.core.rollouts.segments import Block, Segment
 from dashi.flow import initial
 from dashi.flow.equations import Flow
-from dashi.flow.fast import FastEngine
 from dashi.flow.grid import Floats
+from dashi.flow.host_fft import HostSolver
 from dashi.flow.operator import Vorticity
 from dashi.runtime import stopwatch
 from dashi.runtime.device import Device
@@ -55,7 +54,7 @@ def measure(device: Device, n: int, dtype: str = "float32") -> Measured:
     measured = _measured(device, Vorticity(flow), states)
     if dtype != "float32" or not device.info.is_hardware:
         return measured
-    fast = _measured(device, Vorticity(flow, fast=True), states)
+    fast = _measured(device, Vorticity(flow, portable=False), states)
     return replace(measured, fast_us=fast.us, good=measured.good and fast.good)
 
 
@@ -82,9 +81,9 @@ def _measured(device: Device, operator: Vorticity, states: Floats) -> Measured:
 def _difference(flow: Flow, states: Floats, computed: Floats) -> float:
     """The relative L2 difference of two steps from float64's."""
     exact = Flow.restore({**flow.parameters, "dtype": "float64"})
-    engine = FastEngine(exact, states.astype(np.float64), ())
-    engine.submit(Block(0, (Segment(CHECKED_STEPS),)))
-    expected: Any = engine.states()
+    solver = HostSolver(exact, states.astype(np.float64))
+    solver.advance(CHECKED_STEPS)
+    expected: Any = solver.states()
     return float(np.linalg.norm(computed.astype(np.float64) - expected) / np.linalg.norm(expected))
 
 
@@ -104,10 +103,10 @@ def beside_plain(n: int, dtype: str = "float64") -> Beside:
     """`fast` on the NumPy device and the plain solver by turns; medians."""
     flow, states = bench_flow(n, dtype)
     steps = max(1, min(100, 1_000_000 // (n * n)))
-    engine, plain = FastEngine(flow, states, ()), PlainFlow(flow, states)
+    solver, plain = HostSolver(flow, states), PlainFlow(flow, states)
 
     def ours() -> None:
-        engine.submit(Block(0, (Segment(steps),)))
+        solver.advance(steps)
 
     def theirs() -> None:
         plain.run(steps)

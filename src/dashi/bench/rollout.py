@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.core.operators.affine import Linear
-from dashi.core.operators.operator import WAYS, Operator, Way
+from dashi.core.operators.operator import STRATEGIES, Operator, Strategy
 from dashi.core.rollouts.rollout import rollout
-from dashi.core.rollouts.ways import limits_of
+from dashi.core.rollouts.strategies import limits_of
 from dashi.kernels.portable import canon
 from dashi.runtime import stopwatch
 from dashi.runtime.array import Array
@@ -68,7 +68,7 @@ CASES: Final = (
 class WayTime:
     """Microseconds per step one way: the median and the least of the rounds; or why it was not timed."""
 
-    way: Way
+    way: Strategy
     us: float | None = None
     least_us: float | None = None
     steps: int = 0
@@ -79,9 +79,9 @@ class WayTime:
 def measure(device: Device, case: BenchCase) -> tuple[WayTime, ...]:
     """All ways of a case."""
     matrix, states = case.inputs()
-    operator = Linear(matrix, fast=case.fast)
+    operator = Linear(matrix, portable=not case.fast)
     want = _expected(matrix, states)
-    return tuple(_measure_way(device, operator, states, way, want) for way in WAYS)
+    return tuple(_measure_way(device, operator, states, way, want) for way in STRATEGIES)
 
 
 def _expected(matrix: HostArray, states: HostArray) -> HostArray:
@@ -89,17 +89,17 @@ def _expected(matrix: HostArray, states: HostArray) -> HostArray:
         return rollout(Linear(matrix), states, CHECKED, device=reference).state
 
 
-def _measure_way(device: Device, operator: Operator, states: HostArray, way: Way, want: HostArray) -> WayTime:
+def _measure_way(device: Device, operator: Operator, states: HostArray, way: Strategy, want: HostArray) -> WayTime:
     limits = limits_of(device)
-    problem = operator.hindrance(way, limits, len(states))
+    problem = operator.unsupported_reason(way, limits, len(states))
     if problem:
         return WayTime(way, skipped=problem)
-    got = rollout(operator, states, CHECKED, device=device, way=way).state
+    got = rollout(operator, states, CHECKED, device=device, strategy=way).state
     verdict = _verdict(operator, got, want)
     if verdict.startswith("WRONG"):
         return WayTime(way, checked=verdict)
     loop = _Loop(device, operator, states, way)
-    us, least, steps = loop.measure(max(0.05, operator.microseconds(way, limits, len(states))))
+    us, least, steps = loop.measure(max(0.05, operator.estimated_us(way, limits, len(states))))
     return WayTime(way, us, least, steps, verdict)
 
 
@@ -114,9 +114,9 @@ def _verdict(operator: Operator, got: HostArray, want: HostArray) -> str:
 class _Loop:
     """Steps recorded as one program: nothing else is timed."""
 
-    def __init__(self, device: Device, operator: Operator, states: HostArray, way: Way) -> None:
+    def __init__(self, device: Device, operator: Operator, states: HostArray, way: Strategy) -> None:
         self._device, self._operator = device, operator
-        self._way: Way = way
+        self._way: Strategy = way
         self._constants = operator.load(device)
         self._state = (device.array(canon(states)), device.empty(states.shape, states.dtype))
         self._flag = device.empty(4, np.uint32)
@@ -148,7 +148,7 @@ class _Loop:
         device, operator, constants = self._device, self._operator, self._constants
         there, back = self._state
         if self._way != "stepwise":
-            yield operator.many(device, constants, there, back, self._flag, steps, self._way)
+            yield operator.step_many(device, constants, there, back, self._flag, steps, self._way)
             return
         pair: list[Step] = []
         for source, target in ((there, back), (back, there)):
@@ -187,7 +187,7 @@ def beside_by_hand(device: Device, d: int = 128, steps: int = 2000) -> ByHand:
         for _ in range(steps // bare[1]):
             bare[0].run()
         theirs.append(time.perf_counter() - began)
-        ours.append(rollout(operator, states, steps, device=device, hash_every=steps, way="stepwise").seconds)
+        ours.append(rollout(operator, states, steps, device=device, hash_every=steps, strategy="stepwise").seconds)
     bare[0].close()
     return ByHand(min(ours) / steps * 1e6, min(theirs) / steps * 1e6)
 

@@ -53,7 +53,7 @@ def simulated(title: str, wanted: Wanted, seeds: Sequence[int], device: Device, 
     with progress(title, total, "steps") as advance:
         return windows_of(
             flow, seeds, device=device, steps=wanted.steps, interval=wanted.interval, windows=wanted.windows,
-            spin_up=wanted.spin_up, initial=wanted.initial, options=wanted.options, fast=fast, progress=advance,
+            spin_up=wanted.spin_up, initial=wanted.initial, options=wanted.options, host_fft=fast, progress=advance,
             states=wanted.states,
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from dashi.cli.flow_scores import print_scores, remark_on_share
 from dashi.cli.output import print_outcome, remark
 from dashi.cli.progress import phase, progress
 from dashi.cli.stopping import until_stopped
-from dashi.core.accounts.placement import place
+from dashi.core.metrics.placement import place
 from dashi.errors import DashiError, FileError, InputError, NoResultError
 from dashi.flow.equations import Flow
 from dashi.flow.evaluation import Evaluation, evaluate, require_disjoint

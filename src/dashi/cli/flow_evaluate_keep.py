@@ -13,7 +13,7 @@ from typing import Any, Final
 from dashi.cli.flow_evaluate import EvaluateRequest
 from dashi.cli.flow_evaluate_plan import Chosen
 from dashi.cli.flow_scores import named
-from dashi.core.accounts.placement import Placement
+from dashi.core.metrics.placement import Placement
 from dashi.errors import FileError
 from dashi.flow.evaluation import Evaluation
 from dashi.flow.evaluation.fits import Fit

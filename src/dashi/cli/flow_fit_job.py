@@ -23,7 +23,7 @@ from dashi.cli.flow_setup import flow_of, named_numbers, states_from
 from dashi.cli.output import print_json, print_outcome, remark
 from dashi.cli.progress import progress
 from dashi.cli.stopping import until_stopped
-from dashi.core.accounts.placement import place
+from dashi.core.metrics.placement import place
 from dashi.errors import InputError
 from dashi.flow.evaluation import Evaluation, Seen, evaluate, largest_energy
 from dashi.flow.evaluation.fits import Fit, fit_model, wanted_baselines

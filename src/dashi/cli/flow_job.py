@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,17 +24,19 @@ from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import phase, progress
 from dashi.cli.stopping import stopped_lines, until_stopped
 from dashi.cli.tracing import traced
-from dashi.core.accounts.account import Stages, account
-from dashi.core.accounts.placement import Placement, place
-from dashi.core.certificates.certificate import Execution, certify, write_certificate
-from dashi.core.certificates.inputs import save_inputs
-from dashi.core.rollouts.fingerprint import fingerprints
+from dashi.core.certificates.certify import certify_folder
+from dashi.core.metrics.document import Stages, build_metrics
+from dashi.core.metrics.placement import Placement, place
+from dashi.core.rollouts.checkpoint import identity, read_checkpoint
+from dashi.core.rollouts.observers import Hashes
 from dashi.core.rollouts.run import Run
 from dashi.errors import FileError, InputError
+from dashi.flow.diagnostics import Diagnostics, courant
+from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.operator import Vorticity
-from dashi.flow.simulation import Simulation, courant, simulate
-from dashi.flow.trajectory import Trajectory, identity, kept_strides, read_checkpoint, write_checkpoint
+from dashi.flow.simulation import simulate
+from dashi.flow.trajectory import Recording, Trajectory, kept_strides
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import Metrics, write_metrics
@@ -73,28 +75,34 @@ class Job:
             ) as folder,
         ):
             if folder and request.resume:
-                self.every = resumed_strides(request, self.every, kept_strides(folder / run_folder.CHECKPOINT))
+                self.every = resumed_strides(request, kept_strides(folder / run_folder.CHECKPOINT))
             with phase("preparing"):
+                every = self.every
                 belongs = identity(
-                    self.flow, states, self.every, request.fields, transfer=request.transfer, fast=request.fast
-                )
+                    Vorticity(self.flow), states, strides=[every.look, every.frame, every.hash], fast=request.fast,
+                    fields=list(request.fields), transfer=request.transfer,
+                )  # fmt: skip
                 resumed = self._resumed(folder, belongs, states)
             with to_go_on(folder):
                 run = self._run(placed, folder, states, belongs, resumed)
                 # Within it, so that a trace that cannot be written takes nothing else with it.
                 with phase("writing"):
-                    digest = self._certify(placed, folder, states, run)
-                    metrics = self._metrics(placed, run, resumed.steps if resumed else 0, digest)
+                    digest = certify_folder(run, folder, Vorticity(self.flow), states) if folder else None
+                    metrics = build_metrics(COMMAND, run, placed, self.stages, certificate=digest, parts=["fft"])
                     left = self._leave(folder, run, metrics, digest)
-            print_report(request, run, metrics, left)
+            print_report(request, self.flow, run, metrics, left)
         if run.stopped:
             remark(*stopped_lines(request.out, left))
             raise KeyboardInterrupt
 
-    def _resumed(self, folder: Path | None, belongs: str, states: Floats) -> Simulation | None:
+    def _resumed(self, folder: Path | None, belongs: str, states: Floats) -> Run | None:
         if folder is None or not self.request.resume:
             return None
-        kept = read_checkpoint(folder / run_folder.CHECKPOINT, belongs, Simulation(self.flow, 0, states))
+        looking = [Diagnostics(self.flow, self.every.look, transfer=self.request.transfer), Hashes(self.every.hash)]
+        kept = read_checkpoint(
+            folder / run_folder.CHECKPOINT, belongs, Vorticity(self.flow), looking, states.shape,
+            what="another flow, start, fields or strides",
+        )  # fmt: skip
         if kept.steps > self.request.steps:
             raise InputError(
                 f"{kept.steps} steps are done already, {self.request.steps} asked for.", "ask for more with --steps."
@@ -102,36 +110,35 @@ class Job:
         remark(f"going on after {kept.steps} steps")
         return kept
 
-    def _run(
-        self, placed: Placement, folder: Path | None, states: Floats, belongs: str, resumed: Simulation | None
-    ) -> Simulation:
+    def _run(self, placed: Placement, folder: Path | None, states: Floats, belongs: str, resumed: Run | None) -> Run:
         request, flow = self.request, self.flow
         trajectory = self._trajectory(placed, folder, len(states))
         if trajectory is not None and resumed is not None:
             trajectory.require_frames(resumed.steps)
-
-        def keep(run: Simulation, fields: Mapping[str, Floats]) -> None:
-            if trajectory is not None and folder is not None and fields:  # the null device has none
-                trajectory.add(run, fields)
-                write_checkpoint(folder / run_folder.CHECKPOINT, belongs, run, self.every)
 
         start = resumed.steps if resumed else 0
         remark(f"{request.steps - start} steps of {flow.n} x {flow.n}, {flow.dtype}, on {placed.device.info.name}")
         hint = faster_choice(placed.device.info, fast=request.fast)
         if hint:
             remark(hint)
-        with self.stages.time("sim"), progress("flow", request.steps - start, "steps") as advance:
+        recording = Recording(trajectory, folder / run_folder.CHECKPOINT, belongs) if trajectory and folder else None
+        every = self.every
+        with (
+            self.stages.time("sim"),
+            progress("flow", request.steps - start, "steps") as advance,
+            recording or nullcontext(),
+        ):
             run, _ = until_stopped(
                 lambda: simulate(
-                    flow, states, request.steps, device=placed.device, every=self.every, fields=request.fields,
-                    frame=keep if trajectory else None, transfer=request.transfer, fast=request.fast,
-                    progress=advance, resume=resumed,
+                    flow, states, request.steps, device=placed.device, look_every=every.look, frame_every=every.frame,
+                    hash_every=every.hash, fields=request.fields, transfer=request.transfer, host_fft=request.fast,
+                    frame=recording.frame if recording else None, keep=recording.keep if recording else None,
+                    keep_every=every.frame, keep_pause=recording.pause if recording else None, progress=advance,
+                    resume=resumed,
                 )
             )  # fmt: skip
-        if trajectory is not None and folder is not None and placed.device.info.type != "null":
-            trajectory.finish(run)
-            if run.stopped:
-                write_checkpoint(folder / run_folder.CHECKPOINT, belongs, run, self.every)
+            if recording is not None and placed.device.info.type != "null":
+                recording.finish(run)
         return run
 
     def _trajectory(self, placed: Placement, folder: Path | None, members: int) -> Trajectory | None:
@@ -153,43 +160,12 @@ class Job:
             provenance=provenance, resume=request.resume,
         )  # fmt: skip
 
-    def _certify(self, placed: Placement, folder: Path | None, states: Floats, run: Simulation) -> str | None:
-        hashes = [h for h in run.hashes if not run.stopped or h.step % self.every.hash == 0]
-        if folder is None or self.request.fast or not hashes:
-            return None
-        operator = Vorticity(self.flow)
-        sources = save_inputs(folder / run_folder.INPUTS, operator, states)
-        steps = hashes[-1].step if run.stopped else run.steps
-        done = Execution(placed.device.info, fingerprints(run.used), "stepwise", steps, self.every.hash, hashes)
-        file = folder / run_folder.CERTIFICATE
-        return write_certificate(file, certify(file, operator, sources, done))
-
-    def _metrics(self, placed: Placement, run: Simulation, first: int, digest: str | None) -> Metrics:
-        reason = (
-            "SciPy's or NumPy's own transforms, without kernels" if self.request.fast else "a step is a few dispatches"
-        )
-        rolled = Run(
-            run.steps, run.states, run.hashes, way="stepwise", reason=reason,
-            seconds=run.seconds, dispatches=run.dispatches, stopped=run.stopped, used=run.used,
-        )  # fmt: skip
-        made = account(COMMAND, Vorticity(self.flow), rolled, placed, self.stages, first_step=first, certificate=digest)
-        used = placed.device.info
-        return made.model_copy(
-            update={
-                "portable": run.portable,
-                "way": "fast" if self.request.fast else made.way,
-                "fft_backend_requested": placed.requested,
-                "fft_backend_used": used.spec,
-                "fft_device": used.name,
-            }
-        )
-
-    def _leave(self, folder: Path | None, run: Simulation, metrics: Metrics, digest: str | None) -> Path | None:
+    def _leave(self, folder: Path | None, run: Run, metrics: Metrics, digest: str | None) -> Path | None:
         """Writes what is left to write; where the run lies."""
         if folder is None:
             return None
         written = {run_folder.METRICS, run_folder.STATE}
-        write_arrays(folder / run_folder.STATE, {"z": run.states, "step": np.array(run.steps, np.int64)})
+        write_arrays(folder / run_folder.STATE, {"z": run.state, "step": np.array(run.steps, np.int64)})
         if digest:
             written |= {run_folder.CERTIFICATE, run_folder.INPUTS}
         write_metrics(folder / run_folder.METRICS, metrics)
@@ -207,26 +183,27 @@ def to_go_on(folder: Path | None) -> Generator[None]:
         raise FileError(error.what, f"{error.fix.rstrip('.')}; then go on with --resume.") from error
 
 
-def print_report(request: Request, run: Simulation, metrics: Metrics, folder: Path | None) -> None:
+def print_report(request: Request, flow: Flow, run: Run, metrics: Metrics, folder: Path | None) -> None:
     """A table for people; with --json the metrics document and the last look."""
-    last = run.looks[-1] if run.looks else None
+    looks = run.records.get(Diagnostics.name, ())
+    last = looks[-1] if looks else None
     if request.json:
         document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
         document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
         document["folder"] = str(folder) if folder else None
         if last is not None:
             document["energy"], document["enstrophy"] = last.energy.tolist(), last.enstrophy.tolist()
-            document["courant"] = courant(run.flow, last)
+            document["courant"] = courant(flow, last)
         print_json(document)
         return
     rows = {
-        "flow": f"{run.flow.n} x {run.flow.n}, {len(run.states)} member(s), {run.flow.scheme}, {run.flow.dtype}",
+        "flow": f"{flow.n} x {flow.n}, {len(run.state)} member(s), {flow.scheme}, {flow.dtype}",
         "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
         "time": f"{run.time:g} after {run.steps} steps{', stopped' if run.stopped else ''}; "
         f"{metrics.ns_per_step / 1000:.1f} us per step",
         "energy": ", ".join(f"{v:.6g}" for v in last.energy.tolist()[:4]) if last else "",
         "enstrophy": ", ".join(f"{v:.6g}" for v in last.enstrophy.tolist()[:4]) if last else "",
-        "courant": f"{courant(run.flow, last):.3g} (up to {run.flow.courant_limit:g})" if last else "",
+        "courant": f"{courant(flow, last):.3g} (up to {flow.courant_limit:g})" if last else "",
         "hash": metrics.hashes[-1].hash if metrics.hashes else "none",
         "portable": "" if run.portable else "no: these hashes hold on this machine alone",
         "folder": str(folder or ""),

@@ -18,13 +18,10 @@ from dashi.cli.output import remark
 from dashi.cli.progress import phase, progress
 from dashi.cli.stopping import until_stopped
 from dashi.cli.tracing import traced
-from dashi.core.accounts.account import Stages, account
-from dashi.core.accounts.placement import Placement, place
-from dashi.core.certificates.certificate import Execution, certify, write_certificate
-from dashi.core.certificates.inputs import save_inputs
+from dashi.core.certificates.certify import certify_folder
+from dashi.core.metrics.document import Stages, build_metrics
+from dashi.core.metrics.placement import Placement, place
 from dashi.core.observations.verdict import verdict
-from dashi.core.rollouts.fingerprint import fingerprints
-from dashi.core.rollouts.run import Run
 from dashi.errors import DeviceNotFoundError, NonFiniteError, NoResultError
 from dashi.flow.decode import Decoder
 from dashi.flow.decode.album import Album
@@ -33,7 +30,6 @@ from dashi.flow.decode.harness import (
     HOST_REASON,
     DecodedRun,
     follow_and_decode,
-    on_host,
     residual_cost,
     roll_and_decode,
 )
@@ -42,7 +38,6 @@ from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.schema import Schema
 from dashi.io import run_folder
 from dashi.io.metrics import Metrics, StageSeconds, write_metrics
-from dashi.runtime.cpu_device import cpu_info
 
 _PAUSE: Final = 5.0
 """Seconds between two z of a model on disk."""
@@ -88,8 +83,10 @@ class Job:
             )
             album = Album(folder, setup.schema, members, settings, setup.interval, setup.flow) if folder else None
             run = self._run(setup, placed, decoder, album)
-            digest = self._certify(setup, placed, folder, run.rollout)
-            metrics = self._metrics(setup, placed, decoder, run, digest)
+            digest = None
+            if folder is not None and not isinstance(setup.advances, Model):
+                digest = certify_folder(run.rollout, folder, setup.advances, setup.z0)
+            metrics = self._metrics(placed, decoder, run, digest)
             # Within the trace, so that one that cannot be written takes nothing else with it.
             left = self._leave(folder, setup, run, metrics, digest, album)
         if self.failure:
@@ -157,32 +154,16 @@ class Job:
                 self.failure = error
                 if not isinstance(setup.advances, Model):
                     error.fix = _GROWS
-                return error.rollout
-
-    def _certify(self, setup: Setup, placed: Placement, folder: Path | None, run: Run) -> str | None:
-        every = self.request.hash_every or max(1, self.request.steps // 10)
-        hashes = [h for h in run.hashes if not run.stopped or h.step % every == 0]
-        if folder is None or not hashes or isinstance(setup.advances, Model):
-            return None
-        sources = save_inputs(folder / run_folder.INPUTS, setup.advances, setup.z0)
-        steps = hashes[-1].step if run.stopped else run.steps
-        done = Execution(placed.device.info, fingerprints(run.used), run.way, steps, every, hashes)
-        file = folder / run_folder.CERTIFICATE
-        return write_certificate(file, certify(file, setup.advances, sources, done))
+                return DecodedRun.of(error.rollout)
 
     def _metrics(
-        self, setup: Setup, placed: Placement, decoder: Decoder, run: DecodedRun, digest: str | None
+        self, placed: Placement, decoder: Decoder, run: DecodedRun, digest: str | None
     ) -> Metrics:  # fmt: skip
         rolled = run.rollout
         judged = verdict(rolled.observations) if rolled.observations else None
-        made = account(
-            COMMAND, setup, rolled, placed, self.stages, verdict=judged, certificate=digest
-        )  # fmt: skip
-        used, stage_ns = placed.device.info, dict(decoder.stage_ns)
+        stage_ns = dict(decoder.stage_ns)
         steps, seconds = rolled.steps, run.step_seconds
         told = {
-            "decode_backend_requested": placed.requested, "decode_backend_used": used.spec, "decode_device": used.name,
-            "fft_backend_requested": placed.requested, "fft_backend_used": used.spec, "fft_device": used.name,
             "decode_observer": str(self.request.observer), "decode_dtype": decoder.settings.dtype,
             "decode_residual": decoder.settings.residual, "decode_gate": decoder.settings.gate,
             "decode_residual_error": self.cost[0] if self.cost else None,
@@ -190,11 +171,11 @@ class Job:
             "decode_snapshots": run.snapshots, "decode_dispatches": decoder.dispatches(str(self.request.observer)),
             "decode_bytes_read": decoder.bytes_read, "decode_stage_ns": stage_ns or None,
             "steps_per_s": steps / seconds if seconds else 0.0, "ns_per_step": seconds / steps * 1e9 if steps else 0.0,
-            "stage_seconds": _seconds(made.stage_seconds, stage_ns, run),
+            "stage_seconds": _seconds(self.stages.seconds(), stage_ns, run),
         }  # fmt: skip
-        if isinstance(setup.advances, Model) and on_host(placed.device, rolled.dispatches):
-            told |= _advanced_by_the_host()
-        return made.model_copy(update=told)
+        return build_metrics(
+            COMMAND, rolled, placed, self.stages, verdict=judged, certificate=digest, parts=["decode", "fft"], more=told
+        )
 
     def _leave(
         self,
@@ -239,15 +220,6 @@ def _no_gpu(reason: str) -> DeviceNotFoundError:
         f"no step was executed on a GPU: {reason}.",
         "use a model that has kernels (galerkin, slaved, ridge), or leave --require-gpu away.",
     )
-
-
-def _advanced_by_the_host() -> dict[str, Any]:
-    """What a document says of the device that advanced the states, where a model has no kernels."""
-    info = cpu_info()
-    return {
-        "op_backend_used": info.spec, "op_device": info.name, "op_device_type": info.type, "device_name": info.name,
-        "driver_name": info.driver, "driver_version": info.driver_version,
-    }  # fmt: skip
 
 
 def _seconds(told: StageSeconds, stage_ns: dict[str, float], run: DecodedRun) -> StageSeconds:

@@ -12,11 +12,11 @@ from dashi.cli.flow_options import Scheme
 from dashi.core.certificates.certificate import array_digest
 from dashi.errors import InputError, suggestion
 from dashi.flow import initial
+from dashi.flow.derived_fields import DERIVED
 from dashi.flow.equations import FORCINGS, UNFORCED, Flow, Stochastic, forcing_named
 from dashi.flow.fields import read_frame
 from dashi.flow.grid import Floats
-from dashi.flow.observers import DERIVED
-from dashi.flow.simulation import Every
+from dashi.flow.trajectory import Strides
 from dashi.io.arrays import LIMIT, read_array
 from dashi.runtime.info import DeviceInfo
 
@@ -67,7 +67,7 @@ def flow_of(request: FlowWords) -> Flow:
     )  # fmt: skip
 
 
-def strides_of(request: Request) -> Every:
+def strides_of(request: Request) -> Strides:
     """The strides asked for, or their defaults."""
     given = {"--look-every": request.look_every, "--frame-every": request.frame_every}
     for name, value in {**given, "--hash-every": request.hash_every, "--steps": request.steps}.items():
@@ -78,17 +78,15 @@ def strides_of(request: Request) -> Every:
     if request.frame_every is not None and not request.out:
         raise InputError("--frame-every writes frames to a run folder.", "name it with --out, or leave it away.")
     tenth = max(1, request.steps // 10)
-    return Every(
+    return Strides(
         look=request.look_every or max(1, request.steps // 100),
         frame=(request.frame_every or tenth) if request.out else 0,
         hash=request.hash_every or tenth,
     )
 
 
-def resumed_strides(request: Request, wanted: Every, kept: Every | None) -> Every:
+def resumed_strides(request: Request, kept: Strides) -> Strides:
     """Those of the run that goes on: a default depends on how far a run goes, so only what was asked for must fit."""
-    if kept is None:
-        return wanted
     given = {"look": request.look_every, "frame": request.frame_every, "hash": request.hash_every}
     for name, value in given.items():
         if value not in (None, getattr(kept, name)):
@@ -118,7 +116,7 @@ def states_of(request: Request, flow: Flow, progress: Callable[[int], None] | No
     return initial.ensemble(flow, request.initial, seeds, progress=progress, **named_numbers("--set", request.options))
 
 
-def settings_of(request: Request, flow: Flow, every: Every, states: Floats) -> dict[str, object]:
+def settings_of(request: Request, flow: Flow, every: Strides, states: Floats) -> dict[str, object]:
     """All that decides the results of a simulation: where it runs does not."""
     start: dict[str, object] = {"initial": request.initial, "set": sorted(request.options), "seed": request.seed}
     if Path(request.initial).suffix in FIELD_FILES:

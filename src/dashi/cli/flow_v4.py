@@ -11,15 +11,13 @@ import typer
 
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
-from dashi.core.accounts.account import Stages, account
-from dashi.core.accounts.placement import Placement, place
-from dashi.core.certificates.certificate import Execution, certify, write_certificate
-from dashi.core.certificates.inputs import save_inputs
+from dashi.core.certificates.certify import certify_folder
+from dashi.core.metrics.document import Stages, build_metrics
+from dashi.core.metrics.placement import Placement, place
 from dashi.core.operators.affine import Linear
-from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.errors import InputError
 from dashi.flow.v4.golden import SETTING, Row
-from dashi.flow.v4.measure import HASH_EVERY, Report, measure
+from dashi.flow.v4.measure import Report, measure
 from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import write_metrics
@@ -117,13 +115,10 @@ def _leave(report: Report, placed: Placement, stages: Stages, out: Path, owner: 
     """The run folder of the rollout; its certificate's digest."""
     run, operator = report.run, Linear(report.A)
     assert run is not None
-    every = min(HASH_EVERY, run.steps)
-    done = Execution(placed.device.info, fingerprints(run.used), run.way, run.steps, every, run.hashes)
     with whole_folder(out, owner) as folder:
-        sources = save_inputs(folder / run_folder.INPUTS, operator, report.record.z[:1])
-        file = folder / run_folder.CERTIFICATE
-        digest = write_certificate(file, certify(file, operator, sources, done))
+        digest = certify_folder(run, folder, operator, report.record.z[:1])
+        assert digest is not None
         write_arrays(folder / run_folder.STATE, {"z": run.state[0], "step": np.array(run.steps, np.int64)})
-        metrics = account(_OWNER.command, operator, run, placed, stages, certificate=digest)
+        metrics = build_metrics(_OWNER.command, run, placed, stages, certificate=digest)
         write_metrics(folder / run_folder.METRICS, metrics)
     return digest

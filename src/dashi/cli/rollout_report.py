@@ -30,7 +30,7 @@ def print_report(
         "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
         "steps": _steps(run, metrics),
         "time": f"{metrics.ns_per_step / 1000:.3f} us per step ({metrics.steps_per_s:,.0f} steps/s)",
-        "way": f"{run.way}: {run.reason}",
+        "way": f"{run.strategy}: {run.reason}",
         "hash": metrics.hashes[-1].hash if metrics.hashes else "none",
         "portable": "" if metrics.portable else "no: these hashes hold on this device alone",
         "fell back": "; ".join(f"{f.name}: {f.used} instead of {f.requested} ({f.reason})" for f in metrics.perf_flags),

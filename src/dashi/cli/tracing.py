@@ -12,7 +12,7 @@ import typer
 from dashi.cli.help import OUTPUT
 
 if TYPE_CHECKING:
-    from dashi.core.accounts.account import Stages
+    from dashi.core.metrics.document import Stages
     from dashi.runtime.device import Device
 
 TraceFile = Annotated[

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from dashi.core.operators.quadratic import Quadratic as Quadratic
     from dashi.core.operators.sparse import BlockSparse as BlockSparse
     from dashi.core.operators.sparse import Csr as Csr
+    from dashi.core.rollouts.observer import Bound as Bound
+    from dashi.core.rollouts.observer import Observer as Observer
     from dashi.core.rollouts.rollout import rollout as rollout
     from dashi.core.rollouts.run import Run as Run
     from dashi.core.traces.file import read_trace as read_trace
@@ -67,6 +69,7 @@ _MODULES = {
     "operators.operator": "Operator",
     "operators.quadratic": "Quadratic",
     "operators.sparse": "BlockSparse Csr",
+    "rollouts.observer": "Bound Observer",
     "rollouts.rollout": "rollout",
     "rollouts.run": "Run",
     "traces.file": "read_trace",

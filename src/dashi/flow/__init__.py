@@ -3,15 +3,13 @@
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import to_field, to_modes
 from dashi.flow.initial import ensemble, from_field
-from dashi.flow.simulation import Every, Simulation, simulate
+from dashi.flow.simulation import simulate
 from dashi.flow.stepper import stepper
 from dashi.flow.windows import Windows, windows_from_dataset, windows_from_run, windows_of
 
 __all__ = [
-    "Every",
     "Flow",
     "Kolmogorov",
-    "Simulation",
     "Stochastic",
     "Windows",
     "ensemble",

@@ -22,7 +22,7 @@ from dashi.flow.grid import Floats, to_field
 from dashi.flow.initial import ensemble
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulation import Every, Simulation, simulate
+from dashi.flow.simulation import simulate
 from dashi.runtime.device import Device
 
 Twin = Literal["flip", "move"]
@@ -97,7 +97,7 @@ def les_chart(
         )
     filtering = replace(flow, n=coarse, smagorinsky=cs)
     start = ensemble(flow, "random", [seed], **(options or {}))
-    first = simulate(flow, start, spin_up, device=device, fast=fast).states[0] if spin_up else start[0]
+    first = simulate(flow, start, spin_up, device=device, host_fft=fast).state[0] if spin_up else start[0]
     states = np.stack([first, _twin(first, flow.n, coarse, twin)])
     small = np.stack([filtered(state, coarse) for state in states])
     true = _film(flow, states, steps, interval, device, fast)
@@ -160,11 +160,12 @@ def _film(flow: Flow, states: Floats, steps: int, interval: int, device: Device,
     """Vorticity of all frames, (members, frames, n, n)."""
     frames: list[Floats] = []
 
-    def keep(_: Simulation, fields: Mapping[str, Floats]) -> None:
+    def keep(_: int, fields: Mapping[str, Floats]) -> None:
         frames.append(fields["vorticity"].copy())
 
-    every = Every(frame=interval, look=min(100, steps))
-    simulate(flow, states, steps, device=device, every=every, frame=keep, fast=fast)
+    simulate(
+        flow, states, steps, device=device, frame_every=interval, look_every=min(100, steps), frame=keep, host_fft=fast
+    )
     return np.stack(frames, axis=1)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from dashi.errors import FileError
-from dashi.io.files import open_plain, read_plain, unwritable, write_atomic, write_text
+from dashi.io.files import make_durable, open_plain, read_plain, unwritable, write_atomic, write_text
 from dashi.io.memory import require_room
 from dashi.io.parts import remove
 from dashi.types import Array, Shape
@@ -56,6 +56,9 @@ class FieldStore:
         self._variables = dict(variables)
         self._attributes = dict(attributes)
         self._lengths = {name: 0 for name, v in variables.items() if v.grows}
+        self._metadata_written: dict[str, str] = {}
+        self._not_durable: list[Path] = []
+        """Frames that a loss of power could still take, until `make_durable`; at the latest before they count."""
         if path.exists() and not resume:
             _remove(path)
         if not (path / _META).exists():
@@ -70,7 +73,8 @@ class FieldStore:
     def frame(self, name: str, index: int, values: Array) -> None:
         """Entry `index` of an array with one entry in each file."""
         one = self._variables[name]
-        self._write(name, (index, *(0 for _ in one.shape)), np.asarray(values, one.dtype)[None])
+        place = (index, *(0 for _ in one.shape))
+        self._not_durable.append(self._write(name, place, np.asarray(values, one.dtype)[None], durable=False))
         self._lengths[name] = index + 1
 
     def series(self, name: str, values: Array) -> None:
@@ -84,6 +88,10 @@ class FieldStore:
             self._write(name, (chunk, *(0 for _ in variable.shape)), padded)
         self._lengths[name] = len(entries)
 
+    def count(self, name: str, entries: int) -> None:
+        """So many entries of an array with one entry in each file are there: those that earlier runs left, too."""
+        self._lengths[name] = entries
+
     def missing(self, name: str, count: int) -> int | None:
         """The first of so many entries of an array, with one entry in each file, that is not there in whole."""
         variable = self._variables[name]
@@ -94,11 +102,21 @@ class FieldStore:
                 return index
         return None
 
+    def make_durable(self) -> None:
+        """Waits until the frames are on the disk."""
+        while self._not_durable:
+            make_durable(self._not_durable[-1])
+            self._not_durable.pop()
+
     def commit(self) -> None:
         """Makes what was written part of the store."""
+        self.make_durable()
         metadata = {name: self._metadata(name) for name in self._variables}
         for name, document in metadata.items():
-            write_text(self.path / name / _META, json.dumps(document))
+            text = json.dumps(document)
+            if self._metadata_written.get(name) != text:
+                write_text(self.path / name / _META, text)
+                self._metadata_written[name] = text
         write_text(self.path / _META, json.dumps(self._root(metadata)))
 
     def _root(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,14 +127,15 @@ class FieldStore:
             "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": dict(metadata)},
         }
 
-    def _write(self, name: str, place: tuple[int, ...], values: Array) -> None:
-        data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+    def _write(self, name: str, place: tuple[int, ...], values: Array, *, durable: bool = True) -> Path:
+        data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
         file = self.path.joinpath(name, "c", *(str(i) for i in place))
 
         def fill(opened: Any) -> None:
             opened.write(data)
 
-        write_atomic(file, fill)
+        write_atomic(file, fill, durable=durable)
+        return file
 
     def _metadata(self, name: str) -> dict[str, Any]:
         variable = self._variables[name]

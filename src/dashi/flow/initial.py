@@ -35,19 +35,24 @@ def random(flow: Flow, seed: int = 0, *, peak: float = 6.0, speed: float = 1.0) 
     sqrt(mean(u^2 + v^2)) = speed. The phase of a mode depends on the seed and on the mode alone, so a finer grid has
     the same field, and more of it."""
     n = flow.n
-    k = np.sqrt(grid.squares(n).astype(np.float64))
+    values, place = grid.distinct(grid.squares(n))
+    k = np.sqrt(values.astype(np.float64))
     shape = k * k * k * exp(-1.5 * (k / peak) * (k / peak))
     # |w|^2 of a mode is 2 k^2 times its energy, E(k) / (2 pi k): a factor that the speed decides.
-    size = np.where(grid.dealiased(n) & (k > 0), shape * np.sqrt(k), 0.0)
-    rows, columns = grid.rows(n)[:, None], grid.columns(n)[None, :]
+    size = np.where(grid.dealiased(n), np.where(k > 0, shape * np.sqrt(k), 0.0)[place], 0.0)
+    # Sums of zeros, and phases of modes that are not kept, are not needed: more than half of them are.
+    squared = (grid.counted(n) * size * size * grid.waves(flow)[2])[size != 0]
+    inside = np.ix_(np.flatnonzero(3 * np.abs(grid.rows(n)) < n), np.flatnonzero(3 * grid.columns(n) < n))
+    rows, columns = grid.rows(n)[inside[0]], grid.columns(n)[inside[1]]
     mirrored = (columns == 0) & (rows < 0)
     words = philox((columns, np.where(mirrored, -rows, rows), 0, _STREAM), (seed, 0))[0]
     angle = 2 * np.pi * unit(words, np.float64)
     sine = np.where(mirrored, -1.0, 1.0) * sin(angle)
-    squared = grid.counted(n) * size * size * grid.waves(flow)[2]
-    return (speed / math.sqrt(math.fsum(squared.reshape(-1).tolist()))) * np.stack(
-        [size * cos(angle), size * sine], axis=-1
+    modes = np.zeros((n, flow.modes, 2))
+    modes[inside] = (speed / math.sqrt(math.fsum(squared.tolist()))) * np.stack(
+        [size[inside] * cos(angle), size[inside] * sine], axis=-1
     )
+    return modes
 
 
 def taylor_green(flow: Flow, seed: int = 0, *, wavenumber: int = 1, speed: float = 1.0) -> Floats:

@@ -8,15 +8,16 @@ rollouts, hashes, checkpoints and certificates follow. Where a flow is kicked at
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.operators.operator import Constants, Operator, Parameter, Way
+from dashi.core.operators.operator import Constants, Operator, Parameter, Strategy
 from dashi.errors import InputError
 from dashi.flow import grid
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
-from dashi.flow.schemes import Sum, Tableau, tableau
+from dashi.flow.schemes import Sum, Tableau, stages_of, tableau
 from dashi.kernels.abi import Limits
 from dashi.kernels.fft.roots import real_table, table
 from dashi.kernels.spectral.modes import FIELDS
@@ -30,7 +31,7 @@ ADVECTED: Final = ("velocity_x", "velocity_y", "vorticity_x", "vorticity_y")
 STRAINS: Final = ("strain_normal", "strain_shear")
 
 
-class Loaded(dict[str, Array]):
+class DeviceTables(dict[str, Array]):
     """The tables of a flow on a device, and the arrays that its steps work in, made once for each size of ensemble."""
 
     def __init__(self, device: Device, tables: Mapping[str, HostArray]) -> None:
@@ -49,21 +50,24 @@ class Loaded(dict[str, Array]):
 
 
 class Vorticity(Operator):
-    """One step of dt of a flow (`Flow` says of which equation). With `fast` nothing is flushed and the bits are the
-    device's: the device class, for comparison."""
+    """One step of dt of a flow (`Flow` says of which equation). With `portable=False` nothing is flushed and the bits
+    are the device's: the device class, for comparison."""
 
     kind = "vorticity"
     version = 2  # 1: other radices of powers of two from 32 to 512
 
-    def __init__(self, flow: Flow, *, fast: bool = False) -> None:
-        if fast and (flow.scheme != "rk4" or flow.smagorinsky or flow.dtype != "float32"):
+    def __init__(self, flow: Flow, *, portable: bool = True) -> None:
+        if not portable and (flow.scheme != "rk4" or flow.smagorinsky or flow.dtype != "float32"):
             raise InputError(
                 "the device class has float32 and rk4 without eddy viscosity only.",
-                "leave fast away: the portable solver knows them all.",
+                "use portable=True: the portable solver knows them all.",
             )
         self.flow = flow
-        self.portable = not fast
-        self._tableau: Tableau = tableau(flow)
+        self.portable = portable
+
+    @cached_property
+    def _tableau(self) -> Tableau:
+        return tableau(self.flow)
 
     @property
     def shape(self) -> Shape:
@@ -87,11 +91,15 @@ class Vorticity(Operator):
             raise InputError(f"a flow has no array {next(iter(arrays))!r}.", "leave it away.")
         return Vorticity(Flow.restore(parameters))
 
+    @property
+    def time_step(self) -> float:
+        return self.flow.dt
+
     def load(self, device: Device) -> Constants:
-        return Loaded(device, {**tables(self.flow), **self._tableau.tables})
+        return DeviceTables(device, {**tables(self.flow), **self._tableau.tables})
 
     def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
-        assert isinstance(constants, Loaded)
+        assert isinstance(constants, DeviceTables)
         kicked = isinstance(self.flow.forcing, Stochastic)
         between = [constants.work(f"stage_{j}", source.shape, self.dtype) for j in (0, 1)]
         known, steps, now = [source], list[Step](), source
@@ -107,7 +115,7 @@ class Vorticity(Operator):
         return steps
 
     def _stage(
-        self, device: Device, constants: Loaded, state: Array, known: Sequence[Array], stage: Sum, out: Array
+        self, device: Device, constants: DeviceTables, state: Array, known: Sequence[Array], stage: Sum, out: Array
     ) -> list[Step]:
         """The tendency of a state, which is the last of those known, and the sum that it completes."""
         operands = [known[j] for j, _ in stage.terms]
@@ -129,10 +137,16 @@ class Vorticity(Operator):
             steps.append(device.bind("mode_force", out, constants["force"], out=out))
         return steps
 
-    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
+    def unsupported_reason(self, strategy: Strategy, limits: Limits, states: int) -> str:
+        return "" if strategy == "stepwise" else "a step is a few dispatches"
+
+    def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
         points = states * self.flow.n**2 * self.dtype.itemsize / 4
-        stages = len(self._tableau.stages)
+        stages = len(stages_of(self.flow.scheme))
         return stages * (200 + points / 20) if limits.software else stages * (20 + points / 16_000)
+
+    def reference_us(self, states: int) -> float:
+        return states * self.flow.n**2 / 8
 
 
 def advection(
@@ -140,7 +154,7 @@ def advection(
 ) -> Step:
     """The step that makes -(u w_x + v w_y), with the divergence of the eddy flux where there is one, unless told
     otherwise."""
-    assert isinstance(constants, Loaded)
+    assert isinstance(constants, DeviceTables)
     given = (state, *(constants[name] for name in TABLES))
     size = flow.smagorinsky * flow.dx
     if size and eddies:

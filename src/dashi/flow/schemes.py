@@ -67,7 +67,7 @@ _STAGES: Final = {"rk4": _RK4, "heun": _HEUN, "etdrk4": _ETDRK4}
 def tableau(flow: Flow) -> Tableau:
     """The scheme of a flow. Tables are 0 for modes that are not kept; the mean stays what it is."""
     square = grid.squares(flow.n)
-    values, place = np.unique(square, return_inverse=True)
+    values, place = grid.distinct(square)
     scale = grid.unit(flow)
     decay = -(flow.nu * (values * (scale * scale)) + flow.drag) * flow.dt
     coefficients_of = coefficients(flow.scheme, decay, flow.dt)
@@ -77,7 +77,7 @@ def tableau(flow: Flow) -> Tableau:
     keep = grid.dealiased(flow.n)
     tables: dict[str, Floats] = {}
     for name in sorted(used):
-        full = np.where(keep, coefficients_of[name][place.reshape(square.shape)], 0.0)
+        full = np.where(keep, coefficients_of[name][place], 0.0)
         full[0, 0] = 1.0 if name in states else 0.0
         tables[name] = canon(full.astype(flow.kind))
     return Tableau(stages, tables)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
-from dashi.core.certificates.checkpoint import are_in_order
-from dashi.core.observations.observation import Hash
+from dashi.core.rollouts.checkpoint import read_settings, write_checkpoint
+from dashi.core.rollouts.run import Run
 from dashi.errors import FileError
+from dashi.flow.derived_fields import UNITS
+from dashi.flow.diagnostics import DiagnosticsRecord, courant, shells
 from dashi.flow.equations import Flow
 from dashi.flow.fields import FieldStore, Variable, series_variable
 from dashi.flow.grid import Floats
-from dashi.flow.observers import UNITS, Look, shells
-from dashi.flow.simulation import Every, Simulation, courant
-from dashi.io.arrays import read_arrays, write_arrays
-from dashi.kernels.hash.blake3 import hexdigest128
+from dashi.io.writer import Writer
 
-VERSION: Final = 1
-_LOOKS: Final = ("energy_spectrum", "enstrophy_spectrum", "palinstrophy", "speed")
+PAUSE: Final = 2.0
+"""Seconds between two checkpoints, at least."""
+_SHARE: Final = 20
+"""And so many times what the last one took."""
 _MEANINGS: Final = {
     "vorticity": "vorticity", "streamfunction": "streamfunction", "velocity_x": "velocity along x",
     "velocity_y": "velocity along y", "strain_normal": "twice the normal strain, 2 du/dx",
@@ -30,15 +31,25 @@ _MEANINGS: Final = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Strides:
+    """Steps between two looks, frames and hashes of a simulation; 0 is never."""
+
+    look: int = 0
+    frame: int = 0
+    hash: int = 0
+
+
 class Trajectory:
     """Writes a simulation as it goes."""
 
     def __init__(
-        self, path: Path, flow: Flow, members: Sequence[int], fields: Sequence[str], every: Every, *, transfer: bool,
+        self, path: Path, flow: Flow, members: Sequence[int], fields: Sequence[str], every: Strides, *, transfer: bool,
         provenance: Mapping[str, Any], resume: bool = False,
     ) -> None:  # fmt: skip
         self.flow, self.every, self.fields, self.transfer = flow, every, tuple(fields), transfer
         self._members = len(members)
+        self._shells = shells(flow).count if every.look else 0
         variables = self._coordinates() | self._frames() | (self._series() if every.look else {})
         attributes = {
             "title": "two-dimensional incompressible flow in a doubly periodic box",
@@ -53,7 +64,7 @@ class Trajectory:
         self._store.put("y", line)
         self._store.put("member", np.asarray(members, np.int64))
         if every.look:
-            self._store.put("wavenumber", np.arange(shells(flow).count) * (2 * np.pi / flow.length))
+            self._store.put("wavenumber", np.arange(self._shells) * (2 * np.pi / flow.length))
 
     def require_frames(self, steps: int) -> None:
         """Refuses to go on after so many steps where frames that were written before are gone or cut short."""
@@ -84,7 +95,7 @@ class Trajectory:
         }
 
     def _series(self) -> dict[str, Variable]:
-        count = shells(self.flow).count
+        count = self._shells
         wave = Variable(("wavenumber",), "float64", (count,), {"units": "1/L", "long_name": "wave number of a shell"})
         grows, members = "time_look", self._members
         made = {
@@ -106,20 +117,25 @@ class Trajectory:
             )  # fmt: skip
         return made
 
-    def add(self, run: Simulation, fields: Mapping[str, Floats]) -> None:
-        """Writes a frame, and the series up to it."""
-        index = run.steps // self.every.frame
+    def add(self, step: int, fields: Mapping[str, Floats]) -> None:
+        """Writes a frame. It is part of the store once `commit` has counted it."""
+        index = step // self.every.frame
         for name in self.fields:
             self._store.frame(name, index, fields[name])
-        steps = np.arange(index + 1) * self.every.frame
+
+    def make_durable(self) -> None:
+        """Waits until the frames are on the disk."""
+        self._store.make_durable()
+
+    def commit(self, run: Run) -> None:
+        """Makes the frames up to the steps of a run part of the store, and writes its series."""
+        steps = np.arange(run.steps // self.every.frame + 1) * self.every.frame
+        for name in self.fields:
+            self._store.count(name, len(steps))
         self._store.series("step", steps)
         self._store.series("time", steps * self.flow.dt)
-        self.finish(run)
-
-    def finish(self, run: Simulation) -> None:
-        """Writes the series as they stand."""
-        if self.every.look and run.looks:
-            looks = run.looks
+        looks: tuple[DiagnosticsRecord, ...] = run.records.get("diagnostics", ())
+        if self.every.look and looks:
             self._store.series("time_look", np.array([look.step * self.flow.dt for look in looks]))
             self._store.series("courant", np.array([courant(self.flow, look) for look in looks]))
             for name in ("energy", "enstrophy", "palinstrophy", "energy_spectrum", "enstrophy_spectrum"):
@@ -130,112 +146,58 @@ class Trajectory:
         self._store.commit()
 
 
+def kept_strides(path: Path) -> Strides:
+    """Those of the run that a checkpoint is of; what it says nothing of is never looked at."""
+    every = {name: one["every"] for name, one in read_settings(path).items() if "every" in one}
+    return Strides(every.get("diagnostics", 0), every.get("frames", 0), every.get("hashes", 0))
+
+
+class Recording:
+    """Writes a run under way, beside it: its frames, and now and then a checkpoint with the series up to it. Use it in
+    a `with` block, and hand `frame` and `keep` to `simulate`; at most one checkpoint in `pause()` seconds pays."""
+
+    def __init__(self, trajectory: Trajectory, checkpoint: Path, belongs: str) -> None:
+        self._trajectory, self._checkpoint, self._belongs = trajectory, checkpoint, belongs
+        self._writer = Writer()
+        self._took = 0.0
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._writer.__exit__(*error)
+
+    def pause(self) -> float:
+        """Seconds between two checkpoints: the longer, the longer one takes."""
+        return max(PAUSE, _SHARE * self._took)
+
+    def frame(self, step: int, fields: Mapping[str, Floats]) -> None:
+        """Takes the fields of a step."""
+        self._writer.put(lambda: self._frame(step, fields), sum(field.nbytes for field in fields.values()))
+
+    def keep(self, run: Run) -> None:
+        """Takes the run so far, whose frames it was given."""
+        self._writer.put(lambda: self._keep(run), run.state.nbytes)
+
+    def finish(self, run: Run) -> None:
+        """Waits for what was handed in, and writes the rest: of a run that was stopped, the checkpoint too."""
+        self._writer.wait()
+        self._trajectory.commit(run)
+        if run.stopped:
+            write_checkpoint(self._checkpoint, self._belongs, run)
+
+    def _frame(self, step: int, fields: Mapping[str, Floats]) -> None:
+        self._trajectory.add(step, fields)
+        if self._writer.idle:
+            self._trajectory.make_durable()
+
+    def _keep(self, run: Run) -> None:
+        began = time.monotonic()
+        self._trajectory.commit(run)
+        write_checkpoint(self._checkpoint, self._belongs, run)
+        self._took = time.monotonic() - began
+
+
 def _attributes(name: str) -> dict[str, str]:
     return {"units": UNITS[name], "long_name": _MEANINGS[name]}
-
-
-def identity(flow: Flow, states: Floats, every: Every, fields: Sequence[str], *, transfer: bool, fast: bool) -> str:
-    """The digest of all that decides a run's states and files, but not of how far it goes, nor where."""
-    facts = [flow.parameters, [every.look, every.frame, every.hash], list(fields), transfer, fast]
-    return hexdigest128(json.dumps(facts, sort_keys=True).encode() + np.ascontiguousarray(states).tobytes())
-
-
-def write_checkpoint(path: Path, belongs: str, run: Simulation, every: Every) -> None:
-    """Keeps where a simulation stands, all or nothing. A hash or look that only the last step had is left out: the run
-    that goes on has none there."""
-    hashes = [h for h in run.hashes if every.hash and h.step % every.hash == 0]
-    looks = [look for look in run.looks if every.look and look.step % every.look == 0]
-    digests = b"".join(bytes.fromhex(h.digest) for h in hashes)
-    arrays: dict[str, Any] = {
-        "version": np.array(VERSION, np.int64),
-        "identity": np.array(belongs),
-        "strides": np.array([every.look, every.frame, every.hash], np.int64),
-        "step": np.array(run.steps, np.int64),
-        "states": run.states,
-        "hash_steps": np.array([h.step for h in hashes], np.int64),
-        "hash_digests": np.frombuffer(digests, np.uint8).reshape(-1, 16),
-        "look_steps": np.array([look.step for look in looks], np.int64),
-    }
-    for name in _LOOKS if looks else ():
-        arrays[name] = np.array([getattr(look, name) for look in looks], np.float64)
-    if looks and looks[0].transfer is not None:
-        arrays["transfer"] = np.array([look.transfer for look in looks], np.float64)
-    write_arrays(path, arrays)
-
-
-def kept_strides(path: Path) -> Every | None:
-    """Those of the run that a checkpoint is of, where it tells them."""
-    found = _arrays(path).get("strides")
-    if found is None or found.shape != (3,) or found.dtype != np.int64 or found.min() < 0:
-        return None
-    return Every(*(int(value) for value in found))
-
-
-def _arrays(path: Path) -> Mapping[str, Any]:
-    try:
-        return read_arrays(path)
-    except FileError as error:
-        raise FileError(error.what, _anew(path)) from error
-
-
-def read_checkpoint(path: Path, belongs: str, start: Simulation) -> Simulation:
-    """The simulation as far as it went; refuses a checkpoint of any other, and one that is damaged."""
-    found = _arrays(path)
-    fix = _anew(path)
-    needed = {"version", "identity", "step", "states", "hash_steps", "hash_digests", "look_steps"}
-    if not needed <= set(found) or found["version"].shape or found["version"].item() != VERSION:
-        raise FileError(f"{path} is not a checkpoint that this dashi reads.", fix)
-    if found["identity"].shape or found["identity"].item() != belongs:
-        raise FileError(
-            f"{path} is a checkpoint of a run with another flow, start, fields or strides.",
-            "give those of that run, or start a new one in another folder with --out.",
-        )
-    _check(path, found, start)
-    count = len(found["look_steps"])
-    looks = [
-        Look(
-            int(found["look_steps"][j]),
-            found["energy_spectrum"][j],
-            found["enstrophy_spectrum"][j],
-            found["palinstrophy"][j],
-            float(found["speed"][j]),
-            found["transfer"][j] if "transfer" in found else None,
-        )
-        for j in range(count)
-    ]  # fmt: skip
-    hashes = [
-        Hash(int(step), bytes(digest).hex())
-        for step, digest in zip(found["hash_steps"], found["hash_digests"], strict=True)
-    ]
-    return Simulation(start.flow, int(found["step"].item()), found["states"], tuple(looks), tuple(hashes))
-
-
-def _anew(path: Path) -> str:
-    return f"start anew: remove {path}, and leave --resume away."
-
-
-def _check(path: Path, found: Mapping[str, Any], start: Simulation) -> None:
-    """The identity says that the file was meant for this run; this, that it is whole."""
-    count = len(found["look_steps"]) if found["look_steps"].ndim else -1
-    hashes = len(found["hash_steps"]) if found["hash_steps"].ndim else -1
-    members, bands = len(start.states), shells(start.flow).count
-    shapes: dict[str, tuple[int, ...]] = {
-        "step": (), "states": start.states.shape, "hash_steps": (hashes,), "hash_digests": (hashes, 16),
-        "look_steps": (count,),
-    }  # fmt: skip
-    if count:
-        shapes |= {"energy_spectrum": (count, members, bands), "enstrophy_spectrum": (count, members, bands)}
-        shapes |= {"palinstrophy": (count, members), "speed": (count,)}
-    kinds = {"states": start.states.dtype, "step": np.dtype(np.int64), "hash_digests": np.dtype(np.uint8)}
-    for name, shape in shapes.items():
-        if name not in found or found[name].shape != shape or found[name].dtype != kinds.get(name, found[name].dtype):
-            raise FileError(f"{path} is damaged: {name} does not fit the run.", _anew(path))
-    step = found["step"].item()
-    if any(found[name].dtype != np.int64 for name in ("hash_steps", "look_steps")) or any(
-        found[name].dtype.kind != "f" for name in (*_LOOKS, "transfer") if count and name in found
-    ):
-        raise FileError(f"{path} is damaged: its steps or looks are no such numbers.", _anew(path))
-    if not are_in_order(found["hash_steps"], 1, step) or not are_in_order(found["look_steps"], 0, step):
-        raise FileError(f"{path} is damaged: its hashes or looks are out of order.", _anew(path))
-    if step < 0 or ("transfer" in found and found["transfer"].shape != (count, members, bands)):
-        raise FileError(f"{path} is damaged: its step or looks do not fit.", _anew(path))

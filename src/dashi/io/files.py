@@ -29,19 +29,20 @@ _FIXES: Final = {
 }
 
 
-def write_atomic(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+def write_atomic(path: Path, write: Callable[[IO[bytes]], None], *, durable: bool = True) -> None:
     """Fills a new file and puts it in the place of `path`. Whatever fails, the old file stays as it was. A link is
-    followed; in the folder of a run, which may come from anyone, it is replaced."""
+    followed; in the folder of a run, which may come from anyone, it is replaced. Without `durable` it outlives this
+    process, and a loss of power only after `make_durable`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path.parent / MARK):
-            _write_beside(path, write)
+            _write_beside(path, write, durable)
         elif path.exists() and not path.is_file():
             # A device or a pipe is written to; it is not a file that another could replace. A folder refuses.
             with path.open("wb") as file:
                 write(file)
         else:
-            _write_beside(path.resolve() if path.is_symlink() else path, write)
+            _write_beside(path.resolve() if path.is_symlink() else path, write, durable)
     except OSError as error:
         raise unwritable(path, error) from error
 
@@ -55,13 +56,27 @@ def _all(file: IO[bytes], data: bytes) -> None:
     file.write(data)
 
 
-def _write_beside(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+def make_durable(path: Path) -> None:
+    """Waits until a file that was written, and its name, are on the disk."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    sync_folder(path.parent)
+
+
+def _write_beside(path: Path, write: Callable[[IO[bytes]], None], durable: bool) -> None:
     handle, part = open_part(path)
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
             os.chmod(part, 0o666 & ~umask())  # temporary files are private; this one becomes an ordinary one
             if not has_locks():
                 file.close()  # such systems do not rename what is open
@@ -69,7 +84,8 @@ def _write_beside(path: Path, write: Callable[[IO[bytes]], None]) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

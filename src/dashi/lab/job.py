@@ -1,15 +1,15 @@
 """What every job does around its own work: places the device, opens the run folder, times its stages, keeps a trace,
 certifies, and ends in order when Ctrl-C comes.
 
-    job = Job("rollout", request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
+    job = Job(command="rollout", request=request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
     job.require_place()                                          # refused before anything is read
     with job.timed("encode", "reading"):
         ...                                                      # what is run
     with job.place() as placed, job.open_folder(settings) as folder:
         with job.timed("rollout", "rollout", steps, "steps") as advance:
             run, _ = until_interrupted(lambda: ...)              # as far as it came, if Ctrl-C was pressed
-        digest = certify_in(folder, operator, z0, run, placed, hash_every)
-        metrics = account(job.command, operator, run, placed, job.stages, certificate=digest)
+        digest = certify_folder(run, folder, operator, z0) if folder else None
+        metrics = build_metrics(job.command, run, placed, job.stages, certificate=digest)
         ...                                                      # files; run_folder.close_run
     result = ...
     if run.stopped:
@@ -27,14 +27,9 @@ from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from dashi.core.accounts.account import Stages
-from dashi.core.accounts.placement import Placement, is_gpu, place
-from dashi.core.certificates.certificate import Execution, certify, write_certificate
-from dashi.core.certificates.inputs import save_inputs
-from dashi.core.operators.operator import Operator
-from dashi.core.rollouts.fingerprint import fingerprints
+from dashi.core.metrics.document import Stages
+from dashi.core.metrics.placement import Placement, is_gpu, place
 from dashi.core.rollouts.interrupt import deferred_interrupt
-from dashi.core.rollouts.run import Run
 from dashi.core.traces.queue import watch
 from dashi.core.traces.trace import Trace, write_trace
 from dashi.errors import DeviceNotFoundError, FileError, Interrupted, NoResultError
@@ -43,7 +38,6 @@ from dashi.io.files import require_writable
 from dashi.io.metrics import Metrics
 from dashi.lab.events import SILENT, Advance, Events
 from dashi.runtime.device import Device
-from dashi.types import Array
 
 AnyPath = str | os.PathLike[str]
 Given = ParamSpec("Given")
@@ -180,29 +174,6 @@ def uninterruptible() -> Generator[None]:
         yield
     if interrupt.asked:
         raise KeyboardInterrupt
-
-
-def execution_of(run: Run, placed: Placement, hash_every: int) -> Execution | None:
-    """What a certificate claims of a run: of one that was stopped, up to its last hash at a whole stride. None where
-    nothing was hashed."""
-    hashes = [h for h in run.hashes if not run.stopped or h.step % hash_every == 0]
-    if not hashes:
-        return None
-    steps = hashes[-1].step if run.stopped else run.steps
-    return Execution(placed.device.info, fingerprints(run.used), run.way, steps, hash_every, hashes)
-
-
-def certify_in(
-    folder: Path | None, operator: Operator, z0: Array, run: Run, placed: Placement, hash_every: int
-) -> str | None:
-    """Writes the inputs and the certificate of a run into its folder; the certificate's digest. None where there is no
-    folder, nothing was hashed, or the bits hold on one device alone."""
-    done = execution_of(run, placed, hash_every)
-    if folder is None or done is None or not operator.portable:
-        return None
-    sources = save_inputs(folder / run_folder.INPUTS, operator, z0)
-    file = folder / run_folder.CERTIFICATE
-    return write_certificate(file, certify(file, operator, sources, done))
 
 
 @contextmanager

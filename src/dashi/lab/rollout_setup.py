@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from dashi.core.certificates.certificate import STATE, Source
-from dashi.core.certificates.checkpoint import identity
 from dashi.core.certificates.inputs import as_floats, make_operator, operator_sources, read_source, run_dtype
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
+from dashi.core.rollouts.checkpoint import identity
+from dashi.core.rollouts.observer import Observer
+from dashi.core.rollouts.observers import Hashes, Sheet, StateMetrics
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.io.files import require_writable
 from dashi.lab.events import Events
@@ -89,6 +91,12 @@ class Setup:
         """What a checkpoint must belong to."""
         return identity(self.operator, self.z0)
 
+    @property
+    def observers(self) -> list[Observer[Any]]:
+        """The observers whose records a checkpoint holds."""
+        every = self.strides
+        return [Hashes(every.hash), StateMetrics(every.observe), Sheet(every.sheet, every.bands)]
+
     def settings(self, request: RolloutRequest) -> dict[str, object]:
         """All that decides the results of a run: how and where it runs does not."""
         every = self.strides
@@ -99,16 +107,24 @@ class Setup:
             "keep-going": not request.stop_on_nonfinite,
         }  # fmt: skip
 
-    def resumed(self, request: RolloutRequest, kept: tuple[int, ...]) -> Setup:
+    def resumed(self, request: RolloutRequest, settings: Mapping[str, Mapping[str, int]]) -> Setup:
         """The setup with the strides of the run that goes on; one that was asked for must be the same."""
-        for name, old in zip(_STRIDES, kept, strict=True):
+        former = self.following(settings)
+        every = former.strides
+        for name, old in zip(_STRIDES, (every.hash, every.observe, every.sheet, every.bands), strict=True):
             new: int | None = getattr(request, name)
             if new is not None and new != old:
                 raise InputError(
                     f"the run that goes on has `{name}=` {old}, not {new}.",
                     f"leave `{name}=` away, or start a new run.",
                 )
-        return replace(self, strides=Strides(*kept, keep=self.strides.keep))
+        return former
+
+    def following(self, settings: Mapping[str, Mapping[str, int]]) -> Setup:
+        """The setup with the strides that a checkpoint tells (`read_settings`)."""
+        strides = [settings.get(name, {}).get("every", 0) for name in ("hashes", "observations", "sheet")]
+        bands = settings.get("sheet", {}).get("bands", self.strides.bands)
+        return replace(self, strides=Strides(*strides, bands=bands, keep=self.strides.keep))
 
 
 def check_request(request: RolloutRequest, job: Job) -> None:
@@ -197,9 +213,9 @@ def _remark_on_types(sources: Mapping[str, Source], operator: Operator, events: 
 
 def _dense(request: RolloutRequest, arrays: dict[str, Array]) -> Operator:
     if "b" not in arrays and request.psi == "none":
-        return Linear(arrays["A"], fast=not request.portable)
+        return Linear(arrays["A"], portable=request.portable)
     numbers = {"alpha": request.alpha, "low": request.low, "high": request.high}
-    return Affine(arrays["A"], arrays.get("b"), request.psi, fast=not request.portable, **numbers)
+    return Affine(arrays["A"], arrays.get("b"), request.psi, portable=request.portable, **numbers)
 
 
 def _strides(request: RolloutRequest, operator: Operator, *, sheet: bool) -> Strides:

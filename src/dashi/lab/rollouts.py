@@ -10,21 +10,21 @@ from typing import Final
 
 import numpy as np
 
-from dashi.core.accounts.account import account
-from dashi.core.accounts.placement import Placement
-from dashi.core.certificates.certificate import Certificate, Source, certify, write_certificate
-from dashi.core.certificates.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from dashi.core.certificates.inputs import save_inputs
+from dashi.core.certificates.certificate import Certificate, write_certificate
+from dashi.core.certificates.certify import certify, certify_folder
+from dashi.core.metrics.document import build_metrics
+from dashi.core.metrics.placement import Placement
 from dashi.core.observations.verdict import Verdict, verdict
 from dashi.core.rollouts import rollout as engine
+from dashi.core.rollouts.checkpoint import read_checkpoint, read_settings, write_checkpoint
 from dashi.core.rollouts.run import Run
-from dashi.core.rollouts.ways import choose_way
+from dashi.core.rollouts.strategies import choose_strategy
 from dashi.errors import FeatureError, FileError, Interrupted, NonFiniteError
 from dashi.io import run_folder
 from dashi.io.arrays import write_array, write_arrays
 from dashi.io.metrics import Metrics, PerfFlag, write_metrics
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, as_path, execution_of, interrupted_with, require_gpu_used, until_interrupted
+from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, require_gpu_used, until_interrupted
 from dashi.lab.rollout_setup import RolloutRequest, Setup, check_request, read_setup
 from dashi.runtime.device import Device
 
@@ -82,10 +82,9 @@ def rollout(
         if folder and resume:
             setup, resumed = _read_resume(folder, setup, request, events)
         outcome = _run(job, request, setup, placed, folder, resumed)
-        certificates, unwritten = _certify(request, setup, placed, folder, outcome, events)
-        metrics = account(
-            COMMAND, setup.operator, outcome.run, placed, job.stages, verdict=judge(setup, outcome.run),
-            flags=outcome.flags, first_step=resumed.steps if resumed else 0,
+        certificates, unwritten = _certify(request, setup, folder, outcome, events)
+        metrics = build_metrics(
+            COMMAND, outcome.run, placed, job.stages, verdict=judge(setup, outcome.run), flags=outcome.flags,
             certificate=next(iter(certificates.values()), None),
         )  # fmt: skip
         certified = folder is not None and folder / run_folder.CERTIFICATE in certificates
@@ -118,7 +117,7 @@ def _run(
         work = partial(
             engine.rollout, setup.operator, setup.z0, request.steps, device=placed.device, hash_every=every.hash,
             observe_every=every.observe, sheet_every=every.sheet, bands=every.bands, keep_every=every.keep,
-            keep=partial(keep_checkpoint, folder, setup) if folder and every.keep else None, way=strategy,
+            keep=partial(keep_checkpoint, folder, setup) if folder and every.keep else None, strategy=strategy,
             stop_on_nonfinite=request.stop_on_nonfinite, progress=advance, resume=resumed,
         )  # fmt: skip
         try:
@@ -139,22 +138,21 @@ def _strategy(request: RolloutRequest, setup: Setup, placed: Placement) -> tuple
     """The strategy asked for, if it is possible here; another may be taken where falling back is allowed."""
     asked = request.strategy
     try:
-        choose_way(setup.operator, placed.device, len(setup.z0), asked)
+        choose_strategy(setup.operator, placed.device, len(setup.z0), asked)
     except FeatureError as error:
         if not request.allow_fallback:
             raise
-        used, _ = choose_way(setup.operator, placed.device, len(setup.z0))
+        used, _ = choose_strategy(setup.operator, placed.device, len(setup.z0))
         return used, (PerfFlag(name="way", requested=asked, used=used, reason=error.what),)
     return asked, ()
 
 
 def _certify(
-    request: RolloutRequest, setup: Setup, placed: Placement, folder: Path | None, outcome: _Outcome, events: Events
+    request: RolloutRequest, setup: Setup, folder: Path | None, outcome: _Outcome, events: Events
 ) -> tuple[dict[Path, str], FileError | None]:
     """Writes the certificates asked for; their digests by file, and why the one beside the folder is missing."""
     run, asked = outcome.run, as_path(request.certificate)
-    done = execution_of(run, placed, setup.strides.hash)
-    if done is None:
+    if not any(taken.step % run.hash_every == 0 or not run.stopped for taken in run.hashes):
         if run.stopped:
             events.remark("it ended before the first hash: there is nothing to certify")
         return {}, None
@@ -163,16 +161,15 @@ def _certify(
     digests: dict[Path, str] = {}
     unwritten: FileError | None = None
     if asked is not None:
-        certificate = certify(asked, setup.operator, setup.sources, done)
+        certificate = certify(run, asked, setup.sources)
         try:
             digests[asked] = write_certificate(asked, certificate)
             _remark_if_outside(asked, certificate, events)
         except FileError as error:
             unwritten = error
-    if folder is not None and setup.operator.portable:
-        file = folder / run_folder.CERTIFICATE
-        sources: dict[str, Source] = save_inputs(folder / run_folder.INPUTS, setup.operator, setup.z0)
-        digests[file] = write_certificate(file, certify(file, setup.operator, sources, done))
+    digest = certify_folder(run, folder, setup.operator, setup.z0) if folder is not None else None
+    if folder is not None and digest is not None:
+        digests[folder / run_folder.CERTIFICATE] = digest
     return digests, unwritten
 
 
@@ -203,30 +200,22 @@ def _write_metrics(file: Path | None, metrics: Metrics) -> FileError | None:
 def until_failure(error: NonFiniteError) -> Run:
     """The run up to the step after which a value was no longer finite, with that observation."""
     run: Run = error.rollout
-    return replace(run, observations=(*run.observations, error.observation))
+    return replace(run, records={**run.records, "observations": (*run.observations, error.observation)})
 
 
 def keep_checkpoint(folder: Path, setup: Setup, run: Run) -> None:
-    """Writes where the run stands. A hash of a step at which Ctrl-C came is none of the uninterrupted run's."""
-    every = setup.strides
-    now = Checkpoint(
-        run.steps,
-        run.state,
-        tuple(h for h in run.hashes if h.step % every.hash == 0),
-        tuple(seen for seen in run.observations if seen.step % every.observe == 0),
-        run.sheet,
-        run.sheet_steps,
-        (every.hash, every.observe, every.sheet, every.bands),
-    )
-    write_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, now)
+    """Writes where the run stands."""
+    write_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, run)
 
 
 def _read_resume(folder: Path, setup: Setup, request: RolloutRequest, events: Events) -> tuple[Setup, Run]:
     """The part of the run that the folder's checkpoint holds, and the setup that it goes on with."""
-    kept = read_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, setup.z0.shape, setup.operator.dtype)
-    events.remark(f"going on after {kept.step} steps")
-    done = Run(kept.step, kept.state, kept.hashes, kept.observations, kept.sheet, kept.sheet_steps)
-    return setup.resumed(request, kept.strides), done
+    file = folder / run_folder.CHECKPOINT
+    settings = read_settings(file)
+    observers = setup.following(settings).observers
+    run = read_checkpoint(file, setup.identity, setup.operator, observers, setup.z0.shape)
+    events.remark(f"going on after {run.steps} steps")
+    return setup.resumed(request, settings), run
 
 
 def judge(setup: Setup, run: Run) -> Verdict | None:

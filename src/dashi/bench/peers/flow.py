@@ -17,8 +17,8 @@ from dashi.bench.peers.gpu_library import load_library
 from dashi.errors import InputError
 from dashi.flow import grid
 from dashi.flow.equations import Flow
-from dashi.flow.fast import Transforms
 from dashi.flow.grid import Floats
+from dashi.flow.host_fft import Transforms
 from dashi.flow.schemes import tableau
 
 NAMES: Final = ("torch", "jax")

@@ -8,22 +8,19 @@ everywhere. The last field is the digest of all the others, so an edited certifi
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, cast
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from dashi.core.observations.observation import Hash
-from dashi.core.operators.operator import Operator, Parameter, Way
+from dashi.core.operators.operator import Strategy
 from dashi.errors import CertificateError
+from dashi.io.array_digest import array_digest as array_digest
 from dashi.io.files import read_plain, write_text
 from dashi.io.metrics import Count, Digest, Fingerprint
 from dashi.kernels.hash.blake3 import hexdigest128
-from dashi.runtime.info import DeviceInfo
 from dashi.types import Array
 
 VERSION: Final = 1
@@ -92,7 +89,7 @@ class Certificate(_Record):
     portable: bool
     device: DeviceRecord
     kernels: Annotated[dict[_KernelName, Fingerprint], Field(max_length=1000)]
-    way: Way
+    way: Strategy
     steps: _Whole
     hash_every: _Whole
     hashes: Annotated[tuple[Claim, ...], Field(min_length=1)]
@@ -127,80 +124,6 @@ class Source:
     path: Path
     key: str
     values: Array
-
-
-@dataclass(frozen=True)
-class Execution:
-    """What was executed: device, kernels (their SPIR-V digests), way, tier, steps and hashes."""
-
-    device: DeviceInfo
-    kernels: Mapping[str, str]
-    way: Way
-    steps: int
-    hash_every: int
-    hashes: Sequence[Hash]
-    tier: int = 0
-    portable: bool = True
-
-
-def array_digest(values: Array) -> str:
-    """The digest of an array: of its element type, its shape and its bytes, little-endian in C order."""
-    array = np.asarray(values)
-    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    head = f"{array.dtype.name} {','.join(str(n) for n in array.shape)}\n".encode()
-    return hexdigest128(head + hexdigest128(little).encode())
-
-
-def certify(file: Path, operator: Operator, sources: Mapping[str, Source], run: Execution) -> Certificate:
-    """The certificate of a run, to be written to `file`. `sources` are `z0` and the operator's arrays, by name."""
-    import dashi
-
-    if not run.hashes:
-        raise CertificateError("a certificate needs hashes, and none was taken.", "run at least one step, with hashes.")
-    try:
-        record = OperatorRecord(kind=operator.kind, version=operator.version, parameters=_plain(operator.parameters))
-        return Certificate(
-            schema_version=VERSION,
-            dashi_version=dashi.__version__,
-            operator=record,
-            inputs=tuple(_input(file, name, source) for name, source in sources.items()),
-            dtype="float64" if operator.dtype == np.float64 else "float32",
-            tier=run.tier,
-            portable=run.portable and operator.portable,
-            device=_device(run.device),
-            kernels=dict(sorted(run.kernels.items())),
-            way=run.way,
-            steps=run.steps,
-            hash_every=min(run.hash_every, run.steps),
-            hashes=tuple(Claim(step=h.step, hash=h.digest) for h in run.hashes),
-        )
-    except ValidationError as error:
-        raise CertificateError(
-            f"this run gets no certificate: {_first_fault(error)}.",
-            "certify a run with the hashes of every stride and of its last step.",
-        ) from error
-
-
-def _device(info: DeviceInfo) -> DeviceRecord:
-    version = info.driver_info or info.driver_version
-    return DeviceRecord(spec=info.spec, name=info.name, type=info.type, driver=info.driver, driver_version=version)
-
-
-def _plain(parameters: Mapping[str, Parameter]) -> dict[str, int | float | str]:
-    return dict(sorted(parameters.items()))
-
-
-def _input(file: Path, name: str, source: Source) -> InputRecord:
-    # Lexical, as the reader will join it; symbolic links stay what they are called.
-    relative = Path(os.path.relpath(source.path.absolute(), file.absolute().parent))
-    return InputRecord(
-        name=name,
-        path=relative.as_posix(),
-        key=source.key,
-        dtype=source.values.dtype.name,
-        shape=source.values.shape,
-        digest=array_digest(source.values),
-    )
 
 
 def to_json(certificate: Certificate) -> str:
@@ -242,12 +165,13 @@ def read_certificate(file: Path) -> Certificate:
     try:
         return Certificate.model_validate_json(json.dumps({k: v for k, v in document.items() if k != "digest"}))
     except ValidationError as error:
-        raise CertificateError(f"{file} is not a certificate of dashi: {_first_fault(error)}.", _AGAIN) from error
+        raise CertificateError(f"{file} is not a certificate of dashi: {first_fault(error)}.", _AGAIN) from error
     except MemoryError as error:
         raise _too_large(file) from error
 
 
-def _first_fault(error: ValidationError) -> str:
+def first_fault(error: ValidationError) -> str:
+    """What pydantic found wrong first, and where."""
     first = error.errors()[0]
     return f"{'.'.join(str(part) for part in first['loc']) or 'the certificate'}: {first['msg']}"
 

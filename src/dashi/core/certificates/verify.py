@@ -70,7 +70,7 @@ def check(
     z0: Array,
     device: Device,
     *,
-    way: str = "auto",
+    strategy: str = "auto",
     progress: Callable[[int], None] | None = None,
 ) -> Check:
     """Repeats the run on a device and compares every hash, in order, up to the first that differs."""
@@ -85,7 +85,7 @@ def check(
             hash_every=certificate.hash_every,
             keep_every=certificate.hash_every * groups,
             keep=compared.look,
-            way=way,
+            strategy=strategy,
             stop_on_nonfinite=False,
             progress=progress,
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dashi.types import Array as HostArray
+
 
 @dataclass(frozen=True)
 class Hash:
@@ -35,3 +37,12 @@ class Observation:
     """How many components are NaN or infinite after the step."""
     first_nonfinite: int | None
     """The flat index of the first of those, in the order of (m, *shape); None where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class SheetRow:
+    """Band energies after so many steps, the mean over an ensemble."""
+
+    step: int
+    energies: HostArray
+    """(bands,), float64."""

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from dashi.core.operators.nonlinearity import Nonlinearity
-from dashi.core.operators.operator import Constants, Operator, Parameter, Way, float_array, require_finite, square_array
+from dashi.core.operators.operator import (
+    Constants,
+    Operator,
+    Parameter,
+    Strategy,
+    float_array,
+    require_finite,
+    square_array,
+)
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Limits
 from dashi.kernels.linear import dense_rollout, ensemble_rollout
@@ -22,7 +30,7 @@ class Affine(Operator):
     """z' = psi(z A + b): a row vector times a matrix, plus b, through `psi`: none, squash (tanh(alpha x)), softplus,
     or clamp (low to high).
 
-    With `fast` products are summed as the device likes (BLAS on NumPy): faster for ensembles, not portable.
+    With `portable=False` products are summed as the device likes (BLAS on NumPy): faster for ensembles, not portable.
     """
 
     kind = "affine"
@@ -36,7 +44,7 @@ class Affine(Operator):
         alpha: float = 1.0,
         low: float = -1.0,
         high: float = 1.0,
-        fast: bool = False,
+        portable: bool = True,
     ) -> None:
         matrix = square_array("A", A)
         bias = np.zeros(len(matrix), matrix.dtype) if b is None else float_array("b", b)
@@ -49,7 +57,7 @@ class Affine(Operator):
         require_finite("b", bias)
         self._psi = Nonlinearity(psi, alpha, low, high)
         self._matrix, self._bias = matrix, bias
-        self.portable = not fast
+        self.portable = portable
 
     @property
     def shape(self) -> Shape:
@@ -92,35 +100,42 @@ class Affine(Operator):
             return [product]
         return [product, device.bind("activate", target, constants["b"], out=target, **self._scalars)]
 
-    def many(
-        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
+    def step_many(
+        self,
+        device: Device,
+        constants: Constants,
+        source: Array,
+        target: Array,
+        flag: Array,
+        count: int,
+        strategy: Strategy,
     ) -> Step:
         operands = (source, constants["A"], constants["b"])
-        if way == "tagged":
+        if strategy == "tagged":
             kernel = "rollout_tagged" if self.portable else "rollout_fast"
             return device.bind(kernel, *operands, out=(target, flag), steps=count, **self._scalars)
         return device.bind("rollout", *operands, out=target, steps=count, **self._scalars)
 
-    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
-        if way == "stepwise":
+    def unsupported_reason(self, strategy: Strategy, limits: Limits, states: int) -> str:
+        if strategy == "stepwise":
             return ""
         d, size = self.shape[0], self.dtype.itemsize
-        if way == "tagged":
-            hindrance = ensemble_rollout.why_not_spread(states, d, size, limits)
-            known = self.portable or hindrance or ensemble_rollout.ensemble_layout(states, d, size, limits)
-            return hindrance if known else "a workgroup cannot hold its columns"
+        if strategy == "tagged":
+            unsupported = ensemble_rollout.why_not_spread(states, d, size, limits)
+            known = self.portable or unsupported or ensemble_rollout.ensemble_layout(states, d, size, limits)
+            return unsupported if known else "a workgroup cannot hold its columns"
         if not self.portable:
             return "a fast product is not made for one workgroup"
         return dense_rollout.on_chip(d, size, limits)
 
-    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
+    def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
         d, size = self.shape[0], self.dtype.itemsize
         if limits.software:
-            return _on_processor(way, d, states)
+            return _on_processor(strategy, d, states)
         held = d * size <= 512
-        if way == "workgroup":
+        if strategy == "workgroup":
             return (0.3 if held else 0.3 + d * d * size / 60_000) * (1 + states // 133)
-        if way == "tagged":
+        if strategy == "tagged":
             share = -(-states // max(1, limits.resident // -(-d // dense_rollout.WIDEST)))
             return max(0.5 + 0.7 * (d / 1024) + max(0.0, d * d * size - 16.8e6) / 6e6, share * d * size / 1e4)
         return 2.5 + d * d * size / 4e6 + 2 * states * d * d / 1.5e7
@@ -131,8 +146,8 @@ class Linear(Affine):
 
     kind = "linear"
 
-    def __init__(self, A: Any, *, fast: bool = False) -> None:  # noqa: N803 - as above
-        super().__init__(A, fast=fast)
+    def __init__(self, A: Any, *, portable: bool = True) -> None:  # noqa: N803 - as above
+        super().__init__(A, portable=portable)
 
     @property
     def arrays(self) -> Mapping[str, HostArray]:
@@ -147,7 +162,7 @@ class Linear(Affine):
         return Linear(arrays["A"])
 
 
-def _on_processor(way: Way, d: int, states: int) -> float:
+def _on_processor(strategy: Strategy, d: int, states: int) -> float:
     """A dispatch takes some 25 us and uses all cores, 1.4 ns a product; a workgroup uses one, 7 ns a product."""
     products = states * d * d / 1000
-    return 7 * products if way == "workgroup" else 25 + 1.4 * products
+    return 7 * products if strategy == "workgroup" else 25 + 1.4 * products

@@ -10,8 +10,8 @@ import numpy as np
 
 from dashi.core.operators.lists import index_array, longest_of, number_array, pointer_array
 from dashi.core.operators.nonlinearity import Nonlinearity
-from dashi.core.operators.operator import Constants, Operator, Parameter, Way, float_array
-from dashi.core.operators.sparse import list_microseconds, require_way
+from dashi.core.operators.operator import Constants, Operator, Parameter, Strategy, float_array
+from dashi.core.operators.sparse import list_microseconds, require_strategy
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Limits
 from dashi.kernels.core import bands as band_kernels
@@ -154,25 +154,32 @@ class Bands(Operator):
     def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
         return [device.bind("bands_step", *self._operands(constants, source), out=target, **self._scalars)]
 
-    def many(
-        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
+    def step_many(
+        self,
+        device: Device,
+        constants: Constants,
+        source: Array,
+        target: Array,
+        flag: Array,
+        count: int,
+        strategy: Strategy,
     ) -> Step:
-        require_way(self, way, device.limits)
+        require_strategy(self, strategy, device.limits)
         operands = self._operands(constants, source)
         return device.bind("bands_rollout", *operands, out=target, steps=count, **self._scalars)
 
-    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
-        if way == "workgroup":
+    def unsupported_reason(self, strategy: Strategy, limits: Limits, states: int) -> str:
+        if strategy == "workgroup":
             nodes, count = self.shape
             element = self.dtype.itemsize
             lanes = ROLLOUT_TUNINGS[prefer_rollout(limits, "f32" if element == 4 else "f64")]["lanes"]
             return band_kernels.too_large(nodes * count, count, self._longest, element, limits, lanes)
-        return "" if way == "stepwise" else "band energies have no kernel that passes tagged values"
+        return "" if strategy == "stepwise" else "band energies have no kernel that passes tagged values"
 
-    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
+    def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
         nodes, count = self.shape
         products = count * (self._weights.size + nodes * count)
         moved = self._weights.size * (self.dtype.itemsize + 4) + nodes * count * self.dtype.itemsize
         # Step by step there are two dispatches, each with a barrier.
-        again = 0.0 if way == "workgroup" else 30.0 if limits.software else 2.0
-        return list_microseconds(way, limits, states, products, moved) + again
+        again = 0.0 if strategy == "workgroup" else 30.0 if limits.software else 2.0
+        return list_microseconds(strategy, limits, states, products, moved) + again

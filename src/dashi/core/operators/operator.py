@@ -1,4 +1,4 @@
-"""What a rollout advances: an operator over states, the ways in which it can run, and how it is kept.
+"""What a rollout advances: an operator over states, the strategies by which it can run, and how it is kept.
 
 An operator is its kind and version, named arrays and plain parameters. One convention everywhere: a state is a row,
 so `z' = z A`. The kernels compute; an operator only binds them. States live on the device as `(m, *shape)`, m states
@@ -7,9 +7,11 @@ of one ensemble.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -22,11 +24,27 @@ from dashi.types import Shape
 
 Parameter = int | float | str
 Constants = Mapping[str, Array]
-Way = Literal["stepwise", "workgroup", "tagged"]
+Strategy = Literal["stepwise", "workgroup", "tagged"]
 """How many steps run: a dispatch (or a few) for each; many in a dispatch, each state in one workgroup; many in a
 dispatch over several workgroups, which pass values tagged with their step."""
 
-WAYS: tuple[Way, ...] = get_args(Way)
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+
+
+@dataclass(frozen=True)
+class OperatorFacts:
+    """What certificates, metrics and results say of what advanced the states: an operator without its arrays, or a
+    model that has a rollout of its own."""
+
+    kind: str
+    shape: Shape
+    """Of one state."""
+    dtype: np.dtype[Any]
+    version: int = 1
+    parameters: Mapping[str, Parameter] = field(default_factory=dict[str, Parameter])
+    portable: bool = True
+    time_step: float = 1.0
+    """Time of one step; 1 where an operator has none."""
 
 
 class Operator(ABC):
@@ -65,6 +83,18 @@ class Operator(ABC):
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
         """The operator with these arrays and parameters; the inverse of the two properties. Raises InputError."""
 
+    @property
+    def time_step(self) -> float:
+        """Time of one step; 1 where steps have none."""
+        return 1.0
+
+    @property
+    def facts(self) -> OperatorFacts:
+        """All that documents say of it."""
+        return OperatorFacts(
+            self.kind, self.shape, self.dtype, self.version, dict(self.parameters), self.portable, self.time_step
+        )
+
     def load(self, device: Device) -> Constants:
         """The arrays on a device."""
         return {name: device.array(values) for name, values in self.arrays.items()}
@@ -73,21 +103,71 @@ class Operator(ABC):
     def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
         """The steps to record that advance all states once, from `source` to `target`, both `(m, *shape)`."""
 
-    def many(
-        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
+    def step_many(
+        self,
+        device: Device,
+        constants: Constants,
+        source: Array,
+        target: Array,
+        flag: Array,
+        count: int,
+        strategy: Strategy,
     ) -> Step:
-        """One step to record that advances all states `count` times by a kernel of that way. `flag` is a u32[4] that a
-        tagged kernel leaves 0 when all went well; `source` is left as it was, so that the chunk can be repeated."""
-        raise FeatureError(f"{self.kind} has no kernel for the way {way!r}.", "use the way stepwise.")
+        """One step to record that advances all states `count` times by a kernel of that strategy. `flag` is a u32[4]
+        that a tagged kernel leaves 0 when all went well; `source` is left as it was, so that the chunk can be
+        repeated."""
+        raise FeatureError(f"{self.kind} has no kernel for the way {strategy!r}.", "use the way stepwise.")
 
-    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
-        """Why the way is not possible on a device with these limits for so many states; empty if it is possible."""
-        return "" if way == "stepwise" else f"{self.kind} has no kernel that runs many steps"
+    def unsupported_reason(self, strategy: Strategy, limits: Limits, states: int) -> str:
+        """Why the strategy is not possible on a device with these limits for so many states; empty if it is."""
+        return "" if strategy == "stepwise" else f"{self.kind} has no kernel that runs many steps"
 
-    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
-        """About how long a step takes that way: good enough to choose between ways, no better."""
+    def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
+        """About how many microseconds a step takes: good enough to choose between strategies, no better."""
         one_by_one = 30.0 if limits.software else 3.0
-        return one_by_one if way == "stepwise" else one_by_one / 3
+        return one_by_one if strategy == "stepwise" else one_by_one / 3
+
+    def reference_us(self, states: int) -> float:
+        """About how many microseconds a step takes by the reference kernels: Python itself takes some 80, however
+        small the states are."""
+        return 80 + states * math.prod(self.shape) * self.shape[-1] / 200
+
+
+class HostOperator(Operator):
+    """An operator that computes on the host by itself, without kernels: bits of one machine and one library."""
+
+    portable = False
+
+    @property
+    @abstractmethod
+    def host_reason(self) -> str:
+        """By what it computes."""
+
+    @abstractmethod
+    def stepper(self, states: HostArray) -> HostStepper:
+        """States (m, *shape) that can be advanced."""
+
+    def load(self, device: Device) -> Constants:
+        return {}
+
+    def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
+        raise FeatureError(f"{self.kind} computes on the host here, without kernels.", "use the portable operator.")
+
+
+class HostStepper(Protocol):
+    """States under way on the host."""
+
+    def advance(self, steps: int) -> None:
+        """So many steps."""
+        ...
+
+    def states(self) -> HostArray:
+        """The states as they are, (m, *shape)."""
+        ...
+
+    def finite(self) -> bool:
+        """Whether all values are."""
+        ...
 
 
 def float_array(name: str, values: Any) -> HostArray:

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.core.operators.lists import index_array, longest_of, number_array
-from dashi.core.operators.operator import Constants, Operator, Parameter, Way, float_array
-from dashi.core.operators.sparse import Csr, chip_hindrance, list_microseconds, require_way
+from dashi.core.operators.operator import Constants, Operator, Parameter, Strategy, float_array
+from dashi.core.operators.sparse import Csr, chip_hindrance, list_microseconds, require_strategy
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Limits
 from dashi.kernels.interleaved_lists import interleave
@@ -96,7 +96,7 @@ class Quadratic(Operator):
         weights, pairs = self._c[self._order], np.stack([self._i[self._order], self._j[self._order]], axis=1)
         made: dict[str, HostArray] = dict(zip(_LINEAR, (values, sources, offsets), strict=True))
         made |= dict(zip(_TRIADS, (weights, pairs, self._ends), strict=True))
-        if not self.hindrance("workgroup", device.limits, 1):
+        if not self.unsupported_reason("workgroup", device.limits, 1):
             # One workgroup reads the lists side by side.
             heads, moved = interleave(offsets, values, sources)
             made |= dict(zip(map(_side_by_side, _LINEAR), (*moved, heads), strict=True))
@@ -112,24 +112,31 @@ class Quadratic(Operator):
         operands = (source, *(constants[name] for name in (*_LINEAR, *_TRIADS, "force")))
         return [device.bind("quadratic_step", *operands, out=target, **self._scalars)]
 
-    def many(
-        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
+    def step_many(
+        self,
+        device: Device,
+        constants: Constants,
+        source: Array,
+        target: Array,
+        flag: Array,
+        count: int,
+        strategy: Strategy,
     ) -> Step:
-        require_way(self, way, device.limits)
+        require_strategy(self, strategy, device.limits)
         operands = (source, *(constants[_side_by_side(name)] for name in (*_LINEAR, *_TRIADS)), constants["force"])
         return device.bind("quadratic_rollout", *operands, out=target, steps=count, **self._scalars)
 
-    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
-        if way == "workgroup":
+    def unsupported_reason(self, strategy: Strategy, limits: Limits, states: int) -> str:
+        if strategy == "workgroup":
             longest = (self._longest, self._most)
             return chip_hindrance("quadratic_rollout", self._size, longest, self.dtype.itemsize, limits)
-        return "" if way == "stepwise" else "quadratic operators have no kernel that passes tagged values"
+        return "" if strategy == "stepwise" else "quadratic operators have no kernel that passes tagged values"
 
-    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
+    def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
         size = self.dtype.itemsize
         entries = self._given["L"].size if "L" in self._given else self._given.get(_LISTS[0], self._c[:0]).size
         moved = entries * (size + 4) + self._c.size * (size + 8)
-        return list_microseconds(way, limits, states, entries + 2 * self._c.size, moved)
+        return list_microseconds(strategy, limits, states, entries + 2 * self._c.size, moved)
 
 
 def _side_by_side(name: str) -> str:

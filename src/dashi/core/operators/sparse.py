@@ -16,7 +16,15 @@ import numpy as np
 
 from dashi.core.operators.lists import index_array, longest_of, number_array, pointer_array, require_rising
 from dashi.core.operators.nonlinearity import Nonlinearity
-from dashi.core.operators.operator import Constants, Operator, Parameter, Way, float_array, require_finite, square_array
+from dashi.core.operators.operator import (
+    Constants,
+    Operator,
+    Parameter,
+    Strategy,
+    float_array,
+    require_finite,
+    square_array,
+)
 from dashi.errors import FeatureError, ShapeError
 from dashi.kernels import lists
 from dashi.kernels.abi import Limits
@@ -33,19 +41,21 @@ def chip_hindrance(kernel: str, width: int, entries: tuple[int, ...], element: i
     return lists.too_large(kernel, lists.on_chip(width, entries, lanes, limits), element, limits)
 
 
-def require_way(operator: Operator, way: Way, limits: Limits) -> None:
-    """Refuses a way that is hindered, and the way step by step, which has no kernel of many steps."""
-    problem = operator.hindrance(way, limits, 1) or ("" if way == "workgroup" else "it takes a dispatch for each step")
+def require_strategy(operator: Operator, strategy: Strategy, limits: Limits) -> None:
+    """Refuses a strategy that is not supported, and the one step by step, which has no kernel of many steps."""
+    problem = operator.unsupported_reason(strategy, limits, 1) or (
+        "" if strategy == "workgroup" else "it takes a dispatch for each step"
+    )
     if problem:
-        raise FeatureError(f"{operator.kind} has no kernel for the way {way!r} here: {problem}.", "use stepwise.")
+        raise FeatureError(f"{operator.kind} has no kernel for the way {strategy!r} here: {problem}.", "use stepwise.")
 
 
-def list_microseconds(way: Way, limits: Limits, states: int, products: int, moved: int) -> float:
+def list_microseconds(strategy: Strategy, limits: Limits, states: int, products: int, moved: int) -> float:
     """About how long a step over lists takes: one workgroup reads some 60 kB in a microsecond, the whole device 2 MB.
     A processor makes a product in 7 ns on its cores, and in 16 ns in one workgroup; a dispatch costs it 25 us."""
     if limits.software:
-        return 3 + states * products / 60 if way == "workgroup" else 25 + states * products / 150
-    if way == "workgroup":
+        return 3 + states * products / 60 if strategy == "workgroup" else 25 + states * products / 150
+    if strategy == "workgroup":
         return (0.5 + moved / 60_000) * (1 + states // 133)
     return 3.0 + states * moved / 2e6
 
@@ -86,17 +96,24 @@ class _ByColumns(Operator):
         operands = (source, *(constants[name] for name in self._operands))
         return [device.bind(self._kernels[0], *operands, out=target, **self._scalars)]
 
-    def many(
-        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
+    def step_many(
+        self,
+        device: Device,
+        constants: Constants,
+        source: Array,
+        target: Array,
+        flag: Array,
+        count: int,
+        strategy: Strategy,
     ) -> Step:
-        require_way(self, way, device.limits)
+        require_strategy(self, strategy, device.limits)
         operands = (source, *(constants[name] for name in self._operands_of_many))
         return device.bind(self._kernels[1], *operands, out=target, steps=count, **self._scalars)
 
-    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
-        if way == "workgroup":
+    def unsupported_reason(self, strategy: Strategy, limits: Limits, states: int) -> str:
+        if strategy == "workgroup":
             return chip_hindrance(self._kernels[1], self.shape[0], (self._depth,), self.dtype.itemsize, limits)
-        return "" if way == "stepwise" else "sparse operators have no kernel that passes tagged values"
+        return "" if strategy == "stepwise" else "sparse operators have no kernel that passes tagged values"
 
 
 class Csr(_ByColumns):
@@ -173,16 +190,16 @@ class Csr(_ByColumns):
 
     def load(self, device: Device) -> Constants:
         found = dict(super().load(device))
-        if not self.hindrance("workgroup", device.limits, 1):
+        if not self.unsupported_reason("workgroup", device.limits, 1):
             # One workgroup reads the columns side by side.
             heads, (values, sources) = interleave(self._indptr, self._data, self._indices)
             more = {"heads": heads, "values": values, "sources": sources}
             found |= {name: device.array(array) for name, array in more.items()}
         return found
 
-    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
+    def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
         entries = self._data.size
-        return list_microseconds(way, limits, states, entries, entries * (self.dtype.itemsize + 4))
+        return list_microseconds(strategy, limits, states, entries, entries * (self.dtype.itemsize + 4))
 
 
 class BlockSparse(_ByColumns):
@@ -257,5 +274,5 @@ class BlockSparse(_ByColumns):
     def _depth(self) -> int:
         return self._longest * self._blocks.shape[1]
 
-    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
-        return list_microseconds(way, limits, states, self._blocks.size, self._blocks.nbytes)
+    def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
+        return list_microseconds(strategy, limits, states, self._blocks.size, self._blocks.nbytes)

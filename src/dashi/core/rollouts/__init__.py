@@ -1,1 +1,1 @@
-"""The rollout: blocks of steps, what comes back of them, which way they run and what a step takes."""
+"""The rollout: blocks of steps, what comes back of them, which strategy they run by and what a step takes."""

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dashi.core.observations.observation import Hash, Observation
-from dashi.core.operators.operator import Way
-from dashi.core.rollouts.fingerprint import Used
+from dashi.core.observations.observation import Hash, Observation, SheetRow
+from dashi.core.operators.operator import OperatorFacts
+from dashi.core.rollouts.fingerprint import Used, fingerprints
+from dashi.core.rollouts.observer import Observer
 from dashi.core.rollouts.run_html import run_html
+from dashi.runtime.info import DeviceInfo
 from dashi.types import Array as HostArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Run:
-    """What a rollout leaves: the states after `steps` steps, what was observed on the way, and how it ran."""
+    """The states after `steps` steps, what was observed on the way, and how it ran."""
 
+    operator: OperatorFacts
+    """What advanced the states."""
     steps: int
-    state: HostArray
+    state: npt.NDArray[Any]
     """The last states, (m, *shape)."""
-    hashes: tuple[Hash, ...] = ()
-    observations: tuple[Observation, ...] = ()
-    sheet: HostArray = field(default_factory=lambda: np.zeros((0, 0)))
-    """Band energies, a row for each of `sheet_steps`; the mean over an ensemble."""
-    sheet_steps: tuple[int, ...] = ()
-    way: Way = "stepwise"
+    records: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
+    """What the observers left, by their names, in the order of steps."""
+    observers: tuple[Observer[Any], ...] = ()
+    """Those that looked, with their strides."""
+    device: DeviceInfo | None = None
+    """Where it ran; None for a run that was read from a checkpoint and has not gone on."""
+    strategy: str = "stepwise"
     reason: str = ""
+    """Why that strategy."""
     seconds: float = 0.0
     """From the first submission to the end of the last."""
+    timed_from: int = 0
+    """The step from which `seconds` and `dispatches` count: that of the checkpoint that a run went on from."""
     dispatches: int = 0
     """Compute dispatches that were executed in the loop."""
     reruns: int = 0
@@ -37,6 +49,62 @@ class Run:
     """Before all steps were done: by Ctrl-C, or since a value was no longer finite."""
     used: tuple[Used, ...] = ()
     """The kernels that were recorded, for their fingerprints."""
+
+    def __repr__(self) -> str:
+        where = f" on {self.device.name}" if self.device else ""
+        stopped = ", stopped" if self.stopped else ""
+        return f"<Run of {self.operator.kind}: {self.steps} steps of {len(self.state)} state(s){where}{stopped}>"
+
+    @property
+    def time(self) -> float:
+        """Time since the start, in the operator's own unit; the number of steps where it has none."""
+        return self.steps * self.operator.time_step
+
+    @cached_property
+    def kernels(self) -> Mapping[str, str]:
+        """SHA-256 of the SPIR-V of the kernels that were recorded, by "kernel/shader.dtype"."""
+        return fingerprints(self.used)
+
+    @property
+    def portable(self) -> bool:
+        """Whether every backend gives the same bits."""
+        return self.operator.portable
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Of the steps that `seconds` counts; 0 where there are none."""
+        return self.seconds / (self.steps - self.timed_from) if self.steps > self.timed_from else 0.0
+
+    @property
+    def hashes(self) -> tuple[Hash, ...]:
+        """Digests of all states (`hash_every`)."""
+        return self.records.get("hashes", ())
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """Norms, ratios and defects (`observe_every`)."""
+        return self.records.get("observations", ())
+
+    @property
+    def sheet(self) -> HostArray:
+        """Band energies, a row for each of `sheet_steps`; the mean over an ensemble (`sheet_every`)."""
+        rows: tuple[SheetRow, ...] = self.records.get("sheet", ())
+        width = rows[0].energies.shape[-1] if rows else 0
+        return np.array([row.energies for row in rows]).reshape(len(rows), width)
+
+    @property
+    def sheet_steps(self) -> tuple[int, ...]:
+        """The steps of the rows of the sheet."""
+        return tuple(row.step for row in self.records.get("sheet", ()))
+
+    @property
+    def hash_every(self) -> int:
+        """The stride of the hashes; 0 where there are none."""
+        return self.stride("hashes")
+
+    def stride(self, name: str) -> int:
+        """Steps between two looks of the observer of that name; 0 where it did not look."""
+        return next((one.every for one in self.observers if one.name == name), 0)
 
     def _repr_html_(self) -> str:
         return run_html(self)

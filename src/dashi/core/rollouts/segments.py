@@ -1,46 +1,27 @@
-"""A rollout cut into segments: so many steps, and what is looked at after them."""
+"""A rollout cut into segments: so many steps, and who looks at the states after them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-import numpy as np
-
-from dashi.errors import InputError
+from dashi.core.rollouts.observer import Bound, Observer
 
 MOST_SEGMENTS: Final = 16
 """In one block: each is bound to arrays of its own, which takes the host a while."""
-
-
-@dataclass(frozen=True)
-class Strides:
-    """After how many steps each observer looks; 0 is never. Hashes and observations are made of the last step too."""
-
-    hash: int = 0
-    observe: int = 0
-    sheet: int = 0
-    keep: int = 0
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
-                raise InputError(f"the stride {field.name!r} is {value!r}.", "use 1 or more, or 0 for never.")
+MOST_BYTES: Final = 1 << 25
+"""That come back with one block, unless a single step leaves more."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Steps, and which observers look after the last of them."""
+    """Steps, and which observers look after the last of them, by their numbers."""
 
     steps: int
-    hash: bool = False
-    observe: bool = False
-    sheet: bool = False
-    keep: bool = False
+    due: tuple[int, ...] = ()
     check: bool = False
-    """Whether all values are finite: of the last segment of a block, where no observer tells it."""
+    """Whether all values are finite after it."""
 
 
 @dataclass(frozen=True)
@@ -66,35 +47,41 @@ class Block:
             yield at, segment
 
 
-def _due(stride: int, at: int, end: int, *, last: bool) -> bool:
-    return stride > 0 and (at % stride == 0 or (last and at == end))
+class Schedule:
+    """Cuts a run of `end` steps where its observers look."""
 
+    def __init__(self, observers: Sequence[Observer[Any]], bound: Sequence[Bound], end: int) -> None:
+        self._observers, self._end = observers, end
+        self._sizes = [one.nbytes for one in bound]
+        self._visits = {number for number, one in enumerate(bound) if one.visit is not None}
+        self._strides = sorted({one.every for one in observers if one.every})
 
-def next_segment(at: int, end: int, strides: Strides, most: int) -> Segment:
-    """The segment that starts after `at` steps: up to the next look, and at most so many steps."""
-    looks = [stride - at % stride for stride in (strides.hash, strides.observe, strides.sheet, strides.keep) if stride]
-    steps = min(end - at, most, *looks)
-    after = at + steps
-    return Segment(
-        steps,
-        _due(strides.hash, after, end, last=True),
-        _due(strides.observe, after, end, last=True),
-        _due(strides.sheet, after, end, last=False),
-        _due(strides.keep, after, end, last=False),
-    )
+    def visits(self, segment: Segment) -> bool:
+        """Whether somebody is shown the states on the device after it."""
+        return not self._visits.isdisjoint(segment.due)
 
+    def block(self, at: int, most: int) -> Block:
+        """The block that starts after `at` steps, of at most so many. It ends where the states are shown."""
+        segments: list[Segment] = []
+        now = size = 0
+        while at + now < self._end and len(segments) < MOST_SEGMENTS:
+            steps = self._steps(at + now, most)
+            if segments and now + steps > most:
+                break
+            segment = self._segment(at + now, steps)
+            size += sum(self._sizes[number] for number in segment.due)
+            if segments and size > MOST_BYTES:
+                break
+            segments.append(segment)
+            now += steps
+            if self.visits(segment):
+                break
+        return Block(at, tuple(segments))
 
-def next_block(at: int, end: int, strides: Strides, most: int) -> Block:
-    """The block that starts after `at` steps, of at most so many. It ends where the states are to be kept."""
-    segments: list[Segment] = []
-    now = at
-    while now < end and len(segments) < MOST_SEGMENTS:
-        room = most - (now - at)
-        segment = next_segment(now, end, strides, most)
-        if segments and segment.steps > room:
-            break
-        segments.append(segment)
-        now += segment.steps
-        if segment.keep:
-            break
-    return Block(at, tuple(segments))
+    def _steps(self, at: int, most: int) -> int:
+        """Up to the next look, and at most so many."""
+        return min(self._end - at, most, *(stride - at % stride for stride in self._strides))
+
+    def _segment(self, at: int, steps: int) -> Segment:
+        due = (number for number, one in enumerate(self._observers) if one.due(at + steps, self._end))
+        return Segment(steps, tuple(due))

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.accounts.dispatch_count import counted
-from dashi.core.operators.operator import Operator
+from dashi.core.metrics.dispatch_count import counted
+from dashi.core.operators.operator import Operator, OperatorFacts
 from dashi.core.rollouts.interrupt import deferred_interrupt
+from dashi.core.rollouts.observer import Bound, Context, Observer
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted, NonFiniteError, ShapeError
@@ -23,6 +24,7 @@ from dashi.flow.finite import finite_frames
 from dashi.flow.proxy.carried import no_progress
 from dashi.flow.proxy.model import Model
 from dashi.runtime.array import Array
+from dashi.runtime.cpu_device import cpu_info
 from dashi.runtime.device import Device
 from dashi.types import Array as HostArray
 
@@ -34,6 +36,18 @@ HOST_REASON: Final = "the model's own rollout, by NumPy on the host: it has no k
 PIECE: Final = 64
 """Frames of a model between two chances to stop: few enough for seconds, enough to hide what each piece records anew.
 The same whatever is asked for, so that a rollout that goes on from a z has the same pieces."""
+
+
+@dataclass(frozen=True)
+class DecodeRecord:
+    """What a decode took and brought back."""
+
+    step: int
+    seconds: float
+    """With what its observer brought back."""
+    looking: float
+    """Seconds that whoever was given the snapshot took."""
+    nbytes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +62,20 @@ class DecodedRun:
     looking: float
     """Seconds that whoever was given the snapshots took."""
     bytes_read: int
+
+    @classmethod
+    def of(cls, run: Run) -> DecodedRun:
+        """What `run.records["decodes"]` says. All decodes but that of z0, and all looks at them but that one, happen
+        between the steps of a rollout, whose seconds count them; those of a model with a rollout of its own do not."""
+        decodes: tuple[DecodeRecord, ...] = run.records.get(Decodes.name, ())
+        between = sum(one.seconds + one.looking for one in decodes[1:]) if run.stride(Decodes.name) else 0.0
+        return cls(
+            run,
+            max(0.0, run.seconds - between),
+            tuple(one.seconds for one in decodes),
+            sum(one.looking for one in decodes),
+            sum(one.nbytes for one in decodes),
+        )
 
     @property
     def snapshots(self) -> int:
@@ -64,32 +92,38 @@ class DecodedRun:
         return statistics.median(self.each) if self.each else 0.0
 
 
-class _Decodes:
-    """The decodes of a run: how long each took, and how long whoever was given them."""
+class Decodes(Observer[DecodeRecord]):
+    """Decodes the states of a run where they are, on the device: z0 and those on a stride. What comes back is given to
+    `snapshot`; the records say how long that took."""
+
+    name = "decodes"
+    at_start = True
+    certified = False
 
     def __init__(self, decoder: Decoder, decode_every: int, observer: str, snapshot: Snapshot | None) -> None:
         if decode_every < 1:
             raise InputError(f"a field after every {decode_every} steps cannot be decoded.", "use 1 or more.")
+        self.every = decode_every
         self._decoder, self._observer, self._snapshot = decoder, observer, snapshot
-        self._before = decoder.bytes_read
-        self._each: list[float] = []
-        self._looks: list[float] = []
 
-    def decode(self, step: int, z: Array | HostArray) -> None:
-        began = time.perf_counter()
-        made = self._decoder.decode(z, self._observer)
+    def bind(self, context: Context) -> Bound:
+        if context.shape != (self._decoder.members, self._decoder.schema.size):
+            raise ShapeError(
+                f"the run has states of shape {context.shape}, the decoder takes "
+                f"{(self._decoder.members, self._decoder.schema.size)}.",
+                "make a decoder of the schema and the members of the run.",
+            )
+        return Bound(visit=self.decode)
+
+    def decode(self, step: int, z: Array | HostArray) -> DecodeRecord:
+        """Decodes the z of a step."""
+        before, began = self._decoder.bytes_read, time.perf_counter()
+        decoded = self._decoder.decode(z, self._observer)
         done = time.perf_counter()
-        self._each.append(done - began)
-        if made is not None and self._snapshot is not None:
-            self._snapshot(step, made)
-        self._looks.append(time.perf_counter() - done)
-
-    def run(self, rolled: Run, step_seconds: float | None = None) -> DecodedRun:
-        """The run; all decodes but that of z0, and all looks at them but that one, happen between the steps of a
-        rollout, whose seconds count them."""
-        alone = rolled.seconds - sum(self._each[1:]) - sum(self._looks[1:]) if step_seconds is None else step_seconds
-        read = self._decoder.bytes_read - self._before
-        return DecodedRun(rolled, max(0.0, alone), tuple(self._each), sum(self._looks), read)
+        if decoded is not None and self._snapshot is not None:
+            self._snapshot(step, decoded)
+        read = self._decoder.bytes_read - before
+        return DecodeRecord(step, done - began, time.perf_counter() - done, read)
 
 
 def roll_and_decode(
@@ -106,7 +140,8 @@ def roll_and_decode(
     """Advances z0 (members, D) by so many steps, and decodes z0 and the states after every `decode_every` steps.
 
     States are decoded where they are: the rollout leaves them on the device. `options` are those of `core.rollout`.
-    The `rollout` of a NonFiniteError, and the `partial` of Interrupted, is the `DecodedRun` until then.
+    The `rollout` of a NonFiniteError is the Run until then (`DecodedRun.of`), the `partial` of Interrupted the
+    `DecodedRun`.
     """
     if operator.shape != (decoder.schema.size,):
         raise ShapeError(
@@ -118,20 +153,13 @@ def roll_and_decode(
             f"the operator is {operator.dtype}, z0 is {z0.dtype} and fields are {decoder.settings.dtype}.",
             "use one element type for all three.",
         )
-    decodes = _Decodes(decoder, decode_every, observer, snapshot)
     with _silent():
-        decodes.decode(0, np.ascontiguousarray(z0))
         try:
-            return decodes.run(
-                rollout(
-                    operator, z0, steps, device=decoder.device, keep_every=decode_every, visit=decodes.decode, **options
-                )
-            )
-        except NonFiniteError as error:
-            error.rollout = decodes.run(error.rollout)
-            raise
+            decodes = Decodes(decoder, decode_every, observer, snapshot)
+            run = rollout(operator, z0, steps, device=decoder.device, observers=[decodes], **options)
         except Interrupted as stop:
-            raise Interrupted(decodes.run(stop.partial)) from stop
+            raise Interrupted(DecodedRun.of(stop.partial)) from stop
+    return DecodedRun.of(run)
 
 
 def follow_and_decode(
@@ -151,22 +179,22 @@ def follow_and_decode(
     at once: Interrupted, whose `partial` is the run with all that was decoded. `keep` is given the step and the z after
     every piece. Its dispatches are the model's own, those of decodes left out: none are those of a model that runs on
     the host."""
-    decodes = _Decodes(decoder, decode_every, observer, snapshot)
+    decodes = Decodes(decoder, decode_every, observer, snapshot)
     followed = _Followed(model, np.ascontiguousarray(z0.astype(decoder.settings.kind)), decoder)
     told = progress or no_progress
     interrupted = False
     with _silent(), deferred_interrupt() as interrupt:
         try:
-            decodes.decode(0, followed.last)
+            followed.decoded(decodes.decode(0, followed.last))
             for first, part in followed.parts(steps):
                 good = finite_frames(part)
                 for at in (at for at in range(first, first + good) if at % decode_every == 0):
-                    decodes.decode(at, np.ascontiguousarray(part[:, at - first]))
+                    followed.decoded(decodes.decode(at, np.ascontiguousarray(part[:, at - first])))
                     followed.note(at, part[:, at - first])
                 if good < part.shape[1]:
                     if good:
                         followed.note(first + good - 1, part[:, good - 1])
-                    raise followed.not_finite(first + good, decodes)
+                    raise followed.not_finite(first + good)
                 followed.note(first + good - 1, part[:, -1])
                 told(good)
                 if keep:
@@ -175,7 +203,7 @@ def follow_and_decode(
                     break
         except KeyboardInterrupt:
             interrupted = True  # a second Ctrl-C: what was noted is whole
-    result = decodes.run(followed.rolled(stopped=followed.at < steps), followed.seconds)
+    result = DecodedRun.of(followed.run(stopped=followed.at < steps))
     if interrupted or interrupt.asked:
         raise Interrupted(result)
     return result
@@ -187,7 +215,8 @@ class _Followed:
     def __init__(self, model: Model, z0: HostArray, decoder: Decoder) -> None:
         self._model, self._decoder = model, decoder
         self.at, self.last = 0, z0
-        self.seconds, self._dispatches = 0.0, 0
+        self._seconds, self._dispatches = 0.0, 0
+        self._decodes: list[DecodeRecord] = []
 
     def parts(self, steps: int) -> Generator[tuple[int, HostArray]]:
         """The z of the frames after z0, (m, frames, D) at a time, each with the number of its first frame."""
@@ -201,7 +230,7 @@ class _Followed:
                 return
             with np.errstate(over="ignore"):  # what float32 cannot hold is told as not finite
                 made = np.ascontiguousarray(part.astype(kind))
-            self.seconds += time.perf_counter() - began
+            self._seconds += time.perf_counter() - began
             self._dispatches += count.dispatches
             yield first, made
             first += part.shape[1]
@@ -210,18 +239,27 @@ class _Followed:
         """So far everything is whole."""
         self.at, self.last = at, np.ascontiguousarray(z)
 
-    def rolled(self, *, stopped: bool) -> Run:
-        reason = _reason(self._model, self._decoder.device, len(self.last), self._dispatches)
-        return Run(
-            self.at, self.last, reason=reason, seconds=self.seconds, stopped=stopped, dispatches=self._dispatches
-        )
+    def decoded(self, record: DecodeRecord) -> None:
+        """One of its frames was."""
+        self._decodes.append(record)
 
-    def not_finite(self, frame: int, decodes: _Decodes) -> NonFiniteError:
+    def run(self, *, stopped: bool) -> Run:
+        """The run so far."""
+        device, model = self._decoder.device, self._model
+        facts = OperatorFacts(model.name, self.last.shape[1:], self.last.dtype, portable=False)
+        return Run(
+            operator=facts, steps=self.at, state=self.last, records={Decodes.name: tuple(self._decodes)},
+            seconds=self._seconds, stopped=stopped,
+            reason=_reason(model, device, len(self.last), self._dispatches), dispatches=self._dispatches,
+            device=cpu_info() if on_host(device, self._dispatches) else device.info,
+        )  # fmt: skip
+
+    def not_finite(self, frame: int) -> NonFiniteError:
         error = NonFiniteError(
             f"the z of the model {self._model.name} is not finite after frame {frame}.",
             "fit it again, with more data; what came before is kept.",
         )
-        error.rollout = decodes.run(self.rolled(stopped=True), self.seconds)
+        error.rollout = self.run(stopped=True)
         return error
 
 

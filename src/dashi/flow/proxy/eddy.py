@@ -16,8 +16,8 @@ import numpy as np
 
 from dashi.flow import grid
 from dashi.flow.equations import Flow
-from dashi.flow.fast import Transforms
 from dashi.flow.grid import Floats
+from dashi.flow.host_fft import Transforms
 from dashi.flow.operator import Vorticity
 from dashi.flow.proxy.carried import squares
 from dashi.flow.proxy.encode import BATCH

@@ -23,7 +23,7 @@ from dashi.errors import InputError, ShapeError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import encoded, no_progress, require_start, with_updated_scalars
-from dashi.flow.proxy.film import copied, film, pair
+from dashi.flow.proxy.frame_recording import record_frames
 from dashi.flow.proxy.judge import Judge
 from dashi.flow.proxy.model import Model, counts
 from dashi.flow.proxy.options import Number, Option, require_options
@@ -122,7 +122,7 @@ class Delay(Model):
         for number in range(min(done, self.delays - 1), self.delays):
             count = min(1, left) if number + 1 < self.delays else left
             if count > 0:
-                looks.append(_rolled(device, Linear(self._companion(number)), last, count))
+                looks.append(record_frames(Linear(self._companion(number)), last, count, 1, device=device))
                 last, left = looks[-1][-1], left - count
         return np.concatenate(looks)
 
@@ -206,8 +206,3 @@ def _solved(z: Floats, y: Floats, lam: float, device: Device) -> Any:
     if device.info.type != "reference":
         return ridge(z, y, lam, device=device)
     return np.linalg.solve(z.T @ z + lam * np.eye(z.shape[1]), z.T @ y)
-
-
-def _rolled(device: Device, operator: Linear, start: Floats, frames: int) -> Floats:
-    loaded, state = operator.load(device), pair(device, np.ascontiguousarray(start))
-    return film(device, state, lambda a, b: operator.step(device, loaded, a, b), copied(device), start.shape, frames, 1)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dashi.core.rollouts.run import Run
 from dashi.flow.equations import Flow
 from dashi.flow.finite import require_finite_frames
 from dashi.flow.grid import Floats
@@ -18,7 +19,7 @@ from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.lowpass import decode_states
 from dashi.flow.proxy.model import TRANSFORMS, Model, counts
 from dashi.flow.proxy.schema import Schema
-from dashi.flow.simulation import Every, Simulation, simulate
+from dashi.flow.simulation import simulate
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
@@ -56,11 +57,11 @@ class Perfect(Model):
 
     def advance_by_pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
         start = require_start(self.schema, z0, self.flow.kind)
-        run = Simulation(self.flow, 0, canon(decode_states(self.schema, start, device=device)))
-        done = 0
+        states = canon(decode_states(self.schema, start, device=device))
+        run, done = None, 0
         for count in counts(frames, most):
             z = np.empty((len(start), count, self.schema.size), start.dtype)
-            run = self._advanced(run, done, z, device)
+            run = self._advanced(run, states, done, z, device)
             done += count
             yield z
 
@@ -68,21 +69,19 @@ class Perfect(Model):
     def has_hidden_state(self) -> bool:
         return True
 
-    def _advanced(self, run: Simulation, done: int, z: Floats, device: Device) -> Simulation:
+    def _advanced(self, run: Run | None, states: Floats, done: int, z: Floats, device: Device) -> Run:
         """Fills `made` (m, frames, D) with the frames after the first `done`; nothing of them is read back but z."""
         steps = round(self.interval / self.flow.dt)
 
-        def frame(now: Simulation, fields: Mapping[str, Floats]) -> None:
-            if now.steps:  # the start is handed out too
-                z[:, now.steps // steps - done - 1] = self._encoded(fields["vorticity"], device)
+        def frame(step: int, fields: Mapping[str, Floats]) -> None:
+            if step:  # the start is handed out too
+                z[:, step // steps - done - 1] = self._encoded(fields["vorticity"], device)
 
         end = (done + z.shape[1]) * steps
-        fast, every = device.info.type == "reference", Every(frame=steps)
-        advanced = simulate(
-            self.flow, run.states, end, device=device, every=every, frame=frame, fast=fast, stop_on_nonfinite=False,
-            resume=run,
+        return simulate(
+            self.flow, states, end, device=device, frame_every=steps, frame=frame,
+            host_fft=device.info.type == "reference", stop_on_nonfinite=False, resume=run,
         )  # fmt: skip
-        return replace(advanced, looks=())
 
     def _encoded(self, fields: Floats, device: Device) -> Any:
         """z of the fields; not a number where they are none."""
@@ -107,14 +106,12 @@ class Perfect(Model):
         steps = round(self.interval / self.flow.dt)
         states = canon(decode_states(self.schema, start, device=device))
 
-        def frame(run: Simulation, fields: Mapping[str, Floats]) -> None:
-            take(run.steps // steps, fields["vorticity"])
+        def frame(step: int, fields: Mapping[str, Floats]) -> None:
+            take(step // steps, fields["vorticity"])
 
-        fast = device.info.type == "reference"
-        every = Every(frame=steps)
         simulate(
-            self.flow, states, frames * steps, device=device, every=every, frame=frame, fast=fast,
-            stop_on_nonfinite=False,
+            self.flow, states, frames * steps, device=device, frame_every=steps, frame=frame,
+            host_fft=device.info.type == "reference", stop_on_nonfinite=False,
         )  # fmt: skip
 
     def where(self, device: Device, states: int) -> str:

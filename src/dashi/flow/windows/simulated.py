@@ -12,7 +12,7 @@ from dashi.errors import InputError
 from dashi.flow.equations import Flow, Stochastic
 from dashi.flow.grid import Floats
 from dashi.flow.initial import ensemble, seed_list
-from dashi.flow.simulation import Every, Simulation, simulate
+from dashi.flow.simulation import simulate
 from dashi.flow.windows.windows import Origin, Windows, cut, frames_in
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device
@@ -25,7 +25,7 @@ MOST_BYTES: Final = 1 << 36
 
 def windows_of(
     flow: Flow, seeds: int | Sequence[int], *, device: Device | str, steps: int, interval: int = 10, windows: int = 1,
-    spin_up: int = 0, initial: str = "random", options: Mapping[str, Any] | None = None, fast: bool = False,
+    spin_up: int = 0, initial: str = "random", options: Mapping[str, Any] | None = None, host_fft: bool = False,
     progress: Callable[[int], None] | None = None, states: Floats | None = None,
 ) -> Windows:  # fmt: skip
     """Windows of `steps` steps with a frame every `interval`, so many of each seed, one after another without a shared
@@ -37,7 +37,7 @@ def windows_of(
         with using_device(device) as opened:
             return windows_of(
                 flow, seeds, device=opened, steps=steps, interval=interval, windows=windows, spin_up=spin_up,
-                initial=initial, options=options, fast=fast, progress=progress, states=states,
+                initial=initial, options=options, host_fft=host_fft, progress=progress, states=states,
             )  # fmt: skip
     seeds = seed_list(seeds)
     _check(seeds, interval, windows, spin_up)
@@ -53,7 +53,7 @@ def windows_of(
         return states[[place[seed] for seed in group]]
 
     parts = [
-        _simulated(flow, group, device, frames, interval, windows, spin_up, start, fast, told)
+        _simulated(flow, group, device, frames, interval, windows, spin_up, start, host_fft, told)
         for group in _groups(flow, seeds)
     ]
     return Windows(
@@ -103,24 +103,27 @@ def _groups(flow: Flow, seeds: Sequence[int]) -> list[list[int]]:
 
 def _simulated(
     flow: Flow, seeds: Sequence[int], device: Device, frames: int, interval: int, windows: int, spin_up: int,
-    start: Callable[[Flow, Sequence[int]], Floats], fast: bool, progress: Callable[[int], None],
+    start: Callable[[Flow, Sequence[int]], Floats], host_fft: bool, progress: Callable[[int], None],
 ) -> Windows:  # fmt: skip
     require_room(flow, len(seeds), windows, frames)
     forcing = flow.forcing
     solved = replace(flow, forcing=replace(forcing, seed=seeds[0])) if isinstance(forcing, Stochastic) else flow
     states = start(solved, seeds)
     if spin_up:
-        look = Every(look=min(_LOOK, spin_up))
-        spun = simulate(solved, states, spin_up, device=device, every=look, fast=fast, progress=progress)
-        states = spun.states
+        states = simulate(
+            solved, states, spin_up, device=device, look_every=min(_LOOK, spin_up), host_fft=host_fft,
+            progress=progress,
+        ).state  # fmt: skip
     record = np.empty((len(seeds), windows * frames, flow.n, flow.n), flow.kind)
 
-    def keep(run: Simulation, fields: Mapping[str, Floats]) -> None:
-        record[:, run.steps // interval] = fields["vorticity"]
+    def keep(step: int, fields: Mapping[str, Floats]) -> None:
+        record[:, step // interval] = fields["vorticity"]
 
     length = (windows * frames - 1) * interval
-    every = Every(frame=interval, look=min(_LOOK, length))
-    simulate(solved, states, length, device=device, every=every, frame=keep, fast=fast, progress=progress)
+    simulate(
+        solved, states, length, device=device, frame_every=interval, look_every=min(_LOOK, length), frame=keep,
+        host_fft=host_fft, progress=progress,
+    )  # fmt: skip
     return cut(flow, interval, record, tuple(seeds), spin_up, frames)
 
 

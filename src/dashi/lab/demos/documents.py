@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dashi.core.accounts.account import account
+from dashi.core.metrics.document import build_metrics
 from dashi.flow.evaluation import Evaluation
 from dashi.flow.evaluation.record import versions_here
 from dashi.flow.grid import Floats
@@ -38,7 +38,7 @@ def metrics_of(work: Work) -> Metrics | None:
                 "on one machine alone",
             )
         )  # fmt: skip
-    metrics = account("demo", r.operator, r.run, work.placed, work.clock, flags=flags, certificate=r.digest)
+    metrics = build_metrics("demo", r.run, work.placed, work.clock, flags=flags, certificate=r.digest)
     where = {"backend_requested": work.placed.requested, "backend_used": info.spec, "device": info.name}
     update: dict[str, Any] = {f"{part}_{name}": value for part in ("fft", "decode") for name, value in where.items()}
     update |= r.decoder

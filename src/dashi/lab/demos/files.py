@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from dashi.core.certificates.certify import certify_folder
 from dashi.core.observations.sheet import save_sheet
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.evaluation.fits import Fit, save_fit
@@ -22,7 +23,6 @@ from dashi.io import run_folder
 from dashi.io.arrays import write_arrays
 from dashi.io.run_names import EVALUATION, FIELDS, MODEL, TRAINING, Z
 from dashi.lab.demos.work import Work
-from dashi.lab.job import certify_in
 from dashi.report.run import PROXY
 
 
@@ -80,8 +80,7 @@ def keep_rollout(work: Work) -> None:
         save_sheet(work.folder / run_folder.SHEET, shell_energies(work.setting.schema, r.z)[:, 1:])
     if r.run is None or r.operator is None or r.z0 is None or not r.run.hashes:
         return
-    # A stopped run may have ended between two strides.
-    r.digest = certify_in(work.folder, r.operator, r.z0, r.run, work.placed, r.run.hashes[0].step)
+    r.digest = certify_folder(r.run, work.folder, r.operator, r.z0)
 
 
 def keep_scores(work: Work) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dashi.core.accounts.placement import Placement
+from dashi.core.metrics.placement import Placement
 from dashi.core.traces.queue import watch
 from dashi.errors import Interrupted
 from dashi.io.run_folder import REPORT

@@ -62,7 +62,7 @@ def simulate(work: Work) -> None:
     with work.stage("simulate", total, "steps", "sim") as advance:
         windows = windows_of(
             s.flow, s.seeds, device=work.device, steps=s.steps, interval=s.interval, windows=s.windows,
-            spin_up=s.spin_up_steps, fast=work.device.info.type == "reference", progress=advance,
+            spin_up=s.spin_up_steps, host_fft=work.device.info.type == "reference", progress=advance,
         )  # fmt: skip
     for name in ("train", "validation", "test"):
         work.results.windows[name] = windows.take(np.isin(windows.seeds, getattr(s, name)))

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.certificates.certificate import Execution, certify, write_certificate
+from dashi.core.certificates.certificate import write_certificate
+from dashi.core.certificates.certify import certify
 from dashi.core.certificates.inputs import save_inputs
 from dashi.core.operators.affine import Linear
-from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted
@@ -232,8 +232,7 @@ def _certify(folder: Path, info: DeviceInfo, track: Track) -> None:
     run = track.run
     if not run.hashes or run.hashes[-1].step != run.steps:
         return
-    done = Execution(info, fingerprints(run.used), run.way, run.steps, CHUNK, run.hashes)
-    write_certificate(folder / CERTIFICATE, certify(folder / CERTIFICATE, track.operator, sources, done))
+    write_certificate(folder / CERTIFICATE, certify(run, folder / CERTIFICATE, sources))
 
 
 def _draw(folder: Path, reference: Track, summary: dict[str, Any], events: Events) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from dashi.core.accounts.account import Stages
-from dashi.core.accounts.placement import Placement
+from dashi.core.metrics.document import Stages
+from dashi.core.metrics.placement import Placement
 from dashi.core.traces.trace import Trace
 from dashi.lab.demos.results import Results
 from dashi.lab.demos.setting import Setting

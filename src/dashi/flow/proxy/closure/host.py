@@ -10,8 +10,8 @@ import numpy as np
 
 from dashi.flow import grid
 from dashi.flow.equations import Flow
-from dashi.flow.fast import Transforms
 from dashi.flow.grid import Floats
+from dashi.flow.host_fft import Transforms
 from dashi.flow.proxy.closure.tables import Band, Closure
 from dashi.flow.proxy.galerkin import terms
 from dashi.flow.proxy.galerkin.host import FastGalerkin

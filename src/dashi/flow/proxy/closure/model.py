@@ -8,12 +8,13 @@ carried from step to step is z, and no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from dashi.core.rollouts.observer import Context
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import encoded, no_progress, require_start, steps_of, with_updated_scalars
@@ -23,7 +24,7 @@ from dashi.flow.proxy.closure.operator import OnWideGrid, SlavedGalerkin
 from dashi.flow.proxy.closure.plan import Plan
 from dashi.flow.proxy.closure.tables import DEEPEST, Band, Closure, Parameters, clock, fitting
 from dashi.flow.proxy.closure.training import AnyLoss, Loss, TrainingSetup, descend
-from dashi.flow.proxy.film import film
+from dashi.flow.proxy.frame_recording import record_frames
 from dashi.flow.proxy.galerkin.operator import modes_of
 from dashi.flow.proxy.judge import Judge
 from dashi.flow.proxy.model import TRANSFORMS, Model
@@ -31,7 +32,8 @@ from dashi.flow.proxy.options import Number, Option
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
-from dashi.runtime.device import Device
+from dashi.runtime.array import Array
+from dashi.runtime.device import Device, Step
 from dashi.types import Array as HostArray
 
 REACH: Final = 1.5
@@ -128,18 +130,19 @@ class Slaved(Model):
             fast = FastSlaved(operator, operator.band, operator.closure)
             return with_updated_scalars(self.schema, start, fast.roll(modes, frames, self.steps))
         stepper = OnWideGrid(operator)
-        loaded = stepper.load(device)
-        shape = (len(modes), *stepper.shape)
-        state = (device.empty(shape, self.flow.kind), device.empty(shape, self.flow.kind))
-        with device.program(stepper.enter(device, loaded, device.array(modes), state[0]), label="enter") as program:
+        start_on_grid = device.empty((len(modes), *stepper.shape), self.flow.kind)
+        entering = stepper.enter(device, stepper.load(device), device.array(modes), start_on_grid)
+        with device.program(entering, label="enter") as program:
             program.run()
-        looks = film(
-            device, state, lambda a, b: stepper.step(device, loaded, a, b),
-            lambda a, b: stepper.leave(device, loaded, a, b), modes.shape, frames, self.steps,
-        )  # fmt: skip
-        return with_updated_scalars(
-            self.schema, start, np.concatenate([modes[:, None], np.moveaxis(looks, 0, 1)], axis=1)
+
+        def leave(context: Context, states: Array, out: Array) -> Sequence[Step]:
+            return stepper.leave(context.device, context.constants, states, out)
+
+        looks = record_frames(
+            stepper, start_on_grid.numpy(), frames, self.steps, device=device, shape=modes.shape, look=leave
         )
+        advanced = np.concatenate([modes[:, None], np.moveaxis(looks, 0, 1)], axis=1)
+        return with_updated_scalars(self.schema, start, advanced)
 
     def where(self, device: Device, states: int) -> str:
         return TRANSFORMS if device.info.type == "reference" else device.info.name

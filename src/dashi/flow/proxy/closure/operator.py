@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.operators.operator import Constants, Operator, Parameter, Way
+from dashi.core.operators.operator import Constants, Operator, Parameter, Strategy
 from dashi.errors import InputError
 from dashi.flow.equations import Flow, Kolmogorov
-from dashi.flow.operator import Loaded
+from dashi.flow.operator import DeviceTables
 from dashi.flow.proxy.closure.tables import Band, Closure, fitting
 from dashi.flow.proxy.galerkin import terms
 from dashi.flow.proxy.galerkin.operator import Galerkin, OnGrid
@@ -65,15 +65,15 @@ class SlavedGalerkin(Galerkin):
         return OnWideGrid(self).load(device)
 
     def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
-        assert isinstance(constants, Loaded)
+        assert isinstance(constants, DeviceTables)
         stepper = OnWideGrid(self)
         shape = (source.shape[0], *stepper.shape)
         before, after = (constants.work(f"half_spectrum_{j}", shape, self.dtype) for j in (0, 1))
         steps = [*stepper.enter(device, constants, source, before), *stepper.step(device, constants, before, after)]
         return [*steps, *stepper.leave(device, constants, after, target)]
 
-    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
-        own = super().microseconds(way, limits, states)
+    def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
+        own = super().estimated_us(strategy, limits, states)
         return own * (1 + self.closure.depth) * (self.small / terms.smallest_grid(self.schema.modes)) ** 2
 
 
@@ -87,20 +87,20 @@ class OnWideGrid(OnGrid):
 
     def load(self, device: Device) -> Constants:
         loaded = super().load(device)
-        assert isinstance(loaded, Loaded)
+        assert isinstance(loaded, DeviceTables)
         for name, values in on_device(self._closure, self._band, self.flow.n).items():
             loaded[name] = device.array(values)
         return loaded
 
     def _stage(
-        self, device: Device, constants: Loaded, state: Array, known: Sequence[Array], stage: Sum, out: Array
+        self, device: Device, constants: DeviceTables, state: Array, known: Sequence[Array], stage: Sum, out: Array
     ) -> list[Step]:
         steps = self._slaved(device, constants, state, known[-1])
         operands = [known[j] for j, _ in stage.terms]
         tables = [constants[name] for _, name in stage.terms]
         return [*steps, device.bind(f"mode_sum{len(tables)}", *operands, *tables, out=out)]
 
-    def _slaved(self, device: Device, constants: Loaded, state: Array, out: Array) -> list[Step]:
+    def _slaved(self, device: Device, constants: DeviceTables, state: Array, out: Array) -> list[Step]:
         """N of the states with its closure, and the force."""
         depth = self._closure.depth
         advected = [constants.work(f"advected_{j}", state.shape, self.dtype) for j in range(depth + 1)]
@@ -123,7 +123,12 @@ def on_device(closure: Closure, band: Band, n: int) -> dict[str, HostArray]:
 
 
 def chained(
-    device: Device, constants: Loaded, state: Array, advected: Sequence[Array], lifted: Sequence[Array], out: Array
+    device: Device,
+    constants: DeviceTables,
+    state: Array,
+    advected: Sequence[Array],
+    lifted: Sequence[Array],
+    out: Array,
 ) -> list[Step]:
     """The steps that make r_0 .. r_depth, the fields a_1 .. a_depth between them, and sum of gain_j r_j."""
     steps: list[Step] = []
@@ -137,7 +142,7 @@ def chained(
 
 
 def _summed(
-    device: Device, constants: Loaded, a: Array, known: Sequence[Array], tables: Sequence[Array],
+    device: Device, constants: DeviceTables, a: Array, known: Sequence[Array], tables: Sequence[Array],
     out: tuple[Array, Array],
 ) -> Step:  # fmt: skip
     """N of a, and the known arrays and it, each with its table, added."""

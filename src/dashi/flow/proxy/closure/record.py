@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashi.flow.operator import Loaded
+from dashi.flow.operator import DeviceTables
 from dashi.flow.proxy.closure.operator import SUMS, chained
 from dashi.flow.schemes import Sum
 from dashi.runtime.array import Array
@@ -63,7 +63,7 @@ class Record:
         self, device: Device, batch: RolloutBatch, stages: Sequence[Sum], tables: Mapping[str, HostArray], kind: Any
     ) -> None:
         self._device, self._batch, self._stages, self._kind = device, batch, stages, kind
-        self.tables = Loaded(device, tables)
+        self.tables = DeviceTables(device, tables)
         self._inputs, self._tendency_adjoints = self._stack(), self._stack()
         self._lifted = [self._stack() for _ in range(batch.depth)]
         self._advected, self._pulled = ([self._stack() for _ in range(batch.depth + 1)] for _ in range(2))

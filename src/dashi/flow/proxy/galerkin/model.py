@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dashi.core.rollouts.ways import choose_way
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.carried import no_progress, require_start, steps_of, with_updated_scalars
 from dashi.flow.proxy.eddy import eddy_viscosity, shells_of, subgrid
-from dashi.flow.proxy.film import copied, film, pair
+from dashi.flow.proxy.frame_recording import record_frames
 from dashi.flow.proxy.galerkin.backscatter import (
     BACKSCATTER,
     Backscatter,
@@ -137,7 +136,7 @@ class GalerkinModel(Model):
             return with_updated_scalars(
                 self.schema, start, FastGalerkin(self.operator("grid")).roll(modes, frames, self.steps)
             )
-        looks = _filmed(self.operator(form_named(strategy)), modes, frames, self.steps, device)
+        looks = record_frames(self.operator(form_named(strategy)), modes, frames, self.steps, device=device)
         advanced = np.concatenate([modes[:, None], np.moveaxis(looks, 0, 1)], axis=1)
         return with_updated_scalars(self.schema, start, advanced)
 
@@ -210,18 +209,3 @@ class Truncation(GalerkinModel):
     @property
     def description(self) -> str:
         return "the exact truncation, without a closure"
-
-
-def _filmed(operator: Galerkin, modes: Floats, frames: int, steps: int, device: Device) -> Floats:
-    """Frames of states (frames, m, 2 K): every step a few dispatches, or, where that is faster, every frame one."""
-    loaded, state = operator.load(device), pair(device, modes)
-    way, _ = choose_way(operator, device, len(modes))
-    if way == "stepwise":
-        return film(
-            device, state, lambda a, b: operator.step(device, loaded, a, b), copied(device), modes.shape, frames, steps
-        )
-    flag = device.empty(4, np.uint32)
-    return film(
-        device, state, lambda a, b: [operator.many(device, loaded, a, b, flag, steps, way)], copied(device),
-        modes.shape, frames, 1,
-    )  # fmt: skip

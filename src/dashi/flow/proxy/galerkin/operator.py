@@ -14,11 +14,11 @@ from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
-from dashi.core.operators.operator import Constants, Operator, Parameter, Way, float_array, require_finite
+from dashi.core.operators.operator import Constants, Operator, Parameter, Strategy, float_array, require_finite
 from dashi.errors import FeatureError, InputError, ShapeError
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import Floats
-from dashi.flow.operator import Loaded, Vorticity, tables
+from dashi.flow.operator import DeviceTables, Vorticity, tables
 from dashi.flow.proxy.galerkin import terms
 from dashi.flow.proxy.galerkin.strategies import microseconds
 from dashi.flow.proxy.galerkin.triads import ByTriads
@@ -102,7 +102,7 @@ class Galerkin(Operator):
         return self._by_triads.load(device)
 
     def step(self, device: Device, constants: Constants, source: Array, target: Array) -> Sequence[Step]:
-        assert isinstance(constants, Loaded)
+        assert isinstance(constants, DeviceTables)
         if self.form == "triads":
             return self._by_triads.step(device, constants, source, target)
         stepper = OnGrid(self)
@@ -113,7 +113,7 @@ class Galerkin(Operator):
 
     def tendency(self, device: Device, constants: Constants, source: Array, target: Array) -> list[Step]:
         """The steps that make N of the states, both (m, 2 K)."""
-        assert isinstance(constants, Loaded)
+        assert isinstance(constants, DeviceTables)
         if self.form == "triads":
             return self._by_triads.tendency(device, constants, source, target)
         stepper = OnGrid(self)
@@ -128,23 +128,32 @@ class Galerkin(Operator):
         modes = self.schema.modes
         return ByTriads(self.flow, modes, self.tableau, terms.triads_of(modes))
 
-    def many(
-        self, device: Device, constants: Constants, source: Array, target: Array, flag: Array, count: int, way: Way
+    def step_many(
+        self,
+        device: Device,
+        constants: Constants,
+        source: Array,
+        target: Array,
+        flag: Array,
+        count: int,
+        strategy: Strategy,
     ) -> Step:
-        hindered = self.hindrance(way, device.limits, source.shape[0])
-        if way != "workgroup" or hindered:
-            raise FeatureError(f"a Galerkin step cannot run the way {way!r}: {hindered}.", "use the way stepwise.")
-        return self._by_triads.many(device, constants, source, target, count)
+        unsupported = self.unsupported_reason(strategy, device.limits, source.shape[0])
+        if strategy != "workgroup" or unsupported:
+            raise FeatureError(
+                f"a Galerkin step cannot run the way {strategy!r}: {unsupported}.", "use the way stepwise."
+            )
+        return self._by_triads.step_many(device, constants, source, target, count)
 
-    def hindrance(self, way: Way, limits: Limits, states: int) -> str:
-        if way == "stepwise":
+    def unsupported_reason(self, strategy: Strategy, limits: Limits, states: int) -> str:
+        if strategy == "stepwise":
             return ""
-        if way == "tagged" or self.form == "grid":
+        if strategy == "tagged" or self.form == "grid":
             return f"the form {self.form} has no kernel for it"
-        return self._by_triads.hindrance(limits)
+        return self._by_triads.unsupported_reason(limits)
 
-    def microseconds(self, way: Way, limits: Limits, states: int) -> float:
-        return microseconds(self.form, len(self.schema.modes), states, software=limits.software, way=way)
+    def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
+        return microseconds(self.form, len(self.schema.modes), states, software=limits.software, way=strategy)
 
 
 class OnGrid(Vorticity):
@@ -164,7 +173,7 @@ class OnGrid(Vorticity):
         n = self.flow.n
         places = places_of(n, self._modes).astype(np.uint32)
         more = {"codes": codes(n, self._modes), "places": places, "nothing": np.zeros((1, 0), self.dtype)}
-        return Loaded(device, {**tables(self.flow), **self._tableau.tables, **more})
+        return DeviceTables(device, {**tables(self.flow), **self._tableau.tables, **more})
 
     def enter(self, device: Device, constants: Constants, z: Array, out: Array) -> list[Step]:
         """Half spectra of modes (m, 2 K or more)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from dashi.core.operators.operator import Way
+from dashi.core.operators.operator import Strategy
 from dashi.errors import FeatureError, InputError
 from dashi.runtime.device import Device
 
@@ -14,7 +14,7 @@ ASKED: Final = ("auto", *STRATEGIES)
 
 
 def microseconds(
-    form: Literal["grid", "triads"], modes: int, states: int, *, software: bool, way: Way = "stepwise"
+    form: Literal["grid", "triads"], modes: int, states: int, *, software: bool, way: Strategy = "stepwise"
 ) -> float:
     """About how long a step of four stages takes, by what benchmarks/proxy_ways.py measured on an H200 and on
     lavapipe: what a stage's dispatches take, and what its work does."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from dashi.core.operators.operator import Constants
 from dashi.flow.equations import Flow
-from dashi.flow.operator import Loaded
+from dashi.flow.operator import DeviceTables
 from dashi.flow.proxy.galerkin.terms import Triads, force_of
 from dashi.flow.proxy.schema import Ints
 from dashi.flow.schemes import Tableau
@@ -28,7 +28,7 @@ class ByTriads:
     def __init__(self, flow: Flow, modes: Ints, tableau: Tableau, listed: Triads) -> None:
         self._flow, self._modes, self._tableau, self._listed = flow, modes, tableau, listed
 
-    def hindrance(self, limits: Limits) -> str:
+    def unsupported_reason(self, limits: Limits) -> str:
         """Why one workgroup cannot take many steps of a state; empty if it can."""
         lanes = ROLLOUT_TUNINGS[prefer_rollout(limits, self._flow.kind.name)]["lanes"]
         chip = staged(2 * len(self._modes), self._listed.longest, len(self._tableau.stages), lanes, limits)
@@ -45,11 +45,11 @@ class ByTriads:
         }
         for number, stage in enumerate(self._tableau.stages):
             constants[f"tables_{number}"] = np.stack([self._tableau.tables[name] for _, name in stage.terms])
-        if not self.hindrance(device.limits):
+        if not self.unsupported_reason(device.limits):
             # One workgroup reads the lists side by side, and has the tables of all stages.
             heads, (weights, words) = interleave(listed.ends, constants["weights"], constants["words"])
             constants |= {"heads": heads, "weights_slab": weights, "words_slab": words, "tables": self._rows()}
-        return Loaded(device, constants)
+        return DeviceTables(device, constants)
 
     def _rows(self) -> HostArray:
         """Five rows of tables for each stage, 0 where it adds no such term."""
@@ -60,7 +60,7 @@ class ByTriads:
                 rows[TERMS * number + j] = self._tableau.tables[name]
         return rows
 
-    def many(self, device: Device, constants: Constants, source: Array, target: Array, count: int) -> Step:
+    def step_many(self, device: Device, constants: Constants, source: Array, target: Array, count: int) -> Step:
         """`count` steps of all states in one dispatch, each state in one workgroup."""
         stages = self._tableau.stages
         used = sum(1 << TERMS * number + j for number, stage in enumerate(stages) for j, _ in stage.terms)
@@ -70,7 +70,7 @@ class ByTriads:
             "galerkin_rollout", source, *lists, out=target, steps=count, stages=len(stages), used=used, longest=longest
         )
 
-    def step(self, device: Device, constants: Loaded, source: Array, target: Array) -> list[Step]:
+    def step(self, device: Device, constants: DeviceTables, source: Array, target: Array) -> list[Step]:
         """One step of all states (m, 2 K)."""
         kind, stages = self._flow.kind, self._tableau.stages
         between = [constants.work(f"stage_{j}", source.shape, kind) for j in (0, 1)]
@@ -84,7 +84,7 @@ class ByTriads:
             now = output
         return steps
 
-    def tendency(self, device: Device, constants: Loaded, source: Array, target: Array) -> list[Step]:
+    def tendency(self, device: Device, constants: DeviceTables, source: Array, target: Array) -> list[Step]:
         """N of all states: the first half of a stage."""
         kind, modes = self._flow.kind, source.shape[1] // 2
         unused = constants.work("stage_0", source.shape, kind)
@@ -92,7 +92,7 @@ class ByTriads:
         return [self._stage(device, constants, source, tables, [source], (target, unused))]
 
     def _stage(
-        self, device: Device, constants: Loaded, state: Array, tables: Array, known: Sequence[Array],
+        self, device: Device, constants: DeviceTables, state: Array, tables: Array, known: Sequence[Array],
         out: tuple[Array, Array],
     ) -> Step:  # fmt: skip
         lists = (constants[name] for name in ("weights", "words", "ends", "force"))

@@ -4,26 +4,21 @@ bits that hold for one machine and one version of the library."""
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.certificates.certificate import array_digest
-from dashi.core.observations.observation import Hash
-from dashi.core.rollouts.fingerprint import Used
-from dashi.core.rollouts.segments import Block
-from dashi.errors import InputError
+from dashi.core.operators.operator import HostOperator
+from dashi.core.rollouts.observer import Values
 from dashi.flow import grid
-from dashi.flow.engine import Harvest, Ticket
+from dashi.flow.diagnostics import Shells
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import Floats
-from dashi.flow.observers import DERIVED, Look, shells, totals
-from dashi.flow.operator import ADVECTED, STRAINS, kicks, steady_force
+from dashi.flow.operator import ADVECTED, STRAINS, Vorticity, kicks, steady_force
 from dashi.flow.schemes import tableau
 from dashi.kernels.philox import philox, unit
+from dashi.types import Array as HostArray
 
 Complex = Any
 _SHARED: Final = 512
@@ -64,24 +59,33 @@ class Transforms:
         return self.fft.irfft(rows, n=self._n, axis=-1, **self.more)
 
 
-@dataclass(frozen=True, eq=False)
-class _Finished:
-    block: Block
-    harvest: Harvest
+class HostVorticity(Vorticity, HostOperator):
+    """One step of dt of a flow on SciPy's (or NumPy's) own transforms."""
+
+    portable = False
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__(flow)
+        self.portable = False
+
+    @property
+    def host_reason(self) -> str:
+        return "SciPy's or NumPy's own transforms, without kernels"
+
+    def stepper(self, states: HostArray) -> HostSolver:
+        return HostSolver(self.flow, states)
+
+    def reference_us(self, states: int) -> float:
+        return states * self.flow.n**2 / 80
 
 
-class FastEngine:
+class HostSolver:
     """States of a flow as NumPy's complex arrays, times n^2, of the columns that are kept."""
 
-    def __init__(self, flow: Flow, states: Floats, fields: Sequence[str], *, transfer: bool = False) -> None:
-        for name in fields:
-            if name not in DERIVED:
-                raise InputError(f"there is no field {name!r}.", f"ask for some of {', '.join(DERIVED)}.")
-        self.flow, self.dispatches = flow, 0
-        self.used: dict[Any, Used] = {}
+    def __init__(self, flow: Flow, states: Floats) -> None:
+        self.flow = flow
         self._turns = Transforms(flow.n)
         self._complex = np.result_type(flow.kind, np.complex64)
-        self._fields, self._transfer = tuple(fields), transfer
         self._scale = float(flow.n * flow.n)
         self._columns = flow.cut + 1
         self._state: Complex = self._scaled(states)
@@ -104,7 +108,6 @@ class FastEngine:
         forcing = flow.forcing
         self._force = self._scaled(steady_force(flow, forcing)) if isinstance(forcing, Kolmogorov) else None
         self._kick = kicks(flow, forcing)[:, : self._columns] * self._scale if isinstance(forcing, Stochastic) else None
-        self._shells = shells(flow)
 
     def _scaled(self, pairs: Floats) -> Complex:
         given = np.asarray(pairs)[..., : self._columns, :]
@@ -177,49 +180,38 @@ class FastEngine:
         return np.asarray(size) * np.exp(np.where(mirrored, -1j, 1j) * angle)
 
     @_quiet
-    def submit(self, block: Block) -> Ticket:
-        looks: list[Look] = []
-        hashes: list[Hash] = []
-        for step, segment in block.ends():
-            for _ in range(segment.steps):
-                self._step()
-            if segment.observe:
-                looks.append(self.look(step))
-            if segment.hash:
-                hashes.append(Hash(step, array_digest(self.states())))
-        finite = bool(np.isfinite(self._state).all()) if block.segments[-1].check else True
-        return _Finished(block, Harvest(tuple(hashes), tuple(looks), finite))
+    def advance(self, steps: int) -> None:
+        """So many steps."""
+        for _ in range(steps):
+            self._step()
 
-    def harvest(self, ticket: Any) -> Harvest:
-        return ticket.harvest
+    def finite(self) -> bool:
+        """Whether all modes are."""
+        return bool(np.isfinite(self._state).all())
 
     @_quiet
-    def look(self, step: int) -> Look:
+    def diagnostics(self, shells: Shells, *, transfer: bool) -> Values:
+        """Spectra of energy, enstrophy and palinstrophy, where asked for of the transfer, (members, shells) each; and
+        the least and the largest speed."""
         state = self._whole(self._state / self._scale)
         squares = (state.real**2 + state.imag**2).astype(np.float64)
-        weights = (self._shells.energy, self._shells.enstrophy, self._shells.palinstrophy)
-        energy, enstrophy, palinstrophy = (self._summed(squares, w) for w in weights)
-        transfer = None
-        if self._transfer:
+        weights = (shells.energy, shells.enstrophy, shells.palinstrophy)
+        spectra = [_summed(shells, squares, w) for w in weights]
+        if transfer:
             moved = self._whole(self._advection(self._state, 0.0) / self._scale)
-            transfer = self._summed((np.conj(state) * moved).real.astype(np.float64), 2 * self._shells.energy)
+            spectra.append(_summed(shells, (np.conj(state) * moved).real.astype(np.float64), 2 * shells.energy))
         speed = float(max(np.abs(self._turns.back(self._state * m)).max() for m in self._diagonal))
-        told = speed if math.isfinite(speed) else math.nan
-        return Look(step, energy, enstrophy, totals(palinstrophy), told, transfer)
+        return [*spectra, np.array([-speed, speed])]
 
     def _whole(self, modes: Complex) -> Complex:
         """The half spectrum, with columns that were cut off."""
         return np.pad(modes, [(0, 0), (0, 0), (0, self.flow.modes - self._columns)])
 
-    def _summed(self, values: Any, weights: Any) -> Any:
-        chosen = values.reshape(len(values), -1)[:, self._shells.places] * weights
-        owner = np.repeat(np.arange(self._shells.count), np.diff(self._shells.offsets.astype(np.int64)))
-        return np.stack([np.bincount(owner, row, self._shells.count) for row in chosen])
-
     @_quiet
-    def fields(self) -> Mapping[str, Floats]:
+    def fields(self, names: Sequence[str]) -> Mapping[str, Floats]:
+        """Fields by their names, (members, n, n) each."""
         made: dict[str, Floats] = {}
-        for name in self._fields:
+        for name in names:
             if name != "pressure":
                 made[name] = self._turns.back(self._state * self._multipliers[name])
                 continue
@@ -230,11 +222,15 @@ class FastEngine:
         return {name: field.astype(self.flow.kind) for name, field in made.items()}
 
     def states(self) -> Floats:
+        """The states as every device has them, (members, n, n/2 + 1, 2)."""
         made = self._whole(self._state / self._scale)
         pairs = np.stack([made.real, made.imag], axis=-1).astype(self.flow.kind)
         if self._kick is not None:
             pairs[:, 0, 0, 1] = self._clock
         return pairs
 
-    def close(self) -> None:
-        """Nothing to free."""
+
+def _summed(shells: Shells, values: Any, weights: Any) -> Any:
+    chosen = values.reshape(len(values), -1)[:, shells.places] * weights
+    owner = np.repeat(np.arange(shells.count), np.diff(shells.offsets.astype(np.int64)))
+    return np.stack([np.bincount(owner, row, shells.count) for row in chosen])

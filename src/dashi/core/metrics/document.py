@@ -1,25 +1,21 @@
-"""The account of a run: its metrics document, made from what was executed."""
+"""The metrics of a run: a document made from what was executed."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
 
-import numpy as np
-
-from dashi.core.accounts.placement import Placement
+from dashi.core.metrics.placement import Placement
 from dashi.core.observations.verdict import Verdict
-from dashi.core.operators.operator import Operator
-from dashi.core.rollouts.fingerprint import fingerprints
 from dashi.core.rollouts.run import Run
 from dashi.core.traces.trace import Trace
 from dashi.io.metrics import VERSION, HashRecord, Metrics, PerfFlag, StageSeconds, VerdictRecord
 from dashi.runtime.device import Device
 from dashi.runtime.vulkan_device import VulkanDevice
-from dashi.types import Shape
 
 
 class Stages:
@@ -45,41 +41,28 @@ class Stages:
         return StageSeconds(**self._seconds, wall=time.perf_counter() - self._start)
 
 
-class Described(Protocol):
-    """What a document says of what advanced the states: an operator, or a model that has a rollout of its own."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def portable(self) -> bool: ...
-
-    @property
-    def shape(self) -> Shape: ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-
-
-def account(
+def build_metrics(
     command: str,
-    operator: Described | Operator,
     run: Run,
     place: Placement,
     stages: Stages,
     *,
     verdict: Verdict | None = None,
     flags: Sequence[PerfFlag] = (),
-    first_step: int = 0,
     certificate: str | None = None,
+    parts: Sequence[str] = (),
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Metrics:
-    """The metrics of a rollout. Where it ran is read off the device and what the engine executed there. `first_step`
-    is where a resumed run began: its speed is that of the steps it did itself."""
+    """The metrics of a run: what advanced the states and where, as the run itself says. `parts` ran on the device of
+    the placement too ("fft", "decode"); `more` are fields of `Metrics` that only the caller knows."""
     import dashi
 
-    info = place.device.info
-    steps = run.steps - first_step
-    return Metrics(
+    info = run.device or place.device.info
+    used = place.device.info
+    there = {"backend_requested": place.requested, "backend_used": used.spec, "device": used.name}
+    values = {f"{part}_{name}": value for part in parts for name, value in there.items()}
+    per_step = run.seconds_per_step
+    metrics = Metrics(
         schema_version=VERSION,
         dashi_version=dashi.__version__,
         command=command,
@@ -92,11 +75,11 @@ def account(
         device_name=info.name,
         driver_name=info.driver,
         driver_version=info.driver_info or info.driver_version,
-        kernel_fingerprints=fingerprints(run.used),
-        dtype="float64" if operator.dtype.itemsize == 8 else "float32",
+        kernel_fingerprints=dict(run.kernels),
+        dtype="float64" if run.operator.dtype.itemsize == 8 else "float32",
         steps=run.steps,
-        steps_per_s=steps / run.seconds if run.seconds else 0.0,
-        ns_per_step=run.seconds / steps * 1e9 if steps else 0.0,
+        steps_per_s=1.0 / per_step if per_step else 0.0,
+        ns_per_step=per_step * 1e9,
         stage_seconds=stages.seconds(),
         hashes=[HashRecord(step=h.step, hash=h.digest) for h in run.hashes],
         nonfinite_count=run.observations[-1].nonfinite if run.observations else 0,
@@ -104,17 +87,18 @@ def account(
         peak_device_memory_bytes=peak_device_memory(place.device),
         perf_flags=[*place.flags, *flags],
         stopped=run.stopped,
-        portable=operator.portable,
-        way=run.way,
+        portable=run.operator.portable,
+        way=run.strategy,
         way_reason=run.reason,
         reruns=run.reruns,
         states=run.state.shape[0],
-        state_shape=list(operator.shape),
-        operator=operator.kind,
+        state_shape=list(run.operator.shape),
+        operator=run.operator.kind,
         final_norm=run.observations[-1].norm if run.observations else None,
         verdict=VerdictRecord(**verdict.as_json()) if verdict else None,
         certificate_digest=certificate,
     )
+    return metrics.model_copy(update={**values, **more})
 
 
 def peak_host_memory() -> int:

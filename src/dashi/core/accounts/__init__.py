@@ -1,1 +1,0 @@
-"""The truth about where a run went: placement, metrics, dispatches that were counted."""

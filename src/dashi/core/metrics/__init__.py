@@ -1,0 +1,1 @@
+"""The truth about a run: where it was placed, its metrics document, dispatches that were counted."""

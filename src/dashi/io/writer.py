@@ -1,0 +1,91 @@
+"""Writing beside the work: pieces are done in order by a thread of its own, and whoever hands them in goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+MOST_BYTES: Final = 1 << 28
+"""That wait, unless a single piece holds more, before whoever hands in more waits too."""
+MOST_PIECES: Final = 64
+
+Piece = Callable[[], object]
+
+
+class Writer:
+    """Does pieces of work in the order in which they were handed in. What one of them raises is raised by the next
+    `put` or `wait`, or at the end of the `with` block; the pieces after it are not done.
+
+    Leaving the block waits for all that was handed in, also where an error or Ctrl-C ends it: nothing is lost.
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._pieces: deque[tuple[Piece, int]] = deque()
+        self._bytes = 0
+        """Of pieces that wait or are being done."""
+        self._busy = self._ended = self._failed = False
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._work, name="dashi writer", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        self._thread.join()
+        if error is None:
+            self._raise()
+
+    def put(self, piece: Piece, nbytes: int = 0) -> None:
+        """Hands in a piece that holds so many bytes; waits while too much waits already."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failed or self._has_room(nbytes))
+            self._raise()
+            self._pieces.append((piece, nbytes))
+            self._bytes += nbytes
+            self._changed.notify_all()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits to be done; a piece that is being done may ask."""
+        return not self._pieces
+
+    def wait(self) -> None:
+        """Until everything that was handed in is done."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failed or (not self._pieces and not self._busy))
+            self._raise()
+
+    def _has_room(self, nbytes: int) -> bool:
+        return not self._pieces or (self._bytes + nbytes <= self._most_bytes and len(self._pieces) < MOST_PIECES)
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._pieces) or self._ended)
+                if not self._pieces:
+                    return
+                (piece, nbytes), self._busy = self._pieces.popleft(), True
+            try:
+                if not self._failed:
+                    piece()
+            except BaseException as error:  # whatever it is, whoever handed it in is told
+                self._failed, self._error = True, error
+            del piece  # with what it holds, before there is room for the next
+            with self._changed:
+                self._busy = False
+                self._bytes -= nbytes
+                self._changed.notify_all()
