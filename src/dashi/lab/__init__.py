@@ -9,8 +9,9 @@ Each name is imported when it is asked for.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dashi._lazy import lazy_names
 
 if TYPE_CHECKING:
     from dashi.lab.decode_parity import DecodeParity as DecodeParity
@@ -70,15 +71,6 @@ _MODULES = {
     "v4_comparison": "V4Comparison V4Request compare_v4",
     "verification": "Verification VerifyRequest verify",
 }
-_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
-
-    def __getattr__(name: str) -> object:
-        if name not in _PLACES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_PLACES])
+    __all__, __getattr__, __dir__ = lazy_names(__name__, _MODULES)

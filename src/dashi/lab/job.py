@@ -1,15 +1,15 @@
 """What every job does around its own work: places the device, opens the run folder, times its stages, keeps a trace,
 certifies, and ends in order when Ctrl-C comes.
 
-    job = Job("rollout", request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
+    job = Job(command="rollout", request=request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
     job.require_place()                                          # refused before anything is read
     with job.timed("encode", "reading"):
         ...                                                      # what is run
     with job.place() as placed, job.open_folder(settings) as folder:
         with job.timed("rollout", "rollout", steps, "steps") as advance:
             run, _ = until_interrupted(lambda: ...)              # as far as it came, if Ctrl-C was pressed
-        digest = certify_in(folder, operator, z0, run, placed, hash_every)
-        metrics = account(job.command, operator, run, placed, job.stages, certificate=digest)
+        digest = certify_folder(run, folder, operator, z0) if folder else None
+        metrics = build_metrics(job.command, run, placed, job.stages, certificate=digest)
         ...                                                      # files; run_folder.close_run
     result = ...
     if run.stopped:

@@ -12,12 +12,13 @@ from dashi.errors import InputError
 from dashi.io import run_folder
 from dashi.io.files import write_text
 from dashi.io.metrics import write_metrics
+from dashi.io.run_names import TRACE
 from dashi.lab.demos.documents import metrics_of, story_of, summary_of
 from dashi.lab.demos.files import KEEPERS
 from dashi.lab.demos.work import Work
 from dashi.lab.job import uninterruptible
 from dashi.report import page
-from dashi.report.run import TRACE, read_run
+from dashi.report.run import read_run
 from dashi.report.story import write_story
 from dashi.report.style import plot_module
 

@@ -21,8 +21,7 @@ from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted
 from dashi.io.files import write_text
-from dashi.io.run_folder import CERTIFICATE, INPUTS, SUMMARY
-from dashi.io.run_names import PICTURE
+from dashi.io.run_names import CERTIFICATE, INPUTS, PICTURE, SUMMARY
 from dashi.lab.demos.folder import OWNER, publish_folder, require_place
 from dashi.lab.events import SILENT, Events
 from dashi.lab.job import AnyPath, Job, Request, interrupted_with, uninterruptible, until_interrupted
