@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from dashi.core.operators.sparse import Csr as Csr
     from dashi.core.rollouts.run import Run as Run
     from dashi.kernels.abi import Kernel as Kernel
+    from dashi.lab.rollout_front import rollout as rollout
+    from dashi.lab.rollout_front import verify as verify
     from dashi.runtime.array import Array as Array
     from dashi.runtime.device import Device as Device
     from dashi.runtime.device import Program as Program
@@ -53,6 +55,7 @@ _MODULES = {
     "core.operators.sparse": "BlockSparse Csr",
     "core.rollouts.run": "Run",
     "kernels.abi": "Kernel",
+    "lab.rollout_front": "rollout verify",
     "runtime.array": "Array",
     "runtime.device": "Device Program Step",
     "runtime.info": "DeviceInfo",

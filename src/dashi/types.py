@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dashi.errors import DTypeError
 
 Shape = tuple[int, ...]
-Array = npt.NDArray[np.generic]
+HostArray = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,7 +57,7 @@ class DType:
         """The GLSL type of 16 bytes of it, which devices load at once. Halves have none as long: words are used."""
         return _VECTORS[self.name]
 
-    def from_bytes(self, values: Array) -> Array:
+    def from_bytes(self, values: HostArray) -> HostArray:
         """The elements that bytes of the device hold, flat. Any byte but 0 is True."""
         return values != 0 if self.kind == "b" else values.view(self.numpy)
 

@@ -29,7 +29,7 @@ from dashi.kernels.spirv.portable_lint import forbid_contraction
 from dashi.kernels.validate import check_plan
 from dashi.runtime.conformance import Sample, missing_features, samples
 from dashi.runtime.device import Step
-from dashi.runtime.operands import kind_of
+from dashi.runtime.operands import dtype_of_operand
 from dashi.runtime.probes import expected
 from dashi.runtime.vulkan_device import VulkanDevice
 
@@ -93,7 +93,9 @@ class Counting:
         call = resolve_call(kernel, sample.variant, shapes, sample.scalars, limits, numbers)
         plan = check_plan(kernel, call, kernel.plan(call))
         inputs = tuple(device.array(values) for values in sample.inputs)
-        outputs = tuple(device.empty(call.shapes[o.name], kind_of(o, call.dtype).numpy) for o in kernel.outputs)
+        outputs = tuple(
+            device.empty(call.shapes[o.name], dtype_of_operand(o, call.dtype).numpy) for o in kernel.outputs
+        )
         names = [o.name for o in (*kernel.inputs, *kernel.outputs)]
         arrays = dict(zip(names, (*inputs, *outputs), strict=True))
         counters = {f"{COUNTS}_{j}": device.array(np.zeros(1, np.uint32)) for j in range(len(plan.dispatches))}

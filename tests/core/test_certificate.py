@@ -27,7 +27,7 @@ from dashi.core.rollouts.observers import Hashes
 from dashi.core.rollouts.run import Run
 from dashi.errors import CertificateError, FileError
 from dashi.runtime.cpu_device import CpuDevice, cpu_info
-from dashi.types import Array
+from dashi.types import HostArray
 
 
 class Doubling(Operator):
@@ -41,7 +41,7 @@ class Doubling(Operator):
         return (2,)
 
     @property
-    def arrays(self) -> Mapping[str, Array]:
+    def arrays(self) -> Mapping[str, HostArray]:
         return {"A": 2 * np.eye(2)}
 
     @property

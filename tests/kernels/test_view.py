@@ -16,7 +16,7 @@ from dashi.errors import InputError, ShapeError
 from dashi.kernels.view.images import fade, heat, pack, unpack, words
 from dashi.runtime.device import Device
 from dashi.runtime.vulkan_device import VulkanDevice
-from dashi.types import Array
+from dashi.types import HostArray
 
 GREYS = pack(np.stack([*[np.arange(256)] * 3, np.full(256, 255)], axis=-1).astype(np.uint8))
 MAGENTA = [255, 0, 255, 255]
@@ -77,7 +77,7 @@ def test_the_difference_of_images_is_taken_by_channel_and_opaque(device: Device)
     assert np.unique(device.run("image_diff", pack(a), pack(a)).numpy()).tolist() == [0xFF000000]
 
 
-def shown(device: Device, sheet: Array, weights: Array, **numbers: Any) -> NDArray[np.uint8]:
+def shown(device: Device, sheet: HostArray, weights: HostArray, **numbers: Any) -> NDArray[np.uint8]:
     return unpack(device.run("sheet_expand_fade", sheet, GREYS, weights, **{"lo": 0, "hi": 1, **numbers}).numpy())
 
 
@@ -151,7 +151,7 @@ def to_yuv(rgb: tuple[int, ...], standard: int) -> tuple[int, int, int]:
     return round(16 + 219 * y), round(128 + 112 * (b - y) / (1 - kb)), round(128 + 112 * (r - y) / (1 - kr))
 
 
-def from_yuv(y: Array, u: Array, v: Array, standard: int) -> NDArray[np.float64]:
+def from_yuv(y: HostArray, u: HostArray, v: HostArray, standard: int) -> NDArray[np.float64]:
     """The exact inverse, in fp64, not rounded."""
     kr, kb = LUMA[standard]
     light = (y.astype(float) - 16) / 219
@@ -161,7 +161,7 @@ def from_yuv(y: Array, u: Array, v: Array, standard: int) -> NDArray[np.float64]
     return np.clip(255 * np.stack([red, green, blue], axis=-1), 0, 255)
 
 
-def frame(device: Device, y: Array, uv: Array, standard: int) -> NDArray[np.uint8]:
+def frame(device: Device, y: HostArray, uv: HostArray, standard: int) -> NDArray[np.uint8]:
     h, w = y.shape
     return unpack(device.run("nv12_to_rgba", words(y), words(uv), h=h, w=w, standard=standard).numpy())
 

@@ -18,7 +18,7 @@ from dashi.kernels.portable import canon
 from dashi.kernels.warp._bilinear import CLAMP, WRAP, ZERO
 from dashi.runtime.device import Device
 from dashi.runtime.vulkan_device import VulkanDevice
-from dashi.types import DTYPES, Array
+from dashi.types import DTYPES, HostArray
 
 IDENTITY: dict[str, Any] = {"a": 1.0, "b": 0.0, "tx": 0.0, "c": 0.0, "d": 1.0, "ty": 0.0}
 BORDERS = pytest.mark.parametrize("border", [CLAMP, ZERO, WRAP])
@@ -29,17 +29,17 @@ def shifted(tx: float = 0.0, ty: float = 0.0) -> dict[str, Any]:
     return {**IDENTITY, "tx": tx, "ty": ty}
 
 
-def field(h: int, w: int, kind: type = np.float32, seed: int = 0) -> Array:
+def field(h: int, w: int, kind: type = np.float32, seed: int = 0) -> HostArray:
     return np.random.default_rng(seed).standard_normal((h, w)).astype(kind)
 
 
-def awkward(h: int, w: int, kind: type) -> Array:
+def awkward(h: int, w: int, kind: type) -> HostArray:
     """NaN, infinities and the largest numbers next to each other."""
     table = specials(DTYPES["f32" if kind is np.float32 else "f64"])
     return np.resize(np.random.default_rng(1).permutation(table), (h, w))
 
 
-def table_of(*tiles: int, **matrix: float) -> Array:
+def table_of(*tiles: int, **matrix: float) -> HostArray:
     return np.broadcast_to(np.array(list(matrix.values()), np.float32), (*tiles, 6)).copy()
 
 

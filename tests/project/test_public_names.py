@@ -22,7 +22,7 @@ PACKAGES = ["dashi"] + [
 OFFERING = {"dashi", *(f"dashi.{name}" for name in "core fft flow io kernels report runtime".split())}
 FIRST = """
     open devices Device DeviceInfo Array Program Step Ticket kernel kernels Kernel errors Operator Linear Affine
-    Quadratic Bands Csr BlockSparse Run flow fft core report lab io runtime types bench __version__
+    Quadratic Bands Csr BlockSparse Run rollout verify flow fft core report lab io runtime types bench __version__
 """
 
 

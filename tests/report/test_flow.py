@@ -16,7 +16,8 @@ from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.simulation import simulate
-from dashi.flow.trajectory import FIELDS, Strides, Trajectory
+from dashi.flow.trajectory import Strides, Trajectory
+from dashi.io.run_names import FIELDS
 from dashi.report.example import example_evaluation
 from dashi.report.films import Fields
 from dashi.report.flow_card import FlowFacts, equation, in_words, number

@@ -14,7 +14,7 @@ from dashi.fft.plans import Kind, Plan, plan
 from dashi.runtime import stopwatch
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device, Program
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 REPEATS: Final = 20
 """Transforms of a program, one after the other."""

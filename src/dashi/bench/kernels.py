@@ -25,7 +25,7 @@ from dashi.runtime.bandwidth import Recorded, effort_for
 from dashi.runtime.conformance import Result, Sample, compare, missing_features
 from dashi.runtime.device import Device, Step
 from dashi.runtime.info import Barriers
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 _CACHED: Final = range(8 << 20, 256 << 20)
 """Bytes of a set of arrays that a large cache (60 MB on an H200) would help. Smaller ones are meant to be small."""
@@ -91,7 +91,7 @@ def measure(
 class _Bench:
     """A workload on a device: its arrays, and the judge of its results."""
 
-    def __init__(self, device: Device, workload: Workload, host: Sequence[Array]) -> None:
+    def __init__(self, device: Device, workload: Workload, host: Sequence[HostArray]) -> None:
         self._device, self._workload, self._host = device, workload, host
         self._arrays = [device.array(values) for values in host]
         self._judge = _Judge(device, workload, host)
@@ -145,7 +145,7 @@ class _Bench:
 
         return stopwatch.measure(prepare, effort_for(self._device), len(steps))
 
-    def finish(self) -> Array:
+    def finish(self) -> HostArray:
         """The first output of the last call. Frees the arrays."""
         assert self._step is not None
         values = self._step.outputs[0].numpy()
@@ -159,7 +159,7 @@ class _Judge:
     ones, else those of a smaller case run with the same tuning. Further tunings on a large case must give the bits of
     the first that was right."""
 
-    def __init__(self, device: Device, workload: Workload, host: Sequence[Array]) -> None:
+    def __init__(self, device: Device, workload: Workload, host: Sequence[HostArray]) -> None:
         self._device = device
         self._kernel, self._variant, self._scalars = workload.kernel, workload.variant, workload.case.scalars
         operands = (*workload.kernel.inputs, *workload.kernel.outputs)
@@ -198,7 +198,7 @@ class _Judge:
             return []
         return [self._device.run("hash_state", array).numpy().tobytes() for array in step.outputs]
 
-    def _rerun(self, step: Step) -> list[Array]:
+    def _rerun(self, step: Step) -> list[HostArray]:
         arrays = [self._device.array(values) for values in self._sample.inputs]
         like = self._device.bind(self._kernel, *arrays, out=None, tuning=step.tuning, scratch=None, **self._scalars)
         with self._device.program([like]) as program:
@@ -206,7 +206,7 @@ class _Judge:
         return [array.numpy() for array in like.outputs]
 
 
-def _ends(values: Array) -> Array:
+def _ends(values: HostArray) -> HostArray:
     """The first and the last elements; a last axis of pairs, as complex numbers have, stays whole."""
     rows = values.reshape(-1, values.shape[-1] if values.ndim > 1 else 1)
     count = max(1, _SLICE // rows.shape[-1])
@@ -214,7 +214,7 @@ def _ends(values: Array) -> Array:
     return ends if values.ndim > 1 else ends.reshape(-1)
 
 
-def _beside(peer: TorchPeer, workload: Workload, host: Sequence[Array], sets: int, ours: Array) -> Peer | None:
+def _beside(peer: TorchPeer, workload: Workload, host: Sequence[HostArray], sets: int, ours: HostArray) -> Peer | None:
     try:
         measured = peer.measure(workload.kernel, host, workload.call(Limits()).scalars, sets)
         peer.close()
@@ -225,7 +225,7 @@ def _beside(peer: TorchPeer, workload: Workload, host: Sequence[Array], sets: in
     return Peer(peer.name, measured.times.median, measured.how, _distance(ours.reshape(-1), measured.result))
 
 
-def _distance(ours: Array, theirs: Array) -> float | None:
+def _distance(ours: HostArray, theirs: HostArray) -> float | None:
     """The relative L2 distance, over a sample of large arrays; None where it has no meaning."""
     if ours.size != theirs.size or not ours.size:
         return None

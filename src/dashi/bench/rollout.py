@@ -20,7 +20,7 @@ from dashi.runtime.array import Array
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device, Program, Step
 from dashi.runtime.vulkan_device import VulkanDevice
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 CHECKED: Final = 20
 """Steps whose bits are compared with NumPy before anything is timed."""

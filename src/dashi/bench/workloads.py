@@ -16,7 +16,7 @@ from dashi.kernels.abi import Call, Case, Kernel, Limits, part_of
 from dashi.kernels.calls import resolve_call
 from dashi.runtime.conformance import shape_text
 from dashi.runtime.device import Device
-from dashi.types import DTYPES, Array, Shape
+from dashi.types import DTYPES, HostArray, Shape
 
 Size = Literal["small", "full"]
 
@@ -151,7 +151,7 @@ def _shape(names: tuple[str | int, ...], lengths: Mapping[str, int]) -> Shape:
     return tuple(sizes)
 
 
-def host_inputs(workload: Workload, seed: int = 0) -> list[Array]:
+def host_inputs(workload: Workload, seed: int = 0) -> list[HostArray]:
     """Inputs in the order of the kernel's operands: normal numbers, or what the case makes itself."""
     kernel, case = workload.kernel, workload.case
     large = {n for n, shape in case.shapes.items() if math.prod(shape) > _BLOCK and n not in case.fill}

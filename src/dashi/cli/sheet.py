@@ -18,7 +18,7 @@ from dashi.lab.capacity import size_text
 if TYPE_CHECKING:
     from dashi.core.observations.sheet import Look
     from dashi.runtime.device import Device
-    from dashi.types import Array as HostArray
+    from dashi.types import HostArray
 
 app = App("sheet", "The record of band energies over time.")
 

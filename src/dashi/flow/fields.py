@@ -19,7 +19,7 @@ from dashi.errors import FileError
 from dashi.io.files import make_durable, open_plain, read_plain, unwritable, write_atomic, write_text
 from dashi.io.memory import require_room
 from dashi.io.parts import remove
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 _META: Final = "zarr.json"
 _LARGEST_META: Final = 1 << 24
@@ -65,19 +65,19 @@ class FieldStore:
             # A group without arrays, before any data: whatever stops the run, the folder is known as a store.
             write_text(path / _META, json.dumps(self._root({})))
 
-    def put(self, name: str, values: Array) -> None:
+    def put(self, name: str, values: HostArray) -> None:
         """A whole array that does not grow, such as a coordinate."""
         one = self._variables[name]
         self._write(name, (0,) * max(1, len(one.shape)), np.asarray(values, one.dtype))
 
-    def frame(self, name: str, index: int, values: Array) -> None:
+    def frame(self, name: str, index: int, values: HostArray) -> None:
         """Entry `index` of an array with one entry in each file."""
         one = self._variables[name]
         place = (index, *(0 for _ in one.shape))
         self._not_durable.append(self._write(name, place, np.asarray(values, one.dtype)[None], durable=False))
         self._lengths[name] = index + 1
 
-    def series(self, name: str, values: Array) -> None:
+    def series(self, name: str, values: HostArray) -> None:
         """All entries of an array so far; files that are full already are not written again."""
         variable = self._variables[name]
         entries = np.asarray(values, variable.dtype).reshape(-1, *variable.shape)
@@ -127,7 +127,7 @@ class FieldStore:
             "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": dict(metadata)},
         }
 
-    def _write(self, name: str, place: tuple[int, ...], values: Array, *, durable: bool = True) -> Path:
+    def _write(self, name: str, place: tuple[int, ...], values: HostArray, *, durable: bool = True) -> Path:
         data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
         file = self.path.joinpath(name, "c", *(str(i) for i in place))
 
@@ -170,7 +170,7 @@ def _remove(path: Path) -> None:
         raise unwritable(path, error) from error
 
 
-def read_frame(path: Path, name: str = "vorticity", index: int = -1) -> Array:
+def read_frame(path: Path, name: str = "vorticity", index: int = -1) -> HostArray:
     """One frame of a field of a store that this module wrote, read without trust."""
     file = path / name / _META
     data = read_plain(file, _LARGEST_META, within=path)
@@ -191,7 +191,7 @@ def read_attributes(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", attributes)
 
 
-def read_line(path: Path, name: str) -> Array:
+def read_line(path: Path, name: str) -> HostArray:
     """A series or coordinate of numbers of a store that this module wrote, read without trust."""
     file = path / name / _META
     metadata = _document(path, file)

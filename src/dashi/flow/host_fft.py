@@ -18,7 +18,7 @@ from dashi.flow.grid import Floats
 from dashi.flow.operator import ADVECTED, STRAINS, Vorticity, kicks, steady_force
 from dashi.flow.schemes import tableau
 from dashi.kernels.philox import philox, unit
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 Complex = Any
 _SHARED: Final = 512

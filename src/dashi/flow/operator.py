@@ -24,8 +24,7 @@ from dashi.kernels.spectral.modes import FIELDS
 from dashi.kernels.spectral.stages import TABLES
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, ScratchPool, Step
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 ADVECTED: Final = ("velocity_x", "velocity_y", "vorticity_x", "vorticity_y")
 STRAINS: Final = ("strain_normal", "strain_shear")

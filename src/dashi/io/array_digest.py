@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dashi.kernels.hash.blake3 import hexdigest128
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def array_digest(values: Array) -> str:
+def array_digest(values: HostArray) -> str:
     """The digest of an array: of its element type, its shape and its bytes, little-endian in C order."""
     array = np.asarray(values)
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))

@@ -20,7 +20,7 @@ from dashi.errors import DTypeError, FileError, InputError
 from dashi.io.files import open_plain, write_atomic
 from dashi.io.memory import require_room
 from dashi.io.npy import Header, read_header, write_header
-from dashi.types import Array
+from dashi.types import HostArray
 
 LIMIT: Final = 1 << 36
 """The largest file, and the most that an archive may unpack to: 64 GiB."""
@@ -38,7 +38,7 @@ _BROKEN: Final = (
 )  # fmt: skip
 
 
-def read_arrays(path: Path, keys: Collection[str] | None = None) -> dict[str, Array]:
+def read_arrays(path: Path, keys: Collection[str] | None = None) -> dict[str, HostArray]:
     """The arrays of an .npz file under these keys (all of them, if none are named)."""
     with open_plain(path, LIMIT) as (file, size):
         if file.read(4)[:2] != b"PK":
@@ -46,7 +46,7 @@ def read_arrays(path: Path, keys: Collection[str] | None = None) -> dict[str, Ar
         return _read_archive(path, file, size, keys)
 
 
-def read_array(path: Path, key: str) -> Array:
+def read_array(path: Path, key: str) -> HostArray:
     """The array under a key of an .npz file; the one array of an .npy file."""
     with open_plain(path, LIMIT) as (file, size):
         start = file.read(6)
@@ -71,7 +71,7 @@ def _not_npz(path: Path, what: str) -> FileError:
     return FileError(f"{path} {what}.", "write one with numpy.savez(file, name=array).")
 
 
-def _read_archive(path: Path, file: IO[bytes], size: int, keys: Collection[str] | None) -> dict[str, Array]:
+def _read_archive(path: Path, file: IO[bytes], size: int, keys: Collection[str] | None) -> dict[str, HostArray]:
     try:
         with zipfile.ZipFile(file) as archive:
             members = _members(path, archive, size)
@@ -115,13 +115,13 @@ def _members(path: Path, archive: zipfile.ZipFile, size: int) -> dict[str, zipfi
 _PLAIN: Final = "write it with numpy.savez, which does not compress."
 
 
-def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
+def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> HostArray:
     where = f"{path}: {info.filename.removesuffix('.npy')}"
     with archive.open(info) as file:
         return _read_values(where, file, read_header(file, where), info.file_size)
 
 
-def _read_values(where: object, file: IO[bytes], header: Header, size: int) -> Array:
+def _read_values(where: object, file: IO[bytes], header: Header, size: int) -> HostArray:
     """The elements, once it is known that the file claims exactly as many bytes as they take."""
     if header.offset + header.nbytes != size:
         raise FileError(
@@ -145,7 +145,7 @@ def _read_values(where: object, file: IO[bytes], header: Header, size: int) -> A
     return values
 
 
-def _has_no_letters(text: Array) -> bool:
+def _has_no_letters(text: HostArray) -> bool:
     """Whether an array of text holds numbers of no letter: halves of surrogate pairs, and what is beyond Unicode."""
     codes = np.ascontiguousarray(text).reshape(-1).view(np.uint32)
     return bool((((codes >= 0xD800) & (codes < 0xE000)) | (codes > 0x10FFFF)).any())
@@ -172,15 +172,15 @@ def write_array(path: Path, values: Any) -> None:
     write_atomic(path, lambda file: _write_values(file, made))
 
 
-def _write_values(file: IO[bytes], values: Array) -> None:
+def _write_values(file: IO[bytes], values: HostArray) -> None:
     write_header(file, values)
     file.write(values.reshape(-1).view(np.uint8).data if values.size else b"")
 
 
-def _storable(name: str, values: Any) -> Array:
+def _storable(name: str, values: Any) -> HostArray:
     # ascontiguousarray alone would make a one-element vector of a number.
     array = np.asarray(values)
-    contiguous: Array = np.ascontiguousarray(array).reshape(array.shape)
+    contiguous: HostArray = np.ascontiguousarray(array).reshape(array.shape)
     if contiguous.dtype.kind not in "fiubU":
         raise DTypeError(
             f"{name} is an array of {contiguous.dtype}, which is not kept in files.",

@@ -11,7 +11,7 @@ from typing import IO, Any, Final, cast
 import numpy as np
 
 from dashi.errors import FileError
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 _MAGIC: Final = b"\x93NUMPY"
 _LONGEST: Final = 10_000
@@ -36,9 +36,9 @@ class Header:
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def array(self, octets: Array) -> Array:
+    def array(self, octets: HostArray) -> HostArray:
         """The array whose elements are these bytes, in C order and native byte order."""
-        flat: Array = octets.view(self.dtype) if self.nbytes else np.empty(0, self.dtype)
+        flat: HostArray = octets.view(self.dtype) if self.nbytes else np.empty(0, self.dtype)
         shaped = flat.reshape(self.shape[::-1]).T if self.fortran else flat.reshape(self.shape)
         native = shaped.astype(self.dtype.newbyteorder("="), copy=False)
         return np.ascontiguousarray(native).reshape(self.shape)
@@ -86,7 +86,7 @@ def _is_shape(shape: Any) -> bool:
     )
 
 
-def write_header(file: IO[bytes], values: Array) -> None:
+def write_header(file: IO[bytes], values: HostArray) -> None:
     """The header of an array in C order; its length keeps the elements aligned, as NumPy does."""
     text = repr({"descr": values.dtype.str, "fortran_order": False, "shape": values.shape})
     length = -(-(10 + len(text) + 1) // _ALIGN) * _ALIGN - 10

@@ -14,7 +14,7 @@ import numpy as np
 
 from dashi.errors import FileError, InputError
 from dashi.io.arrays import read_arrays, write_arrays
-from dashi.types import Array
+from dashi.types import HostArray
 
 _KIND, _VERSION = "kind", "version"
 _RANGE: Final = 1 << 63
@@ -26,7 +26,7 @@ class StoredOperator:
 
     kind: str
     version: int
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, HostArray]
     parameters: Mapping[str, int | float | str]
 
 
@@ -57,7 +57,7 @@ def read_operator(path: Path) -> StoredOperator:
     return StoredOperator(kind, version, arrays, plain)
 
 
-def _scalar(name: str, value: Any) -> Array:
+def _scalar(name: str, value: Any) -> HostArray:
     if isinstance(value, str) and value:
         return np.array(value)
     if type(value) is int and -_RANGE <= value < _RANGE:

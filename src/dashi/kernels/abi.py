@@ -26,12 +26,12 @@ from typing import Literal
 import numpy as np
 
 from dashi.errors import AbiError, LimitError
-from dashi.types import DTYPES, Array, Cost, DType, Shape
+from dashi.types import DTYPES, Cost, DType, HostArray, Shape
 
 Access = Literal["read", "write", "readwrite"]
 Number = int | float
 Groups = tuple[int, int, int]
-Fill = Callable[[np.random.Generator, Shape], Array]
+Fill = Callable[[np.random.Generator, Shape], HostArray]
 """Makes one input of a test case (index lists, offsets, ...)."""
 
 
@@ -222,7 +222,7 @@ class Kernel:
     outputs: tuple[Operand, ...]
     shaders: Mapping[str, Shader]
     plan: Callable[[Call], Plan]
-    reference: Callable[..., Array | tuple[Array, ...]]
+    reference: Callable[..., HostArray | tuple[HostArray, ...]]
     cost: Callable[[Call], Cost]
     cases: tuple[Case, ...]
     bench: tuple[Case, ...] = ()

@@ -12,18 +12,18 @@ import numpy.typing as npt
 
 from dashi.errors import AbiError, InputError
 from dashi.kernels.abi import Case, Kernel, Operand
-from dashi.types import DTYPES, Array, DType, Shape
+from dashi.types import DTYPES, DType, HostArray, Shape
 
 Words = npt.NDArray[Any]
-Maker = Callable[[np.random.Generator, int, DType], Array]
+Maker = Callable[[np.random.Generator, int, DType], HostArray]
 
 
-def inputs(kernel: Kernel, case: Case, variant: str, distribution: str, seed: int) -> dict[str, Array]:
+def inputs(kernel: Kernel, case: Case, variant: str, distribution: str, seed: int) -> dict[str, HostArray]:
     """Every input of a case by name: those in `Case.fill` from the case's own function, float ones from the
     distribution, those of type T in an integer variant from random words."""
     if distribution not in DISTRIBUTIONS:
         raise InputError(f"there is no distribution {distribution!r}.", f"use one of {', '.join(DISTRIBUTIONS)}.")
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, HostArray] = {}
     for index, operand in enumerate(kernel.inputs):
         # Each input has its own stream, so that adding one does not change the others.
         label = zlib.crc32(f"{kernel.name} {distribution} {operand.name}".encode())
@@ -34,7 +34,7 @@ def inputs(kernel: Kernel, case: Case, variant: str, distribution: str, seed: in
 
 def _input(
     kernel: Kernel, operand: Operand, case: Case, variant: DType, maker: Maker, rng: np.random.Generator
-) -> Array:
+) -> HostArray:
     shape: Shape = tuple(case.shapes[operand.name])
     kind = variant if operand.dtype == "T" else DTYPES[operand.dtype]
     if operand.name in case.fill:
@@ -60,20 +60,20 @@ def _input(
     return array
 
 
-def _normal(rng: np.random.Generator, n: int, kind: DType) -> Array:
+def _normal(rng: np.random.Generator, n: int, kind: DType) -> HostArray:
     return rng.standard_normal(n).astype(kind.numpy)
 
 
-def _integers(rng: np.random.Generator, n: int, kind: DType) -> Array:
+def _integers(rng: np.random.Generator, n: int, kind: DType) -> HostArray:
     return rng.integers(-8, 9, n).astype(kind.numpy)
 
 
-def _uniform_wide(rng: np.random.Generator, n: int, kind: DType) -> Array:
+def _uniform_wide(rng: np.random.Generator, n: int, kind: DType) -> HostArray:
     """Every normal exponent alike, both signs."""
     return _floats(rng, n, kind, 1, _form(kind).top)
 
 
-def _subnormal_heavy(rng: np.random.Generator, n: int, kind: DType) -> Array:
+def _subnormal_heavy(rng: np.random.Generator, n: int, kind: DType) -> HostArray:
     """Half subnormal, most of the rest near the canonical threshold, some ordinary."""
     form = _form(kind)
     parts = (
@@ -85,14 +85,14 @@ def _subnormal_heavy(rng: np.random.Generator, n: int, kind: DType) -> Array:
     return np.choose(rng.choice(4, n, p=(0.5, 0.25, 0.15, 0.1)), parts)
 
 
-def _adversarial(rng: np.random.Generator, n: int, kind: DType) -> Array:
+def _adversarial(rng: np.random.Generator, n: int, kind: DType) -> HostArray:
     """Every awkward value with every other: drawn from a table, with some ordinary numbers between."""
     table = specials(kind)
     drawn = table[rng.integers(0, len(table), n)]
     return np.where(rng.random(n) < 0.8, drawn, _normal(rng, n, kind))
 
 
-def specials(kind: DType) -> Array:
+def specials(kind: DType) -> HostArray:
     """NaNs with payloads, infinities, zeros, subnormals, the neighbourhoods of every threshold, exact powers."""
     form = _form(kind)
     sign = 1 << (form.bits - 1)
@@ -126,7 +126,7 @@ def _form(kind: DType) -> _Form:
     return {2: _Form(16, 10, -14), 4: _Form(32, 23, -102), 8: _Form(64, 52, -969)}[kind.size]
 
 
-def _floats(rng: np.random.Generator, n: int, kind: DType, low: int, high: int) -> Array:
+def _floats(rng: np.random.Generator, n: int, kind: DType, low: int, high: int) -> HostArray:
     """Random signs and fractions, exponent fields from low up to, but without, high."""
     form = _form(kind)
     whole = (1 << form.bits) - 1

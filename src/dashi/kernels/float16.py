@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Fill, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon
 from dashi.kernels.work import ceil_div, groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 LOCAL: Final = 256
 QUAD: Final = 4
@@ -34,12 +34,12 @@ Words = npt.NDArray[np.uint16]
 Floats = npt.NDArray[np.float32]
 
 
-def widen_f16(x: Array) -> Floats:
+def widen_f16(x: HostArray) -> Floats:
     """Halves as canonical fp32."""
     return canon(x.astype(np.float32))
 
 
-def narrow_f16(x: Array) -> Halves:
+def narrow_f16(x: HostArray) -> Halves:
     """fp32 as halves."""
     with np.errstate(all="ignore"):
         made = canon(x).astype(np.float16)
@@ -47,12 +47,12 @@ def narrow_f16(x: Array) -> Halves:
     return np.asarray(np.where(bits == 0x8000, np.uint16(0), bits)).view(np.float16)
 
 
-def widen_bf16(x: Array) -> Floats:
+def widen_bf16(x: HostArray) -> Floats:
     """bf16 words as canonical fp32."""
     return canon((x.astype(np.uint32) << np.uint32(16)).view(np.float32))
 
 
-def narrow_bf16(x: Array) -> Words:
+def narrow_bf16(x: HostArray) -> Words:
     """fp32 as bf16 words."""
     values = canon(x)
     bits = values.view(np.uint32).astype(np.uint64)
@@ -60,12 +60,12 @@ def narrow_bf16(x: Array) -> Words:
     return np.where(np.isnan(values), np.uint64(BF16_NAN), rounded).astype(np.uint16)
 
 
-def any_words(rng: np.random.Generator, shape: Shape) -> Array:
+def any_words(rng: np.random.Generator, shape: Shape) -> HostArray:
     """Every pattern of 16 bits alike."""
     return rng.integers(0, 1 << 16, shape, dtype=np.uint16)
 
 
-def any_halves(rng: np.random.Generator, shape: Shape) -> Array:
+def any_halves(rng: np.random.Generator, shape: Shape) -> HostArray:
     """Random float16 of any bits: numbers, NaNs, infinities, subnormals."""
     return any_words(rng, shape).view(np.float16)
 

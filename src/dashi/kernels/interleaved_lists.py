@@ -16,12 +16,12 @@ import numpy.typing as npt
 from dashi.errors import LimitError, ShapeError
 from dashi.kernels.lists import Ints, Lists, lists_at
 from dashi.kernels.work import ceil_div
-from dashi.types import Array
+from dashi.types import HostArray
 
 SLAB: Final = 32
 
 
-def interleave(offsets: Ints, *entries: Array) -> tuple[npt.NDArray[np.uint32], tuple[npt.NDArray[Any], ...]]:
+def interleave(offsets: Ints, *entries: HostArray) -> tuple[npt.NDArray[np.uint32], tuple[npt.NDArray[Any], ...]]:
     """The heads, and the entries of lists (offsets into arrays of one length) moved to their places."""
     lists = lists_at(offsets, len(entries[0]), len(entries[0]))
     lengths = lists.lengths

@@ -19,7 +19,7 @@ from dashi.kernels.abi import Binding, Call, Dispatch, Limits, Number, Plan, Sca
 from dashi.kernels.portable._bits import Floats, canon, mul
 from dashi.kernels.portable._sums import RUN
 from dashi.kernels.work import group_sum_trips, next_power_of_two, split_work
-from dashi.types import Array
+from dashi.types import HostArray
 
 Ints = npt.NDArray[Any]
 LONGEST: Final = RUN**3
@@ -112,7 +112,7 @@ def prepare_sums(lists: Lists) -> Sums:
 class LinearForm:
     """The product z A on the host, the lists of the columns of A prepared once. A row past the end gives NaN."""
 
-    def __init__(self, values: Array, sources: Array, lists: Lists, width: int) -> None:
+    def __init__(self, values: HostArray, sources: HostArray, lists: Lists, width: int) -> None:
         self._sums = prepare_sums(lists)
         self._rows = np.minimum(sources.astype(np.int64)[lists.order], width)
         self._outside = self._rows == width

@@ -36,7 +36,7 @@ from dashi.kernels.abi import (
 )
 from dashi.kernels.float16 import narrow_f16, widen_f16
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 LOCAL: Final = 256
 TUNINGS: Final = {
@@ -70,7 +70,7 @@ LARGE: Final[tuple[Shape, ...]] = ((1 << 28,), (1 << 27,))
 def elementwise(
     *,
     summary: str,
-    reference: Callable[..., Array],
+    reference: Callable[..., HostArray],
     inputs: Sequence[str] = ("x",),
     scalars: Sequence[Scalar] = (),
     flops: int | Mapping[str, int] = 1,
@@ -198,10 +198,10 @@ def _halves_shader(inputs: Sequence[str], scalars: Sequence[Scalar], features: f
     )
 
 
-def _with_halves(reference: Callable[..., Array]) -> Callable[..., Array]:
+def _with_halves(reference: Callable[..., HostArray]) -> Callable[..., HostArray]:
     """The reference for arrays of halves too: computed in fp32."""
 
-    def either(*arrays: Array, **scalars: Number) -> Array:
+    def either(*arrays: HostArray, **scalars: Number) -> HostArray:
         if arrays[0].dtype != np.float16:
             return reference(*arrays, **scalars)
         return narrow_f16(reference(*(widen_f16(array) for array in arrays), **scalars))

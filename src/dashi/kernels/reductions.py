@@ -16,7 +16,7 @@ from dashi.errors import ShapeError
 from dashi.kernels import abi
 from dashi.kernels.patterns import LARGE, VECTOR
 from dashi.kernels.work import RUN, ceil_div, even_groups
-from dashi.types import Array, Cost, DType, Shape
+from dashi.types import Cost, DType, HostArray, Shape
 
 TILE: Final = RUN * RUN
 
@@ -200,7 +200,7 @@ def rest_shader(*buffers: abi.Binding) -> abi.Shader:
 def reduction(
     *,
     summary: str,
-    reference: Callable[..., Array],
+    reference: Callable[..., HostArray],
     flops: int,
     inputs: tuple[str, ...] = ("x",),
     parts: int = 1,
@@ -260,7 +260,7 @@ def reduction(
     )
 
 
-def arg_reduction(*, summary: str, reference: Callable[..., Array], aliases: tuple[str, ...]) -> abi.Kernel:
+def arg_reduction(*, summary: str, reference: Callable[..., HostArray], aliases: tuple[str, ...]) -> abi.Kernel:
     """A kernel that finds where, in the flattened x, the best element is: kernel.comp makes `values` and `places` of
     the elements, rest.comp (with `partial`, `origin`, `values` and `places`) of 64 x 64 of those."""
     results = (abi.Binding("values", access="write"), abi.Binding("places", "u32", "write"))

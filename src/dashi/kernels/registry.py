@@ -21,9 +21,9 @@ from dashi.kernels.abi import Kernel, Number
 from dashi.kernels.compiler import available
 from dashi.kernels.other_names import fix_for
 from dashi.kernels.validate import check_name, validate
-from dashi.types import Array
+from dashi.types import HostArray
 
-Reference = Callable[..., Array | tuple[Array, ...]]
+Reference = Callable[..., HostArray | tuple[HostArray, ...]]
 ROOT: Final = Path(__file__).parent
 ADDED: Final = "added"
 
@@ -182,7 +182,7 @@ def _guarded(reference: Reference, path: Path) -> Reference:
     reference ends the program."""
 
     @functools.wraps(reference)
-    def guarded(*inputs: Array, **scalars: Number) -> Array | tuple[Array, ...]:
+    def guarded(*inputs: HostArray, **scalars: Number) -> HostArray | tuple[HostArray, ...]:
         with np.errstate(all="ignore"):
             try:
                 return reference(*inputs, **scalars)

@@ -25,10 +25,10 @@ import numpy as np
 from dashi.kernels.abi import Scalar
 from dashi.kernels.patterns import elementwise
 from dashi.kernels.portable import canon, mul
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array, a: float) -> Array:
+def reference(x: HostArray, a: float) -> HostArray:
     """The same bits as the shader: the same operations in the same order."""
     return canon(mul(canon(np.asarray(a, dtype=x.dtype)), canon(x)))
 

@@ -12,7 +12,7 @@ from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec
 from dashi.kernels.trits import field_of, minus_of, support_of
 from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, groups_for
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 GRID: Final = (Scalar("h", "u32"), Scalar("w", "u32"))
 RADIUS: Final = Scalar("radius", "u32", 1, "how far the neighbourhood reaches along each axis")
@@ -64,7 +64,7 @@ def grid(name: str, shape: Shape) -> tuple[int, int]:
     return (1, shape[0]) if len(shape) == 1 else (shape[0], shape[1])
 
 
-def trits(s: Array) -> npt.NDArray[np.int32]:
+def trits(s: HostArray) -> npt.NDArray[np.int32]:
     """The field's values, whatever its bytes hold."""
     return field_of(support_of(s), minus_of(s)).reshape(s.shape).astype(np.int32)
 

@@ -22,7 +22,7 @@ from dashi.kernels.interleaved_lists import interleave
 from dashi.kernels.lists import LinearForm, Lists, prepare_sums
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.portable._bits import Floats
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 
 def triad_inputs(lists: str) -> tuple[Operand, ...]:
@@ -82,7 +82,7 @@ def numbers(call: Call) -> dict[str, Number]:
 class QuadraticForm:
     """Q(z, z) on the host, its lists prepared once."""
 
-    def __init__(self, weights: Array, pairs: Array, lists: Lists, width: int) -> None:
+    def __init__(self, weights: HostArray, pairs: HostArray, lists: Lists, width: int) -> None:
         self._sums = prepare_sums(lists)
         places = pairs.astype(np.int64)[lists.order]
         self._outside = (places[:, 0] >= width) | (places[:, 1] >= width)
@@ -98,7 +98,9 @@ class QuadraticForm:
         return canon(self._sums(np.where(self._outside, nan, products)))
 
 
-def advance(z: Array, linear: LinearForm, quadratic: QuadraticForm, force: Array, steps: int, length: Number) -> Floats:
+def advance(
+    z: HostArray, linear: LinearForm, quadratic: QuadraticForm, force: HostArray, steps: int, length: Number
+) -> Floats:
     """The states after `steps` steps of `length`."""
     dt, driven = canon(np.asarray(length, z.dtype)), canon(force)
     state = canon(z)
@@ -139,7 +141,7 @@ def case(
     def constant(values: npt.NDArray[np.uint32]) -> Fill:
         return lambda rng, shape: values
 
-    def places(rng: np.random.Generator, shape: Shape) -> Array:
+    def places(rng: np.random.Generator, shape: Shape) -> HostArray:
         return rng.integers(0, reach or max(1, d), shape, dtype=np.uint32)
 
     entries, count = sizes["columns"], sizes["triads"]

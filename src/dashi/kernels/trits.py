@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.kernels.abi import Fill, Scalar
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 LOCAL: Final = 256
 SITES: Final = Scalar("n", "u32", doc="number of sites")
@@ -29,12 +29,12 @@ def sum64_trips(count: int) -> int:
     return count + 2 * (count // 64 + 1) + count // 4096 + 1
 
 
-def support_of(s: Array) -> Flags:
+def support_of(s: HostArray) -> Flags:
     """Where a field is not zero, flat."""
     return (s.reshape(-1).view(np.uint8) & 1).astype(np.bool_)
 
 
-def minus_of(s: Array) -> Flags:
+def minus_of(s: HostArray) -> Flags:
     """Where a field is -1, flat."""
     return (s.reshape(-1).view(np.uint8) & 3) == 3
 
@@ -52,7 +52,7 @@ def bits_to_words(flags: Flags, count: int) -> Words:
     return data.view("<u4").astype(np.uint32)
 
 
-def words_to_bits(words: Array, count: int) -> Flags:
+def words_to_bits(words: HostArray, count: int) -> Flags:
     """The first `count` bits of a plane."""
     data = np.ascontiguousarray(words.astype("<u4")).view(np.uint8)
     return np.unpackbits(data, count=count, bitorder="little").astype(np.bool_)
@@ -75,27 +75,27 @@ def words_to_codes(words: npt.NDArray[Any], bits: int) -> Words:
     return np.asarray(codes, np.uint32).reshape(-1)
 
 
-def words_to_trits(words: Array) -> npt.NDArray[np.int8]:
+def words_to_trits(words: HostArray) -> npt.NDArray[np.int8]:
     """Every trit of a field with two bits per site; a sign without support is 0."""
     return np.array([0, 1, 0, -1], np.int8)[words_to_codes(words, 2)]
 
 
-def random_trits(rng: np.random.Generator, shape: Shape) -> Array:
+def random_trits(rng: np.random.Generator, shape: Shape) -> HostArray:
     """Each of the three values alike."""
     return rng.integers(-1, 2, shape, dtype=np.int8)
 
 
-def all_zero(_: np.random.Generator, shape: Shape) -> Array:
+def all_zero(_: np.random.Generator, shape: Shape) -> HostArray:
     """No support at all."""
     return np.zeros(shape, np.int8)
 
 
-def all_set(rng: np.random.Generator, shape: Shape) -> Array:
+def all_set(rng: np.random.Generator, shape: Shape) -> HostArray:
     """Support everywhere, random signs."""
     return (2 * rng.integers(0, 2, shape, dtype=np.int8) - 1).astype(np.int8)
 
 
-def one_site(rng: np.random.Generator, shape: Shape) -> Array:
+def one_site(rng: np.random.Generator, shape: Shape) -> HostArray:
     """One -1 somewhere."""
     sites = np.zeros(shape, np.int8)
     if sites.size:
@@ -103,7 +103,7 @@ def one_site(rng: np.random.Generator, shape: Shape) -> Array:
     return sites
 
 
-def any_bytes(rng: np.random.Generator, shape: Shape) -> Array:
+def any_bytes(rng: np.random.Generator, shape: Shape) -> HostArray:
     """Bytes that are no trits too: kernels must agree on those as well."""
     return rng.integers(-128, 128, shape, dtype=np.int8)
 
@@ -117,6 +117,6 @@ def in_turn(lengths: Iterable[int]) -> Iterable[tuple[int, Fill]]:
     yield from ((40000, fill) for fill in FIELDS)
 
 
-def random_words(rng: np.random.Generator, shape: Shape) -> Array:
+def random_words(rng: np.random.Generator, shape: Shape) -> HostArray:
     """Any words."""
     return rng.integers(0, 1 << 32, shape, dtype=np.uint32)

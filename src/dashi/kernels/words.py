@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.patterns import LARGE, LOCAL, RESULT, VECTOR, WIDE_TUNINGS
 from dashi.kernels.work import ceil_div, groups_for
-from dashi.types import DTYPES, Array, Cost
+from dashi.types import DTYPES, Cost, HostArray
 
 TYPES: Final = tuple(DTYPES)
 _SMALL: Final = 2
@@ -26,7 +26,7 @@ _SMALL: Final = 2
 def word_moves(
     *,
     summary: str,
-    reference: Callable[..., Array],
+    reference: Callable[..., HostArray],
     cases: tuple[Case, ...],
     inputs: Sequence[str],
     read: Sequence[str] | None = None,
@@ -87,6 +87,6 @@ def _shader(
     )
 
 
-def words_of(values: Array) -> npt.NDArray[np.unsignedinteger]:
+def words_of(values: HostArray) -> npt.NDArray[np.unsignedinteger]:
     """The elements as unsigned integers of their size: NumPy moves them without a look at NaNs."""
     return np.ascontiguousarray(values).view(np.dtype(f"u{values.dtype.itemsize}"))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dashi.lab.fits import fit as fit
     from dashi.lab.health import Health as Health
     from dashi.lab.health import examine as examine
+    from dashi.lab.printed_events import PrintedEvents as PrintedEvents
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
     from dashi.lab.rollouts import RolloutResult as RolloutResult
     from dashi.lab.rollouts import rollout as rollout
@@ -64,6 +65,7 @@ _MODULES = {
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",
     "health": "Health examine",
+    "printed_events": "PrintedEvents",
     "rollout_setup": "RolloutRequest",
     "rollouts": "RolloutResult rollout",
     "simulation_setup": "SimulateRequest",

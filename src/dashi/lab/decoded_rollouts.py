@@ -37,7 +37,7 @@ from dashi.lab.decoded_setup import FollowRequest, Setup, check_follow, files_of
 from dashi.lab.events import SILENT, Events
 from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
 from dashi.runtime.device import Device
-from dashi.types import Array
+from dashi.types import HostArray
 
 COMMAND: Final = "flow rollout"
 _PAUSE: Final = 5.0
@@ -69,7 +69,7 @@ class DecodedRollout:
         return self.setup.schema
 
     @property
-    def z(self) -> Array:
+    def z(self) -> HostArray:
         """The last z, (members, D)."""
         return np.asarray(self.run.state)
 

@@ -31,7 +31,7 @@ from dashi.kernels.portable import canon
 from dashi.lab.capacity import require_disk, require_memory
 from dashi.lab.job import AnyPath, Request
 from dashi.runtime.device import Device
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 OBSERVERS: Final = ("none", "metrics", "snapshots", "visualize")
 """What comes back of decoded fields: nothing, energies and counts, the fields, or pictures."""
@@ -102,10 +102,10 @@ class Setup:
 
     schema: Schema
     advances: Operator | Model
-    z0: Array
+    z0: HostArray
     statistics: Statistics | None
     interval: float | None
-    truth: Array | None = None
+    truth: HostArray | None = None
     """The fields that z0 was encoded from, where they are known."""
     flow: Flow | None = None
     """The flow that z is of, where that is known."""
@@ -246,7 +246,7 @@ def make_setup(request: FollowRequest, device: Device, out: Path | None) -> Setu
     return setup
 
 
-def _states(schema: Schema, z: Array, dtype: np.dtype[Any]) -> Array:
+def _states(schema: Schema, z: HostArray, dtype: np.dtype[Any]) -> HostArray:
     return canon(np.ascontiguousarray(z.reshape(-1, schema.size).astype(dtype)))
 
 
@@ -272,7 +272,7 @@ def _modelled(request: FollowRequest, path: Path, statistics: Statistics | None,
     """The model of a fit, from a z or from the first frame of a run."""
     model, dtype = load_model(path), np.dtype(request.dtype)
     schema = model.schema
-    truth: Array | None = None
+    truth: HostArray | None = None
     flow: Flow | None = getattr(model, "flow", None)
     if request.start is not None:
         windows = windows_from_run(Path(request.start))

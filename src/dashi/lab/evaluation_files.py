@@ -22,7 +22,7 @@ from dashi.io.arrays import file_digest, write_arrays
 from dashi.io.files import write_text
 from dashi.lab.evaluation_plans import Chosen, EvaluateRequest
 from dashi.lab.score_tables import windows_name
-from dashi.types import Array
+from dashi.types import HostArray
 
 COMMAND: Final = "flow evaluate"
 FILES: Final = (run_folder.SCORES, run_folder.SCORED, run_folder.CONTINUATION)
@@ -38,7 +38,7 @@ class ScoreFolder:
         self._written: list[str] = []
         self._waiting: dict[str, Callable[[Path], None]] = {}
 
-    def add(self, evaluation: Evaluation, continuation: Mapping[str, Array] | None = None) -> None:
+    def add(self, evaluation: Evaluation, continuation: Mapping[str, HostArray] | None = None) -> None:
         """Takes scores to be written."""
         name = file_name(evaluation)
         self._waiting[f"{name}.npz"] = lambda file: write_arrays(file, pack(evaluation))

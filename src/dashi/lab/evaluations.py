@@ -26,7 +26,7 @@ from dashi.lab.events import SILENT, Events
 from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
 from dashi.lab.score_tables import ScoreTable, ScoreTables, share_remark
 from dashi.runtime.device import Device
-from dashi.types import Array
+from dashi.types import HostArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,7 @@ class _Work:
 
     def _scored(
         self, change: str, windows: Windows, device: Device
-    ) -> tuple[Evaluation, dict[str, Array] | None, bool]:
+    ) -> tuple[Evaluation, dict[str, HostArray] | None, bool]:
         """The scores, the data of the canonical figure where nothing was changed on purpose, whether Ctrl-C came."""
         request, training, events = self.request, self.training, self.job.events
         overlaps = require_disjoint(training.data, windows, allow=request.allow_overlap)

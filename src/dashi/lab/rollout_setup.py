@@ -22,7 +22,7 @@ from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.io.files import require_writable
 from dashi.lab.events import Events
 from dashi.lab.job import AnyPath, Job, Request, as_path
-from dashi.types import Array
+from dashi.types import HostArray
 
 _HASHES, _OBSERVED, _BANDS = 1000, 200, 16
 _PATH: Final = (str, os.PathLike)
@@ -38,12 +38,12 @@ class RolloutRequest(Request):
     a run folder, no checkpoints.
     """
 
-    z0: Array | AnyPath
+    z0: HostArray | AnyPath
     """Initial states, (*shape) or (m, *shape) for an ensemble."""
     steps: int
     operator: Operator | AnyPath | None = None
-    A: Array | AnyPath | None = None
-    b: Array | AnyPath | None = None
+    A: HostArray | AnyPath | None = None
+    b: HostArray | AnyPath | None = None
     psi: str = "none"
     alpha: float = 1.0
     low: float = -1.0
@@ -81,7 +81,7 @@ class Setup:
     """What is run: the operator, the initial states `(m, *shape)`, and the files they were read from."""
 
     operator: Operator
-    z0: Array
+    z0: HostArray
     sources: Mapping[str, Source]
     """Inputs that came from files, by name."""
     strides: Strides
@@ -161,7 +161,7 @@ def read_setup(request: RolloutRequest, job: Job) -> Setup:
     """Reads and checks the inputs."""
     sources: dict[str, Source] = {}
 
-    def values_of(name: str, given: Array | AnyPath) -> Array:
+    def values_of(name: str, given: HostArray | AnyPath) -> HostArray:
         if not isinstance(given, _PATH):
             return np.asarray(given)
         sources[name] = read_source(Path(given), name)
@@ -211,7 +211,7 @@ def _remark_on_types(sources: Mapping[str, Source], operator: Operator, events: 
             events.remark(f"{name} is {source.values.dtype} in {source.path}; it is used as {operator.dtype}")
 
 
-def _dense(request: RolloutRequest, arrays: dict[str, Array]) -> Operator:
+def _dense(request: RolloutRequest, arrays: dict[str, HostArray]) -> Operator:
     if "b" not in arrays and request.psi == "none":
         return Linear(arrays["A"], portable=request.portable)
     numbers = {"alpha": request.alpha, "low": request.low, "high": request.high}

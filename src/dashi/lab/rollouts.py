@@ -6,26 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dashi.core.certificates.certificate import Certificate, write_certificate
 from dashi.core.certificates.certify import certify, certify_folder
 from dashi.core.metrics.document import build_metrics
 from dashi.core.metrics.placement import Placement
+from dashi.core.observations.observation import Hash
 from dashi.core.observations.verdict import Verdict, verdict
 from dashi.core.rollouts import rollout as engine
 from dashi.core.rollouts.checkpoint import read_checkpoint, read_settings, write_checkpoint
 from dashi.core.rollouts.run import Run
+from dashi.core.rollouts.run_html import run_html
 from dashi.core.rollouts.strategies import choose_strategy
-from dashi.errors import FeatureError, FileError, Interrupted, NonFiniteError
+from dashi.errors import FeatureError, FileError, InputError, Interrupted, NonFiniteError
 from dashi.io import run_folder
 from dashi.io.arrays import write_array, write_arrays
 from dashi.io.metrics import Metrics, PerfFlag, write_metrics
 from dashi.lab.events import SILENT, Events
 from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, require_gpu_used, until_interrupted
 from dashi.lab.rollout_setup import RolloutRequest, Setup, check_request, read_setup
+from dashi.lab.run_certificates import RunCertificate
 from dashi.runtime.device import Device
 
 COMMAND: Final = "rollout"
@@ -42,6 +46,37 @@ class RolloutResult:
     """Digests of the certificates that were written, by file: the one asked for first, then that of the folder."""
     folder: Path | None
     """Where the run folder lies. A run that was stopped lies beside the finished one that was there before."""
+
+    @property
+    def steps(self) -> int:
+        """Steps that were done."""
+        return self.run.steps
+
+    @property
+    def state(self) -> npt.NDArray[Any]:
+        """The last states, (m, *shape)."""
+        return self.run.state
+
+    @property
+    def hashes(self) -> tuple[Hash, ...]:
+        """Digests of all states (`hash_every`)."""
+        return self.run.hashes
+
+    @property
+    def stopped(self) -> bool:
+        """Whether Ctrl-C came before all steps were done."""
+        return self.run.stopped
+
+    @property
+    def certificate(self) -> RunCertificate:
+        """The certificate that was written first: the one asked for, or that of the folder. Raises InputError where
+        there is none."""
+        for file, digest in self.certificates.items():
+            return RunCertificate(file, digest)
+        raise InputError("this run has no certificate.", "roll out with `out=`, by an operator that is portable.")
+
+    def _repr_html_(self) -> str:
+        return run_html(self.run)
 
 
 @dataclass(frozen=True, eq=False)

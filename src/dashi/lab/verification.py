@@ -15,7 +15,7 @@ from dashi.io.run_reading import named_file
 from dashi.lab.events import SILENT, Events
 from dashi.lab.job import AnyPath, Job, Request, interrupted_with
 from dashi.runtime.device import Device
-from dashi.types import Array
+from dashi.types import HostArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,14 +101,14 @@ def verify(request: VerifyRequest, *, device: str | Device = "auto", events: Eve
     return Verification(file, claimed, tuple(checks), divergence)
 
 
-def _check(claimed: Certificate, operator: Operator, z0: Array, device: Device, events: Events) -> Check:
+def _check(claimed: Certificate, operator: Operator, z0: HostArray, device: Device, events: Events) -> Check:
     events.remark(f"repeating {claimed.steps} steps of {claimed.operator.kind} on {device.info.name}")
     with events.progress(device.info.spec, claimed.steps, "steps") as advance:
         return check(claimed, operator, z0, device, progress=advance)
 
 
 def _divergence(
-    checks: list[Check], operator: Operator, z0: Array, devices: tuple[Device, Device], events: Events
+    checks: list[Check], operator: Operator, z0: HostArray, devices: tuple[Device, Device], events: Events
 ) -> Parting | None:
     """The step where the devices diverge, in the first interval that they did not do alike."""
     differences = [check.difference for check in checks if check.difference]

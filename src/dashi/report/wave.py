@@ -10,10 +10,10 @@ import numpy as np
 
 from dashi.io.files import write_atomic
 from dashi.report.style import plot_module
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def draw_wave(file: Path, first: Array, norms: Sequence[float], every: int, summary: Mapping[str, Any]) -> None:
+def draw_wave(file: Path, first: HostArray, norms: Sequence[float], every: int, summary: Mapping[str, Any]) -> None:
     """The first states (steps + 1, sites) as a space-time picture, and how well the norm, which is that of every so
     many steps, is kept over the whole run."""
     figure = plot_module("matplotlib.figure").Figure(figsize=(10, 7.2), dpi=150, layout="constrained")

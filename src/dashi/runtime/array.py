@@ -15,8 +15,7 @@ from dashi.runtime.host_values import host_array as host_array
 from dashi.runtime.indexing import contiguous_part
 from dashi.runtime.notebook import html_text
 from dashi.runtime.shapes import resolved_shape, sizes_of
-from dashi.types import Array as HostArray
-from dashi.types import DType, Shape
+from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 
 if TYPE_CHECKING:

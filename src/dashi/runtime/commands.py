@@ -21,7 +21,7 @@ from dashi.runtime.landing import Landing
 from dashi.runtime.program import Program, Recording, Waitable, require_tickets
 from dashi.runtime.staging import synchronise
 from dashi.runtime.sync import Queue, QueueTicket
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.runtime.vulkan_device import Lowered, VulkanDevice

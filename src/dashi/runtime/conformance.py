@@ -20,7 +20,7 @@ from dashi.kernels import cases
 from dashi.kernels.abi import Case, Kernel, Number, Operand, plan_features
 from dashi.kernels.calls import resolve_call
 from dashi.runtime.device import Device
-from dashi.types import DTYPES, Array, DType
+from dashi.types import DTYPES, DType, HostArray
 
 _POISON: Final = {1: 0xA5, 2: 0xFEA5, 4: 0xFFF5A5A5, 8: 0xFFF5A5A5FFF5A5A5}
 """As a float, a NaN that no kernel makes; as an integer, an unlikely number."""
@@ -90,13 +90,15 @@ def _distributions(kernel: Kernel, quick: bool) -> tuple[str, ...]:
 class Sample:
     """The inputs of one case under one distribution, and what the reference makes of them, computed once."""
 
-    def __init__(self, kernel: Kernel, variant: str, scalars: Mapping[str, Number], inputs: Sequence[Array]) -> None:
+    def __init__(
+        self, kernel: Kernel, variant: str, scalars: Mapping[str, Number], inputs: Sequence[HostArray]
+    ) -> None:
         self.kernel, self.variant = kernel, variant
         self.scalars = dict(scalars)
         self.inputs = tuple(inputs)
 
     @cached_property
-    def expected(self) -> tuple[Array, ...]:
+    def expected(self) -> tuple[HostArray, ...]:
         """What the reference makes, in higher precision for kernels that are not portable."""
         inputs = [values.copy() for values in self.inputs]
         if not self.kernel.portable:
@@ -209,7 +211,7 @@ class _Run:
             comparison = self._compare(result, self._compute((output, position)), how)
         return comparison
 
-    def _declared_otherwise(self, expected: tuple[Array, ...]) -> str:
+    def _declared_otherwise(self, expected: tuple[HostArray, ...]) -> str:
         """What the reference makes must be what the kernel declares: a device would convert it silently."""
         if len(expected) != len(self.kernel.outputs):
             return f"the reference makes {len(expected)} outputs, {len(self.kernel.outputs)} are declared"
@@ -219,7 +221,7 @@ class _Run:
                 return f"the reference makes {operand.name} as {values.dtype}, declared is {kind.numpy}"
         return ""
 
-    def _compute(self, in_place: tuple[int, int] | None) -> tuple[list[Array], str]:
+    def _compute(self, in_place: tuple[int, int] | None) -> tuple[list[HostArray], str]:
         """The outputs, and what happened to the inputs that should not have happened."""
         arrays = [self.device.array(values) for values in self.sample.inputs]
         scalars = self.sample.scalars
@@ -248,7 +250,7 @@ class _Run:
                 if operand.dtype == target.dtype and operand.shape == target.shape:
                     yield output, position
 
-    def _compare(self, result: Result, computed: tuple[list[Array], str], how: str) -> Result:
+    def _compare(self, result: Result, computed: tuple[list[HostArray], str], how: str) -> Result:
         values, problem = computed
         if problem:
             return replace(result, ok=False, message=problem + how)
@@ -256,7 +258,7 @@ class _Run:
 
 
 def compare(
-    kernel: Kernel, result: Result, values: Sequence[Array], expected: Sequence[Array], how: str = ""
+    kernel: Kernel, result: Result, values: Sequence[HostArray], expected: Sequence[HostArray], how: str = ""
 ) -> Result:
     """The result, with the first difference between what a device made and what the reference says, if there is one:
     of bits for portable kernels and integers, past the bound for others."""
@@ -280,16 +282,16 @@ def _kind(operand: Operand, variant: str) -> DType:
     return DTYPES[variant] if operand.dtype == "T" else DTYPES[operand.dtype]
 
 
-def _words(values: Array) -> Any:
+def _words(values: HostArray) -> Any:
     return np.ascontiguousarray(values).reshape(-1).view(np.dtype(f"u{values.dtype.itemsize}"))
 
 
-def _poison(shape: tuple[int, ...], kind: DType) -> Array:
+def _poison(shape: tuple[int, ...], kind: DType) -> HostArray:
     word = np.dtype(f"u{kind.size}")
     return np.full(shape, _POISON[kind.size], word).view(kind.numpy)
 
 
-def _same_bits(result: Result, operand: Operand, got: Array, wanted: Array, how: str) -> Result:
+def _same_bits(result: Result, operand: Operand, got: HostArray, wanted: HostArray, how: str) -> Result:
     ours, theirs = _words(got), _words(wanted)
     different = np.flatnonzero(ours != theirs)
     if not different.size:
@@ -308,7 +310,7 @@ def _same_bits(result: Result, operand: Operand, got: Array, wanted: Array, how:
     )
 
 
-def _within(result: Result, operand: Operand, got: Array, wanted: Array, bound: float, how: str) -> Result:
+def _within(result: Result, operand: Operand, got: HostArray, wanted: HostArray, bound: float, how: str) -> Result:
     """Relative L2 error over the elements that are finite in the output's type; the others must be equal."""
     ours, theirs = got.reshape(-1).astype(np.longdouble), wanted.reshape(-1).astype(np.longdouble)
     narrow = theirs.astype(got.dtype)

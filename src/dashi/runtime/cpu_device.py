@@ -18,7 +18,7 @@ from dashi.runtime.gate import inside, watch_forks
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Landing, Ticket
 from dashi.runtime.program import require_tickets
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 EVERY_FEATURE = frozenset(
     """

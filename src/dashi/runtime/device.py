@@ -37,8 +37,7 @@ from dashi.runtime.program import require_tickets
 from dashi.runtime.recording import recording, require_steps
 from dashi.runtime.shapes import sizes_of, whole_number
 from dashi.runtime.tuning import Memory, choose
-from dashi.types import Array as HostArray
-from dashi.types import DType, Shape
+from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 
 

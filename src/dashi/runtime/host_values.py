@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import DashiError, DTypeError, InputError, OutOfMemoryError, ShapeError
-from dashi.types import Array as HostArray
-from dashi.types import DType, Shape
+from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 
 

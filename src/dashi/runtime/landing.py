@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dashi.errors import BusyError, InputError
 from dashi.runtime.array import Array
 from dashi.runtime.gate import Gate, inside
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device

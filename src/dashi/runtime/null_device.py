@@ -15,7 +15,7 @@ from dashi.runtime.gate import inside
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Landing, Ticket
 from dashi.runtime.program import require_tickets
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 
 class NullProgram(Program):

@@ -15,7 +15,7 @@ from dashi.runtime.binding import Step
 from dashi.runtime.gate import Gate, inside
 from dashi.runtime.info import Barriers
 from dashi.runtime.landing import Landing, Ticket
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device

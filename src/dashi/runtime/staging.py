@@ -13,7 +13,7 @@ from dashi.runtime._vk_record import RawCommands, RawSubmission
 from dashi.runtime.buffer import Buffer, Graveyard
 from dashi.runtime.memory import Allocator, Use
 from dashi.runtime.sync import Queue
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 _PIECE: Final = 16 << 20
 

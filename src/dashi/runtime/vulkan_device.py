@@ -29,8 +29,7 @@ from dashi.runtime.probes import SAFE_TRIPS, loop_limit
 from dashi.runtime.residence import known_groups, resident_groups
 from dashi.runtime.staging import Staging
 from dashi.runtime.sync import Queue, QueueTicket
-from dashi.types import DTYPES
-from dashi.types import Array as HostArray
+from dashi.types import DTYPES, HostArray
 
 _HARDWARE_WORK: Final = 1 << 33
 _SOFTWARE_WORK: Final = 1 << 27

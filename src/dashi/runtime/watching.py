@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Recording, Waitable
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 
 class WatchedProgram(Program):

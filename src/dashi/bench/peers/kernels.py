@@ -16,7 +16,7 @@ from dashi.bench.peers.cuda_timing import Graph, Timed, Work
 from dashi.bench.peers.gpu_library import load_library
 from dashi.kernels.abi import Kernel, Number
 from dashi.runtime import stopwatch
-from dashi.types import Array
+from dashi.types import HostArray
 
 Tensors = Mapping[str, Any]
 Scalars = Mapping[str, Number]
@@ -34,7 +34,7 @@ class PeerTimes:
 
     times: stopwatch.Times
     how: str
-    result: Array
+    result: HostArray
 
 
 def _into(name: str, *operands: str, **arguments: str) -> Maker:
@@ -171,7 +171,7 @@ class TorchPeer:
         times = stopwatch.measure(lambda n: Timed(torch, _calls([lambda: y.copy_(x)], n)), stopwatch.HARDWARE)
         return 2 * nbytes / times.median
 
-    def measure(self, kernel: Kernel, host: Sequence[Array], scalars: Scalars, sets: int = 1) -> PeerTimes | None:
+    def measure(self, kernel: Kernel, host: Sequence[HostArray], scalars: Scalars, sets: int = 1) -> PeerTimes | None:
         """Times of a kernel's call by the peer, rotating among `sets` copies of its data; None without a peer."""
         maker = PEERS.get(kernel.name)
         if maker is None:
@@ -201,7 +201,7 @@ class TorchPeer:
             self._torch.cuda.synchronize()
             return None
 
-    def _tensor(self, values: Array) -> Any:
+    def _tensor(self, values: HostArray) -> Any:
         # torch has no arithmetic on unsigned words; indices below 2^31 are the same bits.
         signed = values.view(f"i{values.dtype.itemsize}") if values.dtype.kind == "u" else values
         return self._torch.from_numpy(np.ascontiguousarray(signed)).to("cuda")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dashi.bench.peers.cuda_timing import replays_us
 from dashi.bench.peers.gpu_library import load_library
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 STEPS: Final = 1000
 ROUNDS: Final = 5

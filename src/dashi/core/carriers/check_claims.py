@@ -10,7 +10,7 @@ import numpy as np
 
 from dashi.core.carriers.carrier import Field
 from dashi.core.carriers.check_samples import Sample, Symmetry
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 Claim = Literal[
     "ternary",

@@ -29,7 +29,7 @@ from dashi.core.carriers.check_shrink import shrink
 from dashi.errors import InputError
 from dashi.kernels.abi import Number
 from dashi.runtime.device import Device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 Outcome = Literal["pass", "fail", "not claimed", "not tested"]
 Symmetries = Mapping[str, Transform] | Iterable[Symmetry | Transform]

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from dashi.core.carriers.carrier import Field, require_field
 from dashi.errors import InputError
 from dashi.runtime.array import host_array
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 Transform = Callable[[Any], Any]
 

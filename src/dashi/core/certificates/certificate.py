@@ -21,7 +21,7 @@ from dashi.io.array_digest import array_digest as array_digest
 from dashi.io.files import read_plain, write_text
 from dashi.io.metrics import Count, Digest, Fingerprint
 from dashi.kernels.hash.blake3 import hexdigest128
-from dashi.types import Array
+from dashi.types import HostArray
 
 VERSION: Final = 1
 STATE: Final = "z0"
@@ -123,7 +123,7 @@ class Source:
 
     path: Path
     key: str
-    values: Array
+    values: HostArray
 
 
 def to_json(certificate: Certificate) -> str:

@@ -27,7 +27,7 @@ from dashi.core.rollouts.run import Run
 from dashi.errors import CertificateError
 from dashi.io.run_folder import CERTIFICATE, INPUTS
 from dashi.runtime.info import DeviceInfo
-from dashi.types import Array
+from dashi.types import HostArray
 
 
 def certify(run: Run, file: Path, sources: Mapping[str, Source]) -> Certificate:
@@ -65,7 +65,7 @@ def certify(run: Run, file: Path, sources: Mapping[str, Source]) -> Certificate:
         ) from error
 
 
-def certify_folder(run: Run, folder: Path, operator: Operator, z0: Array) -> str | None:
+def certify_folder(run: Run, folder: Path, operator: Operator, z0: HostArray) -> str | None:
     """Puts the inputs of a run and its certificate into its folder, and returns the certificate's digest; None, and
     nothing is written, where the run has no hash on its stride or is not portable."""
     claims = [one for one in run.hashes if not run.stopped or one.step % run.hash_every == 0]

@@ -16,7 +16,7 @@ from dashi.errors import CertificateError, DTypeError, FileError, InputError
 from dashi.io.arrays import read_array, read_arrays, write_arrays
 from dashi.io.operators import StoredOperator, read_operator, write_operator
 from dashi.io.run_reading import named_file
-from dashi.types import Array
+from dashi.types import HostArray
 
 _NUMBERS: Final = "fiub"
 _ORIGINAL: Final = "get the original certificate, or make a new one."
@@ -27,7 +27,7 @@ def read_source(path: Path, key: str) -> Source:
     return Source(path, key, read_array(named_file(path), key))
 
 
-def run_dtype(asked: str | None, z0: Array) -> np.dtype[Any]:
+def run_dtype(asked: str | None, z0: HostArray) -> np.dtype[Any]:
     """The element type of a run: the one asked for, else that of the initial states."""
     if asked is not None:
         return np.dtype(asked)
@@ -39,14 +39,14 @@ def run_dtype(asked: str | None, z0: Array) -> np.dtype[Any]:
     return z0.dtype
 
 
-def as_floats(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
+def as_floats(name: str, values: HostArray, dtype: np.dtype[Any]) -> HostArray:
     """The values as finite numbers of the run's element type."""
     if values.dtype.kind not in _NUMBERS:
         raise DTypeError(f"{name} is an array of {values.dtype}, not of numbers.", "save it as float32 or float64.")
     if values.dtype.kind == "f":
         require_finite(name, values)
     with np.errstate(over="ignore"):
-        made: Array = np.ascontiguousarray(values.astype(dtype)).reshape(values.shape)
+        made: HostArray = np.ascontiguousarray(values.astype(dtype)).reshape(values.shape)
     if not np.isfinite(made).all():  # pyright: ignore[reportArgumentType] - floats by now
         raise InputError(f"{name} has values that {dtype} cannot hold.", "use `dtype=float64`.")
     return made
@@ -59,7 +59,7 @@ def operator_sources(path: Path) -> tuple[StoredOperator, dict[str, Source]]:
 
 
 def make_operator(
-    kind: str, version: int, arrays: Mapping[str, Array], parameters: Mapping[str, Parameter], dtype: np.dtype[Any]
+    kind: str, version: int, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter], dtype: np.dtype[Any]
 ) -> Operator:
     """The operator of that kind; its arrays of floats become those of the run. Refuses another version's."""
     current = operator_class(kind).version
@@ -85,14 +85,14 @@ def load_operator(path: Path, dtype: Any = None) -> Operator:
     return make_operator(stored.kind, stored.version, stored.arrays, stored.parameters, kind)
 
 
-def save_inputs(path: Path, operator: Operator, z0: Array) -> dict[str, Source]:
+def save_inputs(path: Path, operator: Operator, z0: HostArray) -> dict[str, Source]:
     """Puts inputs, as they are used, into one file: a certificate beside it can be verified wherever both are moved."""
     arrays = {STATE: z0, **operator.arrays}
     write_arrays(path, arrays)
     return {name: Source(path, name, values) for name, values in arrays.items()}
 
 
-def certified_inputs(certificate: Certificate, folder: Path, inputs: Path | None) -> tuple[Operator, Array]:
+def certified_inputs(certificate: Certificate, folder: Path, inputs: Path | None) -> tuple[Operator, HostArray]:
     """The operator and the initial states that a certificate in `folder` names, found and held to their digests."""
     found = {one.name: _certified(one, folder, inputs) for one in certificate.inputs}
     dtype = np.dtype(certificate.dtype)
@@ -113,7 +113,7 @@ def certified_inputs(certificate: Certificate, folder: Path, inputs: Path | None
     return operator, z0
 
 
-def _certified(record: InputRecord, folder: Path, inputs: Path | None) -> Array:
+def _certified(record: InputRecord, folder: Path, inputs: Path | None) -> HostArray:
     path = locate(record.path, folder, inputs)
     if not os.path.isfile(path):  # says no to names that the system refuses, where Path raises
         raise FileError(

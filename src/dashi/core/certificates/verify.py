@@ -14,7 +14,7 @@ from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted, NoResultError
 from dashi.runtime.device import Device
-from dashi.types import Array
+from dashi.types import HostArray
 
 LOOKS: Final = 64
 """How often the hashes so far are compared, so that a long run that went wrong early ends early."""
@@ -67,7 +67,7 @@ class _DiffersError(Exception):
 def check(
     certificate: Certificate,
     operator: Operator,
-    z0: Array,
+    z0: HostArray,
     device: Device,
     *,
     strategy: str = "auto",
@@ -137,7 +137,7 @@ class _Comparison:
 
 
 def find_parting(
-    operator: Operator, z0: Array, interval: tuple[int, int], devices: tuple[Device, Device]
+    operator: Operator, z0: HostArray, interval: tuple[int, int], devices: tuple[Device, Device]
 ) -> tuple[tuple[int, int], Parting | None]:
     """Where two devices part within an interval of steps: narrowed to one step, by hashes that are taken ever closer.
 
@@ -159,18 +159,20 @@ def find_parting(
     return (first, last), _parting(last, one, two)
 
 
-def _after(operator: Operator, state: Array, steps: int, device: Device) -> Array:
+def _after(operator: Operator, state: HostArray, steps: int, device: Device) -> HostArray:
     """The states so many steps later; values that are not finite are repeated like others."""
     return rollout(operator, state, steps, device=device, stop_on_nonfinite=False).state
 
 
-def rollout_hashes(operator: Operator, state: Array, steps: int, every: int, device: Device) -> list[tuple[int, str]]:
+def rollout_hashes(
+    operator: Operator, state: HostArray, steps: int, every: int, device: Device
+) -> list[tuple[int, str]]:
     """The hashes of some steps, by step; the run goes on over values that are not finite."""
     run = rollout(operator, state, steps, device=device, hash_every=every, stop_on_nonfinite=False)
     return [(found.step, found.digest) for found in run.hashes]
 
 
-def _parting(step: int, one: Array, two: Array) -> Parting | None:
+def _parting(step: int, one: HostArray, two: HostArray) -> Parting | None:
     words = np.dtype(f"u{one.dtype.itemsize}")
     a, b = one.reshape(-1), two.reshape(-1)
     apart = np.flatnonzero(a.view(words) != b.view(words))

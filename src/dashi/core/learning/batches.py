@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 
 def shuffled(count: int, seed: int, epoch: int) -> HostArray:

@@ -24,7 +24,7 @@ from dashi.errors import DTypeError, InputError, NonFiniteError, NoResultError, 
 from dashi.kernels.psi import number_of
 from dashi.runtime.device import Device, Program
 from dashi.runtime.using import using_device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 
 @dataclass(frozen=True, eq=False)

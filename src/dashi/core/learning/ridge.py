@@ -23,7 +23,7 @@ from dashi.errors import DTypeError, InputError, NoResultError, ShapeError
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.runtime.using import using_device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 LARGEST: Final = 4096
 """Features that a fit may have: the normal equations are solved in one piece."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 Optimiser = Literal["adam", "sgd"]
 BLOCK: Final = 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 
 @dataclass(frozen=True)

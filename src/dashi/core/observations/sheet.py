@@ -20,7 +20,7 @@ from dashi.io.arrays import read_array, write_array
 from dashi.kernels.portable import log
 from dashi.kernels.view import images
 from dashi.runtime.device import Device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 Scale = Literal["log", "linear"]
 Floats = npt.NDArray[np.float64]

@@ -29,7 +29,7 @@ import numpy as np
 from dashi.core.observations.observation import Observation
 from dashi.core.observations.verdict_levels import DISTINCT, MOST_LEVELS, Floats, distances, groups, levels, swings
 from dashi.errors import InputError
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 Name = Literal["collapsed", "stable", "oscillating", "bifurcating", "blown up"]
 

@@ -22,8 +22,7 @@ from dashi.kernels.abi import Limits
 from dashi.kernels.linear import dense_rollout, ensemble_rollout
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 
 class Affine(Operator):

@@ -18,8 +18,7 @@ from dashi.kernels.core import bands as band_kernels
 from dashi.kernels.lists import ROLLOUT_TUNINGS, prefer_rollout
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Final
 from dashi.core.operators.operator import Operator, Parameter
 from dashi.entry_points import OPERATORS, Registered
 from dashi.errors import DashiError, InputError
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 KINDS: Final = Registered(OPERATORS, "operator", Operator, "kind")
 """The classes of operators by kind: the entry points `dashi.operators` of this project and of every other."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from dashi.core.operators.operator import float_array, require_finite
 from dashi.errors import DTypeError, InputError, ShapeError
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 _MOST = 1 << 32
 

@@ -19,8 +19,7 @@ from dashi.errors import DTypeError, FeatureError, InputError, ShapeError
 from dashi.kernels.abi import Limits
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 Parameter = int | float | str
 Constants = Mapping[str, Array]

@@ -16,8 +16,7 @@ from dashi.kernels.interleaved_lists import interleave
 from dashi.kernels.segments import segments
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 _LISTS: Final = ("L_data", "L_indices", "L_indptr")
 _LINEAR: Final = ("values", "sources", "offsets")

@@ -31,8 +31,7 @@ from dashi.kernels.abi import Limits
 from dashi.kernels.interleaved_lists import interleave
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 
 def chip_hindrance(kernel: str, width: int, entries: tuple[int, ...], element: int, limits: Limits) -> str:

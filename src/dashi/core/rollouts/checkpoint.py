@@ -22,14 +22,14 @@ from dashi.errors import FileError
 from dashi.io.array_digest import array_digest
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.kernels.hash.blake3 import hexdigest128
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 VERSION: Final = 2
 _HEAD: Final = ("version", "identity", "step", "state")
 _INT: Final = np.dtype(np.int64)
 
 
-def identity(operator: Operator, z0: Array, **more: Any) -> str:
+def identity(operator: Operator, z0: HostArray, **more: Any) -> str:
     """The digest of all that decides the states of a run, but not of how far it goes, nor where; and of what else its
     files depend on, plain values by name."""
     facts = {
@@ -110,7 +110,7 @@ def read_checkpoint(
     )  # fmt: skip
 
 
-def _arrays(path: Path) -> Mapping[str, Array]:
+def _arrays(path: Path) -> Mapping[str, HostArray]:
     try:
         arrays = read_arrays(path)
     except FileError as error:
@@ -129,7 +129,7 @@ def _arrays(path: Path) -> Mapping[str, Array]:
 
 
 def _records(
-    path: Path, arrays: Mapping[str, Array], observer: Observer[Any], shape: Shape, last: int
+    path: Path, arrays: Mapping[str, HostArray], observer: Observer[Any], shape: Shape, last: int
 ) -> tuple[Any, ...]:
     for setting, value in observer.settings.items():
         kept = arrays[f"{observer.name}:{setting}"]
@@ -151,7 +151,7 @@ def _records(
     )
 
 
-def are_in_order(steps: Array, least: int, last: int) -> bool:
+def are_in_order(steps: HostArray, least: int, last: int) -> bool:
     """Whether steps rise, from at least one step to at most another."""
     listed: list[int] = steps.tolist()
     return all(a < b for a, b in itertools.pairwise(listed)) and all(least <= step <= last for step in listed)

@@ -23,7 +23,7 @@ from dashi.core.rollouts.record import Record
 from dashi.core.rollouts.segments import Block, Segment
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step, Waitable
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 SIDES: Final = 2
 """Blocks under way at the same time."""

@@ -12,7 +12,7 @@ from dashi.core.rollouts.run import Run
 from dashi.errors import NonFiniteError
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 
 class Check(Protocol):

@@ -19,7 +19,7 @@ from dashi.core.rollouts.observer import Bound, Context, Observer, Values
 from dashi.core.rollouts.record import Record
 from dashi.core.rollouts.segments import Block
 from dashi.runtime.array import Array
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from dashi.core.rollouts.record import observation
 from dashi.core.rollouts.run import Run
 from dashi.core.rollouts.segments import Block, Schedule, Segment
 from dashi.errors import Interrupted, NonFiniteError
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 MOST_RECORDED: Final = 256
 """Steps of a block that are recorded one by one."""

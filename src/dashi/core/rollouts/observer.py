@@ -34,8 +34,7 @@ from dashi.core.operators.operator import Constants, Operator
 from dashi.errors import InputError
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 Slot = tuple[Shape, Any]
 """Shape and element type of a value that an observed step leaves."""

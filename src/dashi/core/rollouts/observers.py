@@ -18,8 +18,7 @@ from dashi.errors import InputError
 from dashi.io.array_digest import array_digest
 from dashi.runtime.array import Array
 from dashi.runtime.device import Step
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 Keep = Callable[[Run], None]
 """Is given the run so far, with its states."""

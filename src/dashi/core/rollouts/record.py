@@ -9,8 +9,7 @@ import numpy as np
 from dashi.core.observations.observation import Observation
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 METRICS: Final = 16
 _NONE: Final = 0xFFFFFFFFFFFFFFFF

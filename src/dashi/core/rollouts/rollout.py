@@ -21,7 +21,7 @@ from dashi.errors import InputError, ShapeError
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 BLOCK_US: Final = 50_000.0
 """What a block should take: long enough to hide the host, short enough to stop and to show progress."""

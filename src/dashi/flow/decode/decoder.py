@@ -26,7 +26,7 @@ from dashi.runtime import stopwatch
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step
 from dashi.runtime.using import using_device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 NOTHING = (
     "nothing is read back with the observer 'none': decode() returns None. Ask for metrics, snapshots or visualize."

@@ -26,7 +26,7 @@ from dashi.flow.proxy.model import Model
 from dashi.runtime.array import Array
 from dashi.runtime.cpu_device import cpu_info
 from dashi.runtime.device import Device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 Snapshot = Callable[[int, Decoded], None]
 """Is given the step and what was decoded after it."""

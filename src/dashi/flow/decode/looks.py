@@ -13,7 +13,7 @@ from dashi.flow.decode.pipeline import Pipeline
 from dashi.kernels.view.images import pack, unpack
 from dashi.runtime.array import Array
 from dashi.runtime.device import Step
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 _STOPS: Final = ((5, 48, 97), (67, 147, 195), (247, 247, 247), (214, 96, 77), (103, 0, 31))
 """Blue for negative vorticity, white for none, red for positive; both ends are as dark."""

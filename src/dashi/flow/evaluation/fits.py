@@ -26,7 +26,7 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.io.arrays import read_arrays
 from dashi.runtime.device import Device
-from dashi.types import Array
+from dashi.types import HostArray
 
 BASELINES: Final = ("persistence", "damped", "dmd", "truncation")
 """Those that belong beside every model."""
@@ -72,7 +72,7 @@ def fit_model(
 
 def save_fit(path: Path, fit: Fit) -> None:
     """Writes the file, all or nothing."""
-    notes: dict[str, Array] = {}
+    notes: dict[str, HostArray] = {}
     if fit.training:
         notes |= {f"training_{name}": values for name, values in fit.training.pack().items()}
     for j, one in enumerate(fit.evaluations):
@@ -106,11 +106,11 @@ def load_fit(path: Path) -> Fit:
     )
 
 
-def _under(notes: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+def _under(notes: Mapping[str, HostArray], prefix: str) -> dict[str, HostArray]:
     return {name.removeprefix(prefix): values for name, values in notes.items() if name.startswith(prefix)}
 
 
-def _baselines(notes: Mapping[str, Array], path: object) -> dict[str, Model]:
+def _baselines(notes: Mapping[str, HostArray], path: object) -> dict[str, Model]:
     again = "fit it again: `dashi flow fit`."
     baselines: dict[str, Model] = {}
     if "baselines" not in notes:

@@ -14,7 +14,7 @@ from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Failure, Line
 from dashi.flow.evaluation.table import series, table
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.io.files import write_text
-from dashi.types import Array
+from dashi.types import HostArray
 
 VERSION: Final = 1
 _ARRAYS: Final = ("correlation", "relative_l2", "energy", "enstrophy", "spectrum_error", "admissible")
@@ -61,7 +61,7 @@ def _settings(evaluation: Evaluation) -> dict[str, int | float | str]:
     return {**evaluation.settings, **ended}
 
 
-def pack(evaluation: Evaluation) -> dict[str, Array]:
+def pack(evaluation: Evaluation) -> dict[str, HostArray]:
     """An evaluation as named arrays."""
     head = {
         "split": evaluation.split,
@@ -77,7 +77,7 @@ def pack(evaluation: Evaluation) -> dict[str, Array]:
             for line in evaluation.lines
         ],
     }  # fmt: skip
-    arrays: dict[str, Array] = {"version": np.array(VERSION, np.int64), "head": text_array(json.dumps(head))}
+    arrays: dict[str, HostArray] = {"version": np.array(VERSION, np.int64), "head": text_array(json.dumps(head))}
     for name in ("times", "energy", "enstrophy", "spectrum"):
         arrays[name] = np.asarray(getattr(evaluation, name), np.float64)
     for j, line in enumerate(evaluation.lines):
@@ -92,7 +92,7 @@ def load_evaluation(path: Path) -> Evaluation:
     return unpack(read_arrays(path.with_suffix(".npz")), path)
 
 
-def unpack(arrays: Mapping[str, Array], path: object) -> Evaluation:
+def unpack(arrays: Mapping[str, HostArray], path: object) -> Evaluation:
     """The inverse of `pack`; `path` is for messages."""
     version = arrays.get("version")
     if version is None or version.shape or "head" not in arrays:
@@ -105,7 +105,7 @@ def unpack(arrays: Mapping[str, Array], path: object) -> Evaluation:
         raise FileError(f"{path} is damaged: {error}.", _AGAIN) from error
 
 
-def _restored(arrays: Mapping[str, Array], head: Mapping[str, Any]) -> Evaluation:
+def _restored(arrays: Mapping[str, HostArray], head: Mapping[str, Any]) -> Evaluation:
     seeds, starts = (tuple(int(v) for v in head[name]) for name in ("seeds", "starts"))
     odd = [k for k, v in arrays.items() if k not in ("version", "head") and v.dtype.kind != "f"]
     if odd:
@@ -134,7 +134,7 @@ def _restored(arrays: Mapping[str, Array], head: Mapping[str, Any]) -> Evaluatio
     )  # fmt: skip
 
 
-def _line(stored: Mapping[str, Array], j: int, head: Mapping[str, Any], shape: tuple[int, int]) -> Line:
+def _line(stored: Mapping[str, HostArray], j: int, head: Mapping[str, Any], shape: tuple[int, int]) -> Line:
     arrays = {name: stored[f"line{j}_{name}"] for name in _ARRAYS}
     rows = stored[f"line{j}_horizons"]
     odd = [name for name, values in arrays.items() if values.shape != shape]
@@ -158,19 +158,19 @@ def _line(stored: Mapping[str, Array], j: int, head: Mapping[str, Any], shape: t
     )  # fmt: skip
 
 
-def text_array(text: str) -> Array:
+def text_array(text: str) -> HostArray:
     """Text of any length as an array of its bytes."""
     return np.frombuffer(text.encode(), np.uint8).copy()
 
 
-def array_json(values: Array) -> Any:
+def array_json(values: HostArray) -> Any:
     """The document in an array of text; all text in it can be written again."""
     document = json.loads(array_text(values))
     json.dumps(document, ensure_ascii=False).encode()  # refuses halves of surrogate pairs
     return document
 
 
-def array_text(values: Array) -> str:
+def array_text(values: HostArray) -> str:
     """The inverse of `text_array`."""
     if values.dtype != np.uint8 or values.ndim != 1 or values.size > _LARGEST:
         raise ValueError("what should be text is none")

@@ -16,7 +16,7 @@ from dashi.flow.evaluation.kept import BROKEN, array_json, text_array
 from dashi.flow.evaluation.overlap import Seen
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.windows import Windows
-from dashi.types import Array
+from dashi.types import HostArray
 
 VERSION: Final = 1
 RECORDED: Final = "recorded windows"
@@ -64,7 +64,7 @@ class Training:
             options=origin.options if origin else {},
         )
 
-    def pack(self) -> dict[str, Array]:
+    def pack(self) -> dict[str, HostArray]:
         """What a model was fitted to, as named arrays."""
         head = {
             "flow": self.flow.parameters, "interval": self.interval, "steps": self.steps, "seeds": list(self.seeds),
@@ -81,7 +81,7 @@ class Training:
         }
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, Array], path: object) -> Training:
+    def unpack(cls, arrays: Mapping[str, HostArray], path: object) -> Training:
         """The inverse of `pack`; `path` is for messages."""
         again = "fit it again: `dashi flow fit`."
         version = arrays.get("version")
@@ -121,7 +121,7 @@ def _energy(value: Any) -> float:
     return energy
 
 
-def _unpack_seen(arrays: Mapping[str, Array]) -> Seen:
+def _unpack_seen(arrays: Mapping[str, HostArray]) -> Seen:
     seeds, spans, digests = (arrays[name] for name in ("seen_seeds", "seen_spans", "seen_digests"))
     if seeds.ndim != 1 or spans.shape != (len(seeds), 2) or digests.ndim != 2 or digests.dtype != np.uint8:
         raise ValueError("what was seen does not fit together")

@@ -16,7 +16,7 @@ from dashi.flow.proxy.files import pack_schema, read_kept, unpack_schema
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.io.arrays import write_arrays
-from dashi.types import Array
+from dashi.types import HostArray
 
 _TRAINING: Final = "note_training_"
 """What the names of arrays begin with that say what a model was trained on."""
@@ -34,7 +34,7 @@ def model_class(name: str) -> type[Model]:
     return MODELS[name]
 
 
-def save_model(path: Path | str, model: Model, notes: Mapping[str, Array] | None = None) -> None:
+def save_model(path: Path | str, model: Model, notes: Mapping[str, HostArray] | None = None) -> None:
     """Keeps a model as an .npz file, all or nothing, with what it was trained on; `notes` are arrays for the reader,
     which the model does not need (they are kept as note_NAME)."""
     own = model.training.pack() if model.training else {}
@@ -53,7 +53,7 @@ def load_model(path: Path | str) -> Model:
     return model.with_training(Training.unpack(known, path) if known else None)
 
 
-def pack(model: Model) -> dict[str, Array]:
+def pack(model: Model) -> dict[str, HostArray]:
     """The arrays that keep a model."""
     head = {"model": np.array(model.name), "version": np.array(model.version, np.int64)}
     arrays = {f"array_{name}": np.asarray(values) for name, values in model.arrays.items()}
@@ -61,7 +61,7 @@ def pack(model: Model) -> dict[str, Array]:
     return {**head, "interval": np.array(model.interval), **pack_schema(model.schema), **numbers, **arrays}
 
 
-def unpack(found: Mapping[str, Array], where: str = "the file") -> Model:
+def unpack(found: Mapping[str, HostArray], where: str = "the file") -> Model:
     """The model that arrays keep."""
     name, version = (_plain(found, key) for key in ("model", "version"))
     if not isinstance(name, str) or type(version) is not int:
@@ -86,7 +86,7 @@ def unpack(found: Mapping[str, Array], where: str = "the file") -> Model:
 
 
 def restore_model(
-    kind: type[Model], schema: Schema, interval: float, arrays: Mapping[str, Array], numbers: Mapping[str, Any],
+    kind: type[Model], schema: Schema, interval: float, arrays: Mapping[str, HostArray], numbers: Mapping[str, Any],
     where: str,
 ) -> Model:  # fmt: skip
     """The model of a kind with these arrays and parameters; what a model of that kind does not have is refused."""
@@ -112,5 +112,5 @@ def _known(name: str, where: str) -> type[Model]:
     return MODELS[name]
 
 
-def _plain(found: Mapping[str, Array], key: str) -> Any:
+def _plain(found: Mapping[str, HostArray], key: str) -> Any:
     return found[key].item() if key in found and not found[key].ndim else None

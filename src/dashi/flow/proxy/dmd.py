@@ -24,7 +24,7 @@ from dashi.flow.proxy.options import Number, Option
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 RANKS: Final = (4, 8, 16, 32, 64, 96, 128, 160, 200)
 """Ranks that are tried; the validation windows choose. Few pairs of frames want a low one, many a high one."""

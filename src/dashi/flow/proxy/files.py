@@ -13,7 +13,7 @@ from dashi.flow.grid import Floats
 from dashi.flow.proxy.lowpass import require_z
 from dashi.flow.proxy.schema import VERSION, Schema
 from dashi.io.arrays import read_arrays, write_arrays
-from dashi.types import Array
+from dashi.types import HostArray
 
 _VERSION: Final = "schema_version"
 _DIGEST: Final = "schema_digest"
@@ -24,7 +24,7 @@ def save_z(path: Path | str, schema: Schema, z: Any) -> None:
     write_arrays(Path(path), {**pack_schema(schema), "z": require_z(schema, z)})
 
 
-def read_kept(path: Path | str, kind: str) -> dict[str, Array]:
+def read_kept(path: Path | str, kind: str) -> dict[str, HostArray]:
     """The arrays of a file; where it is no .npz at all, the fix names the kind of file that was expected."""
     try:
         return read_arrays(Path(path))
@@ -46,13 +46,13 @@ def load_z(path: Path | str) -> tuple[Schema, Floats]:
         raise FileError(f"{path}: {error.what}", error.fix) from error
 
 
-def pack_schema(schema: Schema) -> dict[str, Array]:
+def pack_schema(schema: Schema) -> dict[str, HostArray]:
     """The arrays that keep a schema."""
     packed = {f"schema_{name}": np.array(value) for name, value in schema.parameters.items()}
     return {_VERSION: np.array(VERSION, np.int64), _DIGEST: np.array(schema.digest), **packed}
 
 
-def unpack_schema(stored: Mapping[str, Array], where: str) -> Schema:
+def unpack_schema(stored: Mapping[str, HostArray], where: str) -> Schema:
     """The schema that arrays keep; refuses one of another version, and one that was changed."""
     plain = {name: values.item() for name, values in stored.items() if name.startswith("schema_") and not values.ndim}
     version, digest = plain.pop(_VERSION, None), plain.pop(_DIGEST, None)

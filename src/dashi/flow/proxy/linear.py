@@ -31,7 +31,7 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 PENALTIES: Final = (1e-3, 1e-2, 1e-1, 1.0)
 """Tried on validation windows, in units of the mean of the diagonal of Z^T Z."""

@@ -17,7 +17,7 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.flow.evaluation.training import Training

@@ -24,7 +24,7 @@ from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 
 @dataclass(frozen=True, eq=False)

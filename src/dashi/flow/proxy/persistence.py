@@ -16,7 +16,7 @@ from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from dashi.kernels.abi import Binding, Call, Dispatch, Number, Scalar, Shader, S
 from dashi.kernels.portable import canon, divide, log, mul, sum64
 from dashi.kernels.segments import segment_sums
 from dashi.kernels.work import split_work
-from dashi.types import Array
+from dashi.types import HostArray
 
 
 def require_edges(kernel: str, bands: int, ends: int) -> None:
@@ -23,7 +23,7 @@ def require_edges(kernel: str, bands: int, ends: int) -> None:
         )
 
 
-def band_energies(values: Array, edges: Array) -> Array:
+def band_energies(values: HostArray, edges: HostArray) -> HostArray:
     """Sums of squares of the bands of canonical states; NaN for bands that have no meaning."""
     states, width = values.shape
     squares = mul(values, values)
@@ -35,7 +35,7 @@ def band_energies(values: Array, edges: Array) -> Array:
     return canon(np.where(good, energies, np.asarray(np.nan, values.dtype)))
 
 
-def entropy(energies: Array) -> Array:
+def entropy(energies: HostArray) -> HostArray:
     """The entropy of each row of energies."""
     total = canon(sum64(energies))
     nothing = total == 0

@@ -11,7 +11,7 @@ from dashi.kernels.abi import Binding, Call, Dispatch, Limits, Number, Plan, Sca
 from dashi.kernels.portable import canon, divide, mul, order_key, order_value, sqrt, sum64
 from dashi.kernels.reductions import PUSH, TILE, Pass, passes, values_moved
 from dashi.kernels.work import RUN
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 WIDEST: Final = 256
 NONE: Final = 0xFFFFFFFF
@@ -22,7 +22,7 @@ TUNINGS: Final = {"staged": {"direct": 0}, "direct": {"direct": 1}}
 MADE: Final = (Binding("metrics", access="write"), Binding("counts", "u32", "write"))
 
 
-def measure(before: Array, after: Array) -> tuple[Array, Array]:
+def measure(before: HostArray, after: HostArray) -> tuple[HostArray, HostArray]:
     """The metrics and counts of state_metrics."""
     here, there = canon(before.reshape(-1)), canon(after.reshape(-1))
     kind = here.dtype.type
@@ -41,7 +41,7 @@ def measure(before: Array, after: Array) -> tuple[Array, Array]:
     return canon(metrics), np.array([odd.size & NONE, *place, 0], np.uint32)
 
 
-def _top(values: Array) -> Any:
+def _top(values: HostArray) -> Any:
     """Maximum; NaN wins over every number; 0 for an empty array."""
     return order_value(np.asarray(order_key(values).max()))[()] if values.size else values.dtype.type(0)
 

@@ -25,7 +25,7 @@ from dashi.kernels.abi import Binding, Call, Case, Limits, Number, Operand, Scal
 from dashi.kernels.lists import direct_trips, lists_at, prepare_sums, require_lists
 from dashi.kernels.portable import canon, mul, sum64
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 INPUTS: Final = (
     Operand("energy", shape=("m", "v", "bands")),
@@ -73,7 +73,7 @@ def phi_numbers(call: Call) -> dict[str, Number]:
 class Graph:
     """The neighbour lists, prepared once: of every edge its node, its neighbour (nodes where none is), its weight."""
 
-    def __init__(self, weights: Array, neighbours: Array, offsets: Array, longest: int) -> None:
+    def __init__(self, weights: HostArray, neighbours: HostArray, offsets: HostArray, longest: int) -> None:
         edges = lists_at(offsets, weights.size, longest)
         self.nodes = len(edges.whole)
         self.owner = edges.owner
@@ -81,7 +81,7 @@ class Graph:
         self.other: npt.NDArray[Any] = np.minimum(neighbours.astype(np.int64)[edges.order], self.nodes)
         self.sums = prepare_sums(edges)
 
-    def change(self, energy: Array) -> Array:
+    def change(self, energy: HostArray) -> HostArray:
         """Sums of w(v, u) (E(u) - E(v)) for energies (m, bands, nodes)."""
         m, bands, _ = energy.shape
         nan = np.asarray(np.nan, energy.dtype)
@@ -92,7 +92,7 @@ class Graph:
         return canon(total).reshape(m, bands, self.nodes)
 
 
-def advance(arrays: tuple[Array, ...], steps: int, scalars: Mapping[str, Number]) -> Array:
+def advance(arrays: tuple[HostArray, ...], steps: int, scalars: Mapping[str, Number]) -> HostArray:
     """The states after `steps` steps; the arrays are those of `INPUTS`."""
     energy, weights, neighbours, offsets, kappa, coupling = arrays
     graph = Graph(weights, neighbours, offsets, int(scalars["longest"]))
@@ -118,10 +118,10 @@ def case(
     counts = np.resize(np.arange(2 * each + 1)[::-1], nodes)
     edges = int(counts.sum())
 
-    def offsets(rng: np.random.Generator, shape: Shape) -> Array:
+    def offsets(rng: np.random.Generator, shape: Shape) -> HostArray:
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
 
-    def neighbours(rng: np.random.Generator, shape: Shape) -> Array:
+    def neighbours(rng: np.random.Generator, shape: Shape) -> HostArray:
         return rng.integers(0, reach or max(1, nodes), shape, dtype=np.uint32)
 
     shapes: dict[str, Shape] = {"energy": (m, nodes, bands), "weights": (edges,), "neighbours": (edges,)}

@@ -10,7 +10,7 @@ from dashi.errors import ShapeError
 from dashi.kernels.abi import Call, Kernel, Number, Plan, Scalar
 from dashi.kernels.patterns import LARGE, elementwise
 from dashi.kernels.portable import canon
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 SHAPES: Final[tuple[Shape, ...]] = (
     (2,), (31, 2), (32, 2), (33, 2), (129, 2), (2050, 2), (3, 4, 11, 2), (0, 2), (1 << 16, 2),
@@ -27,7 +27,7 @@ def require_pairs(name: str, shape: Shape) -> None:
         )
 
 
-def parts(z: Array) -> tuple[Any, Any]:
+def parts(z: HostArray) -> tuple[Any, Any]:
     """Real and imaginary parts, canonical."""
     values = canon(z)
     return values[..., 0], values[..., 1]
@@ -37,7 +37,7 @@ def complex_elementwise(
     name: str,
     *,
     summary: str,
-    reference: Callable[..., Array],
+    reference: Callable[..., HostArray],
     inputs: Sequence[str] = ("x",),
     scalars: Sequence[Scalar] = (),
     flops: int,

@@ -11,10 +11,10 @@ from dashi.kernels.fft import plans as fourier_plans
 from dashi.kernels.fft.plans import Pass
 from dashi.kernels.fft.reference import transform
 from dashi.kernels.fft.roots import radices, require_length, table
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def _reference(x: Array, twiddles: Array, twiddles_columns: Array, inverse: int, scale: float) -> Array:
+def _reference(x: HostArray, twiddles: HostArray, twiddles_columns: HostArray, inverse: int, scale: float) -> HostArray:
     batch, h, w, _ = x.shape
     require_length(w)
     require_length(h)

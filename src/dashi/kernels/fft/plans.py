@@ -22,7 +22,7 @@ from dashi.kernels.fft import layouts as fourier_layouts
 from dashi.kernels.fft.layouts import SHARED, Layout, layout, trips
 from dashi.kernels.fft.roots import FIELD_USES, MOST_STAGES, Use, radices
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 SPECS: Final = (
     Spec("LANES", 64), Spec("N", 64), Spec("LINES", 1), Spec("INNER", 1), Spec("EACH", 8), Spec("SPAN", 96),
@@ -241,10 +241,10 @@ def fast(shader: Shader) -> Shader:
     return replace(shader, prelude=f"#define FFT_FAST\n{shader.prelude}")
 
 
-def filled(table: Callable[..., Array], n: int, *use: Use) -> Fill:
+def filled(table: Callable[..., HostArray], n: int, *use: Use) -> Fill:
     """The factors of transforms of n values, for a test case."""
 
-    def fill(rng: np.random.Generator, shape: Shape) -> Array:
+    def fill(rng: np.random.Generator, shape: Shape) -> HostArray:
         return table(n, np.float64, *use)
 
     return fill

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.kernels.work import ceil_div
-from dashi.types import Array
+from dashi.types import HostArray
 
-Data = bytes | bytearray | memoryview | Array
+Data = bytes | bytearray | memoryview | HostArray
 Words = npt.NDArray[np.uint32]
 
 CHUNK: Final = 1024

@@ -9,7 +9,7 @@ import numpy as np
 
 from dashi.kernels.abi import Call, Case, Dispatch, Number, Operand, Scalar
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 LOCAL: Final = 256
 INPUTS: Final = (Operand("base", shape=("m",)), Operand("index", "u32", ("n",)), Operand("values", shape=("n",)))
@@ -28,7 +28,7 @@ def sweep(call: Call, shader: str, buffers: tuple[str, ...], count: int, numbers
 def case(m: int, n: int, reach: int | None = None) -> Case:
     """Targets below `reach` (m by default): a small reach has many duplicates, a large one indices out of range."""
 
-    def index(rng: np.random.Generator, shape: Shape) -> Array:
+    def index(rng: np.random.Generator, shape: Shape) -> HostArray:
         return rng.integers(0, m if reach is None else reach, shape, dtype=np.uint64).astype(np.uint32)
 
     return Case({"base": (m,), "index": (n,), "values": (n,)}, fill={"index": index})

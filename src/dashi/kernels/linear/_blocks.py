@@ -21,7 +21,7 @@ from dashi.kernels import psi as nonlinear
 from dashi.kernels.abi import Binding, Call, Case, Fill, Number, Operand, Scalar, Spec
 from dashi.kernels.lists import LONGEST as MOST
 from dashi.kernels.portable import Matrix, canon, contract, prepare
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 INPUTS: Final = (
     Operand("z", shape=("m", "d")),
@@ -72,8 +72,14 @@ def constants(call: Call) -> dict[str, int]:
 
 
 def advance(
-    z: Array, blocks: Array, places: Array, offsets: Array, b: Array, steps: int, scalars: Mapping[str, Number]
-) -> Array:
+    z: HostArray,
+    blocks: HostArray,
+    places: HostArray,
+    offsets: HostArray,
+    b: HostArray,
+    steps: int,
+    scalars: Mapping[str, Number],
+) -> HostArray:
     """The states after `steps` steps."""
     columns = prepare_columns(blocks, offsets, int(scalars["longest"]))
     side = blocks.shape[1]
@@ -94,7 +100,7 @@ def advance(
     return state
 
 
-def prepare_columns(blocks: Array, offsets: Array, longest: int) -> list[Matrix | None]:
+def prepare_columns(blocks: HostArray, offsets: HostArray, longest: int) -> list[Matrix | None]:
     """The stored rows of every block column, or None for one that has no sum."""
     ends = offsets.astype(np.int64)
     side = blocks.shape[1]
@@ -108,12 +114,12 @@ def prepare_columns(blocks: Array, offsets: Array, longest: int) -> list[Matrix 
 def fills(rows: int, columns: int, each: int, wrong: int) -> dict[str, Fill]:
     """`each` blocks in every block column but the first, which has none; the last `wrong` are in no row of blocks."""
 
-    def places(rng: np.random.Generator, shape: Shape) -> Array:
+    def places(rng: np.random.Generator, shape: Shape) -> HostArray:
         made = rng.integers(0, max(1, rows), shape, dtype=np.uint32)
         made[made.size - wrong :] = rows
         return made
 
-    def offsets(rng: np.random.Generator, shape: Shape) -> Array:
+    def offsets(rng: np.random.Generator, shape: Shape) -> HostArray:
         return np.maximum(0, np.arange(columns + 1) - 1).astype(np.uint32) * np.uint32(each)
 
     return {"places": places, "offsets": offsets}

@@ -18,7 +18,7 @@ from dashi.kernels.abi import Binding, Call, Case, Number, Operand, Scalar
 from dashi.kernels.interleaved_lists import interleave
 from dashi.kernels.lists import LinearForm
 from dashi.kernels.portable import canon
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 
 def inputs(lists: str) -> tuple[Operand, ...]:
@@ -48,7 +48,7 @@ def numbers(call: Call) -> dict[str, Number]:
     return {"width": call.dims["d"], "entries": call.dims["entries"], "longest": call.scalars["longest"], **psi}
 
 
-def advance(z: Array, product: LinearForm, b: Array, steps: int, scalars: Mapping[str, Number]) -> Array:
+def advance(z: HostArray, product: LinearForm, b: HostArray, steps: int, scalars: Mapping[str, Number]) -> HostArray:
     """The states after `steps` steps."""
     state, bias = canon(z), canon(b)
     with np.errstate(all="ignore"):
@@ -78,10 +78,10 @@ def case(
     heads, (filled,) = interleave(ends, np.zeros(size, np.uint8))
     size = len(filled) if slabs else size
 
-    def described(rng: np.random.Generator, shape: Shape) -> Array:
+    def described(rng: np.random.Generator, shape: Shape) -> HostArray:
         return heads if slabs else ends
 
-    def sources(rng: np.random.Generator, shape: Shape) -> Array:
+    def sources(rng: np.random.Generator, shape: Shape) -> HostArray:
         return rng.integers(0, reach or max(1, d), shape, dtype=np.uint32)
 
     most = int(counts.max(initial=0)) if longest is None else longest

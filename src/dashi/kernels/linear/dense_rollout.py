@@ -13,7 +13,7 @@ from dashi.kernels.abi import Call, Case, Limits, Number, Operand, Scalar
 from dashi.kernels.portable import canon, contract, prepare
 from dashi.kernels.psi import FLOPS, SCALARS, apply_psi
 from dashi.kernels.work import RUN, ceil_div
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LARGEST: Final = RUN * RUN
 """Most values of a state that is spread over workgroups: two levels of the order of sums."""
@@ -24,7 +24,9 @@ INPUTS: Final = (Operand("z", shape=("m", "d")), Operand("A", shape=("d", "d")),
 RESULT: Final = Operand("result", shape=("m", "d"))
 
 
-def advance(z: Array, a: Array, b: Array, steps: int, psi: int, alpha: Number, low: Number, high: Number) -> Array:
+def advance(
+    z: HostArray, a: HostArray, b: HostArray, steps: int, psi: int, alpha: Number, low: Number, high: Number
+) -> HostArray:
     """The states after so many steps: rows times a matrix, plus b, through the nonlinearity."""
     matrix, bias, state = prepare(a), canon(b), canon(z)
     for _ in range(steps):
@@ -48,7 +50,7 @@ def chunks(steps: int, most: int) -> Iterator[tuple[int, int]]:
     yield from itertools.pairwise(edges)
 
 
-def damped(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def damped(rng: np.random.Generator, shape: tuple[int, ...]) -> HostArray:
     """A matrix whose states stay finite for many steps."""
     return rng.standard_normal(shape) * (0.9 / np.sqrt(shape[0]))
 

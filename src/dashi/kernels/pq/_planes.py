@@ -17,7 +17,7 @@ from dashi.errors import InputError
 from dashi.kernels.abi import Case, Fill, Operand
 from dashi.kernels.trits import Flags, Words, bits_to_words, in_turn, minus_of, support_of, words_to_bits
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 WORD: Final = 32
 BLOCK: Final = 512
@@ -48,7 +48,7 @@ def rank_tables(support: Flags) -> tuple[Words, Words]:
     return blocks.astype(np.uint32), supers.astype(np.uint32)
 
 
-def encode(s: Array) -> tuple[Words, Words, Words, Words]:
+def encode(s: HostArray) -> tuple[Words, Words, Words, Words]:
     """(support, signs, blocks, supers) of a field."""
     support = support_of(s)
     words = pieces(support.size, WORD)
@@ -59,7 +59,7 @@ def encode(s: Array) -> tuple[Words, Words, Words, Words]:
     )
 
 
-def encode_repeated(field: Array, times: int) -> tuple[Words, Words, Words, Words]:
+def encode_repeated(field: HostArray, times: int) -> tuple[Words, Words, Words, Words]:
     """The planes of a field repeated so many times, quickly: it must fill superblocks and have 32 i supported sites."""
     support, signs, blocks, supers = encode(field)
     count = int(support_of(field).sum())
@@ -74,7 +74,7 @@ def encode_repeated(field: Array, times: int) -> tuple[Words, Words, Words, Word
     return np.tile(support, times), whole, np.tile(blocks, times), starts
 
 
-def ranks(support: Array, blocks: Array, supers: Array, n: int) -> npt.NDArray[np.int64]:
+def ranks(support: HostArray, blocks: HostArray, supers: HostArray, n: int) -> npt.NDArray[np.int64]:
     """The rank of every site, read from the tables as kernels do: modulo 2^32, whatever they hold."""
     flags = words_to_bits(support, n)
     before = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])[:-1]
@@ -84,7 +84,7 @@ def ranks(support: Array, blocks: Array, supers: Array, n: int) -> npt.NDArray[n
     return (table + before - before[start]) & 0xFFFFFFFF
 
 
-def signs_at(signs: Array, rank: npt.NDArray[np.int64]) -> Flags:
+def signs_at(signs: HostArray, rank: npt.NDArray[np.int64]) -> Flags:
     """The bits of the sign plane at these ranks; 0 past its end."""
     bits = words_to_bits(signs, WORD * signs.size)
     inside = rank < bits.size

@@ -17,7 +17,7 @@ from dashi.kernels.portable import canon
 from dashi.kernels.proxy import mode_triads
 from dashi.kernels.proxy.mode_triads import TERMS
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
 def stage(terms: int) -> Kernel:
@@ -26,7 +26,7 @@ def stage(terms: int) -> Kernel:
     names = ("z", "weights", "words", "ends", "force", "tables", *xs, "tendency", "result")
     name = f"galerkin_stage{terms}"
 
-    def reference(*arrays: Array, longest: int) -> tuple[Array, Array]:
+    def reference(*arrays: HostArray, longest: int) -> tuple[HostArray, HostArray]:
         z, weights, words, ends, force, tables, *known = arrays
         modes = _require(name, terms, z.shape[1], tables.shape[0], ends.size, longest)
         with np.errstate(all="ignore"):

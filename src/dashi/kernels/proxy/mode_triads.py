@@ -22,7 +22,7 @@ from dashi.kernels.lists import Lists, prepare_sums
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.portable._bits import Floats
 from dashi.kernels.triads import spread
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 BITS: Final = 14
 MOST_MODES: Final = 1 << BITS
@@ -42,7 +42,7 @@ def pack_words(p: Any, q: Any, s: Any, t: Any) -> npt.NDArray[np.uint32]:
 class ModeForm:
     """The quadratic form on the host, its lists prepared once."""
 
-    def __init__(self, weights: Array, words: Array, lists: Lists, modes: int) -> None:
+    def __init__(self, weights: HostArray, words: HostArray, lists: Lists, modes: int) -> None:
         self._sums = prepare_sums(lists)
         numbers = words.astype(np.int64)[lists.order]
         p, q = numbers & (MOST_MODES - 1), numbers >> BITS & (MOST_MODES - 1)
@@ -95,11 +95,11 @@ def case(
         size = len(moved)
     name = "heads" if slabs else "ends"
 
-    def words(rng: np.random.Generator, shape: Shape) -> Array:
+    def words(rng: np.random.Generator, shape: Shape) -> HostArray:
         p, q = (rng.integers(0, reach or max(1, modes), shape) for _ in range(2))
         return pack_words(p, q, rng.integers(0, 2, shape), rng.integers(0, 2, shape))
 
-    def fill_ends(rng: np.random.Generator, shape: Shape) -> Array:
+    def fill_ends(rng: np.random.Generator, shape: Shape) -> HostArray:
         return ends
 
     shapes: dict[str, Shape] = {"z": (m, 2 * modes), "weights": (size,), "words": (size,), name: ends.shape}

@@ -29,14 +29,20 @@ from dashi.kernels.spectral.stages import (
     shaders,
     spectra_of,
 )
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 FIELDS: Final = 6
 PRODUCTS: Final = 3
 
 
 def tendency_of(
-    modes: Array, wave_x: Array, wave_y: Array, inverse: Array, twiddles: Array, twiddles_columns: Array, eddy: float
+    modes: HostArray,
+    wave_x: HostArray,
+    wave_y: HostArray,
+    inverse: HostArray,
+    twiddles: HostArray,
+    twiddles_columns: HostArray,
+    eddy: float,
 ) -> Floats:
     """The modes of -(u w_x + v w_y) + div(nu_t grad w)."""
     members, n, width, _ = modes.shape

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 Floats = npt.NDArray[Any]
 LOCAL: Final = 256
@@ -55,7 +55,7 @@ def numbers(count: int) -> npt.NDArray[np.int64]:
     return np.arange(count, dtype=np.int64)
 
 
-def parts(z: Array) -> tuple[Floats, Floats]:
+def parts(z: HostArray) -> tuple[Floats, Floats]:
     """Real and imaginary parts, canonical."""
     values = canon(z)
     return values[..., 0], values[..., 1]
@@ -72,7 +72,7 @@ def mode_sum(terms: int) -> Kernel:
     ts = tuple(f"t{j}" for j in range(terms))
     names = (*xs, *ts, "result")
 
-    def reference(*arrays: Array) -> Array:
+    def reference(*arrays: HostArray) -> HostArray:
         sums: Any = None
         for x, t in zip(arrays[:terms], arrays[terms:], strict=True):
             term = mul(canon(x), canon(t)[..., None])

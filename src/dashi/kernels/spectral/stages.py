@@ -22,7 +22,7 @@ from dashi.kernels.fft.reference import forward_real, inverse_real, transform
 from dashi.kernels.fft.roots import real_table, require_length, table
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.spectral.modes import MODES, TABLE, Floats, numbers, pairs, parts
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 TUNINGS: Final = {
     "wide": {**fourier_layouts.TUNINGS["wide"], "each": 8, "long": 1024, "long_each": 16, "beside": 1 << 17},
@@ -49,7 +49,12 @@ def require_side(n: int, modes: int) -> None:
 
 
 def tendency_of(
-    modes: Array, wave_x: Array, wave_y: Array, inverse: Array, twiddles: Array, twiddles_columns: Array
+    modes: HostArray,
+    wave_x: HostArray,
+    wave_y: HostArray,
+    inverse: HostArray,
+    twiddles: HostArray,
+    twiddles_columns: HostArray,
 ) -> Floats:
     """The modes of -(u w_x + v w_y)."""
     members, n, width, _ = modes.shape
@@ -69,7 +74,9 @@ def tendency_of(
     return result
 
 
-def spectra_of(modes: Array, wave_x: Array, wave_y: Array, inverse: Array, *, strains: bool = False) -> Floats:
+def spectra_of(
+    modes: HostArray, wave_x: HostArray, wave_y: HostArray, inverse: HostArray, *, strains: bool = False
+) -> Floats:
     """u, v, w_x, w_y, and the strains if asked for, (4 or 6, n, kept, 2)."""
     n = len(modes)
     low = 3 * np.minimum(numbers(n), n - numbers(n)) < n
@@ -206,7 +213,7 @@ def stage(terms: int) -> Kernel:
     force is part of N, unless it is one pair alone."""
     xs, ts = tuple(f"x{j}" for j in range(terms - 1)), tuple(f"t{j}" for j in range(terms))
 
-    def reference(*arrays: Array) -> tuple[Array, Array]:
+    def reference(*arrays: HostArray) -> tuple[HostArray, HostArray]:
         tendency = tendency_of(*arrays[:6])
         known, tables, force = arrays[6 : 5 + terms], arrays[5 + terms : -1], arrays[-1]
         keep = kept_columns(tendency.shape[1])

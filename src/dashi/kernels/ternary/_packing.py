@@ -8,7 +8,7 @@ from typing import Final
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.trits import LENGTHS, SITES, in_turn, random_trits, random_words
 from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 FIVES: Final = (*LENGTHS, 9, 10, 11, 19, 20, 21, 24, 25, 26)
 """Lengths for codes of five sites: around bytes and words as well."""
@@ -18,7 +18,7 @@ LARGE: Final = 1 << 26
 def packing(
     *,
     summary: str,
-    reference: Callable[..., Array],
+    reference: Callable[..., HostArray],
     sites: int,
     read: str,
     lengths: tuple[int, ...] = LENGTHS,
@@ -50,7 +50,7 @@ def packing(
 def unpacking(
     *,
     summary: str,
-    reference: Callable[..., Array],
+    reference: Callable[..., HostArray],
     sites: int,
     written: str,
     push: tuple[Scalar, ...] = (),

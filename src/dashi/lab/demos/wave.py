@@ -29,7 +29,7 @@ from dashi.report.wave import draw_wave
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
 from dashi.runtime.info import DeviceInfo
-from dashi.types import Array
+from dashi.types import HostArray
 
 DIMENSION: Final = 128
 STEPS: Final = 5_000
@@ -46,7 +46,7 @@ class Track:
 
     run: Run
     operator: Linear
-    states: Array
+    states: HostArray
     norms: tuple[float, ...]
     interrupted: bool
     """Whether Ctrl-C came, though perhaps too late to leave a step out."""
@@ -61,7 +61,7 @@ class Track:
         return self.run.stopped or self.interrupted
 
 
-def operator(n: int) -> Array:
+def operator(n: int) -> HostArray:
     """An orthogonal matrix, rounded to fp32: a wave in a ring of n sites.
 
     Every pair (0, 1), (2, 3), ... is rotated by the angle whose cosine is 3/5, then every pair (1, 2), ... (n-1, 0).
@@ -76,7 +76,7 @@ def operator(n: int) -> Array:
     return matrix.astype(np.float32)
 
 
-def start(n: int) -> Array:
+def start(n: int) -> HostArray:
     """Two smooth bumps of different widths."""
     site = np.arange(n, dtype=np.float64)
     wide, narrow = (site - n // 4) / 6.0, (site - 2 * n // 3) / 2.5
@@ -109,7 +109,7 @@ def roll_out(device: Device, n: int, steps: int, advance: Callable[[int], None],
     return Track(run, wave, np.array(states), tuple(norms), interrupted)
 
 
-def _norm(values: Array) -> float:
+def _norm(values: HostArray) -> float:
     wide = values.astype(np.float64)
     return float(np.sqrt(np.sum(wide * wide)))
 

@@ -34,7 +34,7 @@ from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 REACH: Final = 1.5
 """The band ends at so many times k_cut."""

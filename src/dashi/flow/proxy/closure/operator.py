@@ -20,7 +20,7 @@ from dashi.kernels.abi import Limits
 from dashi.kernels.spectral.stages import TABLES
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 SUMS: Final = (2, 3, 5)
 """Terms of the kernels that complete a sum with a tendency; one with more terms takes fewer too."""

@@ -11,8 +11,7 @@ from dashi.flow.proxy.closure.operator import SUMS, chained
 from dashi.flow.schemes import Sum
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 Term = tuple[Array, str]
 """Modes, and the name of the table that weights them."""

@@ -32,7 +32,7 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 WATCHED: Final = 8
 """Training windows from which energy is watched where there are none for validation."""

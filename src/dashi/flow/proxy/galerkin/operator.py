@@ -28,8 +28,7 @@ from dashi.flow.schemes import Tableau
 from dashi.kernels.abi import Limits
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 Form = Literal["grid", "triads"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)

@@ -19,7 +19,7 @@ from dashi.kernels.proxy.galerkin_stages import staged
 from dashi.kernels.proxy.mode_triads import TERMS
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
-from dashi.types import Array as HostArray
+from dashi.types import HostArray
 
 
 class ByTriads:

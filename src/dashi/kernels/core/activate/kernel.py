@@ -11,13 +11,13 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.portable import canon
 from dashi.kernels.psi import FLOPS, NUMBERS, SCALARS, SPEC, apply_psi, require_psi
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LOCAL: Final = 256
 EACH: Final = 2
 
 
-def reference(x: Array, b: Array, psi: int, alpha: float, low: float, high: float) -> Array:
+def reference(x: HostArray, b: HostArray, psi: int, alpha: float, low: float, high: float) -> HostArray:
     require_psi("activate", {"psi": psi, "alpha": alpha, "low": low, "high": high})
     with np.errstate(all="ignore"):
         return apply_psi(psi, canon(x) + canon(b), alpha, low, high)

@@ -9,14 +9,14 @@ from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Sc
 from dashi.kernels.core import bands
 from dashi.kernels.psi import FLOPS, NUMBERS, SPEC
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 OPERANDS: Final = ("energy", "weights", "neighbours", "offsets", "kappa", "coupling", "result")
 
 
 def reference(
-    *arrays: Array, steps: int, strength: float, longest: int, psi: int, alpha: float, low: float, high: float
-) -> Array:
+    *arrays: HostArray, steps: int, strength: float, longest: int, psi: int, alpha: float, low: float, high: float
+) -> HostArray:
     scalars = {"strength": strength, "longest": longest, "psi": psi, "alpha": alpha, "low": low, "high": high}
     bands.require_fit("bands_rollout", arrays[0].shape[1], arrays[3].size, scalars)
     return bands.advance(arrays, steps, scalars)

@@ -7,13 +7,15 @@ from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Sc
 from dashi.kernels.core import bands
 from dashi.kernels.psi import FLOPS, NUMBERS, SPEC
 from dashi.kernels.work import ceil_div, split_work
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LOCAL: Final = 128
 PLACE: Final = tuple(Scalar(name, "u32") for name in ("first_item", "items", "stride"))
 
 
-def reference(*arrays: Array, strength: float, longest: int, psi: int, alpha: float, low: float, high: float) -> Array:
+def reference(
+    *arrays: HostArray, strength: float, longest: int, psi: int, alpha: float, low: float, high: float
+) -> HostArray:
     scalars = {"strength": strength, "longest": longest, "psi": psi, "alpha": alpha, "low": low, "high": high}
     bands.require_fit("bands_step", arrays[0].shape[1], arrays[3].size, scalars)
     return bands.advance(arrays, 1, scalars)

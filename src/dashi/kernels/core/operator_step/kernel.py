@@ -18,7 +18,7 @@ from dashi.kernels.core import _state_metrics as state_metrics
 from dashi.kernels.portable import canon, contract, mul
 from dashi.kernels.psi import FLOPS, NUMBERS, SCALARS, SPEC, apply_psi, require_psi
 from dashi.kernels.work import ceil_div, group_sum_trips, split_work
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 RELAX: Final = 1
 MOST: Final = 1 << 24
@@ -32,10 +32,10 @@ FLAGS: Final = Scalar("flags", "u32", 0, "1: relax, z + dt (psi(z A + b) - z)")
 
 
 def reference(
-    z: Array,
-    a: Array,
-    b: Array,
-    edges: Array,
+    z: HostArray,
+    a: HostArray,
+    b: HostArray,
+    edges: HostArray,
     t: float,
     dt: float,
     flags: int,
@@ -44,7 +44,7 @@ def reference(
     alpha: float,
     low: float,
     high: float,
-) -> tuple[Array, ...]:
+) -> tuple[HostArray, ...]:
     require_fit(z.shape[1], edges.size, bands, flags, {"psi": psi, "alpha": alpha, "low": low, "high": high})
     here = canon(z)
     with np.errstate(all="ignore"):
@@ -132,7 +132,7 @@ def cost(call: Call) -> Cost:
 def case(m: int, d: int, bands: int, scalars: dict[str, Number]) -> Case:
     """Bands of equal slices."""
 
-    def edges(rng: np.random.Generator, shape: Shape) -> Array:
+    def edges(rng: np.random.Generator, shape: Shape) -> HostArray:
         return np.linspace(0, d, bands + 1).astype(np.uint32)
 
     shapes: dict[str, Shape] = {"z": (m, d), "A": (d, d), "b": (d,), "edges": (bands + 1,)}

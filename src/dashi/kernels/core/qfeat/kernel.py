@@ -13,13 +13,13 @@ from dashi.kernels.abi import Binding, Call, Case, Fill, Kernel, Limits, Operand
 from dashi.kernels.core._band_features import band_energies, dispatches, entropy, require_edges, shader
 from dashi.kernels.portable import canon, mul, order_key, order_value, sqrt, sum64
 from dashi.kernels.work import ceil_div, group_sum_trips
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 TUNINGS: Final = {"lanes256": {"lanes": 256}, "lanes64": {"lanes": 64}}
 PUSH: Final = tuple(Scalar(name, "u32") for name in ("bands", "first_item", "items", "stride"))
 
 
-def reference(z: Array, edges: Array, bands: int) -> tuple[Array, Array]:
+def reference(z: HostArray, edges: HostArray, bands: int) -> tuple[HostArray, HostArray]:
     require_edges("qfeat", bands, edges.size)
     values = canon(z)
     energies, sizes = band_energies(values, edges), np.abs(values)
@@ -57,14 +57,14 @@ def case(m: int, d: int, bands: int, wrong: bool = False, once: bool = False) ->
     """Bands of uneven lengths from 0 to d, some of them empty; `wrong`: also ones that have no meaning. `once`: with
     states of its own, for the sake of time."""
 
-    def edges(rng: np.random.Generator, shape: Shape) -> Array:
+    def edges(rng: np.random.Generator, shape: Shape) -> HostArray:
         inner = np.sort(rng.integers(0, d + 1, bands + 1))
         inner[0], inner[-1] = (0, d) if bands else (0, 0)
         if wrong:
             inner[1], inner[-1] = d, d + 1
         return inner.astype(np.uint32)
 
-    def z(rng: np.random.Generator, shape: Shape) -> Array:
+    def z(rng: np.random.Generator, shape: Shape) -> HostArray:
         return rng.standard_normal(shape)
 
     fill: dict[str, Fill] = {"edges": edges, "z": z} if once else {"edges": edges}

@@ -11,12 +11,12 @@ from typing import Final
 from dashi.kernels import interleaved_lists, lists, triads
 from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar, Spec
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LISTS: Final = ("heads", "heads_triads")
 
 
-def reference(*arrays: Array, steps: int, dt: float, longest_linear: int, longest_triads: int) -> Array:
+def reference(*arrays: HostArray, steps: int, dt: float, longest_linear: int, longest_triads: int) -> HostArray:
     scalars = {"dt": dt, "longest_linear": longest_linear, "longest_triads": longest_triads}
     z, values, sources, heads, weights, pairs, heads_triads, force = arrays
     width = z.shape[1]

@@ -5,12 +5,12 @@ from typing import Final
 
 from dashi.kernels import lists, triads
 from dashi.kernels.abi import Call, Kernel, Number, Operand, Plan
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LISTS: Final = ("offsets", "ends")
 
 
-def reference(*arrays: Array, dt: float, longest_linear: int, longest_triads: int) -> Array:
+def reference(*arrays: HostArray, dt: float, longest_linear: int, longest_triads: int) -> HostArray:
     scalars = {"dt": dt, "longest_linear": longest_linear, "longest_triads": longest_triads}
     z, values, sources, offsets, weights, pairs, ends, force = arrays
     width = z.shape[1]

@@ -13,12 +13,12 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.portable import canon, mul, sum64
 from dashi.kernels.spectral.modes import MODES, parts
 from dashi.kernels.work import RUN, ceil_div, groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 TILE = RUN * RUN
 
 
-def reference(x: Array, weights: Array) -> Array:
+def reference(x: HostArray, weights: HostArray) -> HostArray:
     require(weights.shape[1] * weights.shape[2])
     real, imaginary = parts(x)
     squares = mul(real, real) + mul(imaginary, imaginary)
@@ -28,7 +28,7 @@ def reference(x: Array, weights: Array) -> Array:
     return canon(energies)
 
 
-def _two_passes(addends: Array) -> Array:
+def _two_passes(addends: HostArray) -> HostArray:
     """tree64, with sums of tiles made canonical between the passes."""
     tiles = ceil_div(addends.shape[1], TILE)
     padded = np.pad(addends, ((0, 0), (0, tiles * TILE - addends.shape[1])))

@@ -11,12 +11,14 @@ from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, divide, mul, sqrt
 from dashi.kernels.spectral.modes import MODES, TABLE, pairs, parts, shader, spread
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 FIRST = Scalar("first", "u32", 0, "where in z the energies lie")
 
 
-def reference(x: Array, band: Array, drawn: Array, present: Array, z: Array, first: int) -> Array:
+def reference(
+    x: HostArray, band: HostArray, drawn: HostArray, present: HostArray, z: HostArray, first: int
+) -> HostArray:
     bands = drawn.shape[1]
     require(first, bands, z.shape[1])
     wanted = canon(canon(z[:, first : first + bands]) - canon(present))
@@ -53,7 +55,7 @@ def cost(call: Call) -> Cost:
 def case(shape: Shape, bands: int, d: int, first: int) -> Case:
     members, n, modes, _ = shape
 
-    def words(rng: np.random.Generator, size: Shape) -> Array:
+    def words(rng: np.random.Generator, size: Shape) -> HostArray:
         return rng.integers(0, bands + 3, size).astype(np.uint32)
 
     shapes = {

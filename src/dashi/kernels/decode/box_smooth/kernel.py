@@ -13,7 +13,7 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.spectral.modes import LOCAL, Floats, shader
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 RADIUS = Scalar("radius", "u32", 5, "how far the box reaches along each axis")
 DETAIL = Scalar("detail", "u32", 0, "1: the field minus the mean, instead of the mean")
@@ -42,7 +42,7 @@ def along(values: Floats, axis: int, radius: int) -> Floats:
     return mul(canon(total), weight(values.dtype, radius))
 
 
-def reference(field: Array, radius: int, detail: int) -> Array:
+def reference(field: HostArray, radius: int, detail: int) -> HostArray:
     values = canon(field)
     if values.size == 0:
         return values

@@ -9,12 +9,12 @@ from dashi.kernels.portable import canon
 from dashi.kernels.spectral.modes import shader, spread
 from dashi.kernels.trits import FIELDS, minus_of, support_of
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 GATE = Scalar("gate", "u32", 1, "0: everywhere, 1: on the support, 2: with the signs")
 
 
-def reference(low: Array, rest: Array, mask: Array, gate: int) -> Array:
+def reference(low: HostArray, rest: HostArray, mask: HostArray, gate: int) -> HostArray:
     require(gate)
     values = canon(rest)
     support, minus = (flags.reshape(mask.shape) for flags in (support_of(mask), minus_of(mask)))

@@ -12,7 +12,7 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.torus import moved, shifts, trits
 from dashi.kernels.trits import FIELDS, random_trits
 from dashi.kernels.work import LOCAL, ceil_div, groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 HALO, WIDE, TALL = 8, 16, 16
 """Rounds that a tile can make by itself; its words and its rows."""
@@ -23,7 +23,7 @@ ETA = Scalar("eta", "i32", 1, "the least magnitude of a sum that decides; below 
 MOST = 1024
 
 
-def reference(s: Array, rounds: int, eta: int) -> Array:
+def reference(s: HostArray, rounds: int, eta: int) -> HostArray:
     require(rounds)
     members = [_rounds(trits(one), rounds, max(eta, 1)) for one in s]
     return np.stack(members).astype(np.int8) if members else np.zeros(s.shape, np.int8)

@@ -12,13 +12,13 @@ from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.philox import philox, unit
 from dashi.kernels.portable import canon, cos, log, mul, sin, sqrt
 from dashi.kernels.spectral.modes import MODES, TABLE, Floats, numbers, pairs, shader, spread
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 STREAM = 3
 """Kicks of a flow draw from stream 0, initial conditions from 1 and 2: one seed must not give the same field twice."""
 
 
-def reference(amplitude: Array, keys: Array, members: int, gaussian: int) -> Array:
+def reference(amplitude: HostArray, keys: HostArray, members: int, gaussian: int) -> HostArray:
     n, modes = amplitude.shape
     size = canon(amplitude)
     column, row = numbers(modes)[None, :], numbers(n)[:, None]
@@ -57,7 +57,7 @@ def cost(call: Call) -> Cost:
 
 
 def case(n: int, modes: int, members: int, gaussian: int) -> Case:
-    def words(rng: np.random.Generator, shape: Shape) -> Array:
+    def words(rng: np.random.Generator, shape: Shape) -> HostArray:
         return rng.integers(0, 1 << 32, shape, dtype=np.uint32)
 
     return Case({"amplitude": (n, modes), "keys": (2,)}, {"members": members, "gaussian": gaussian}, {"keys": words})

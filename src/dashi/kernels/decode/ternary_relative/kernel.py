@@ -11,7 +11,7 @@ from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, mul, order_key, order_value
 from dashi.kernels.work import ceil_div, groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 LANES = 256
 PARTS = 256
@@ -20,7 +20,7 @@ TAU = Scalar("tau", default=0.35, doc="the least part of the peak that is admitt
 EPS = Scalar("eps", default=1e-12, doc="added to the peak, so that a field of nothing has no support")
 
 
-def reference(x: Array, tau: float, eps: float) -> tuple[Array, Array]:
+def reference(x: HostArray, tau: float, eps: float) -> tuple[HostArray, HostArray]:
     require(x.shape, tau)
     values = canon(x).reshape(len(x), x.shape[1] * x.shape[2])
     kind = x.dtype.type
@@ -72,7 +72,7 @@ def case(shape: Shape, tau: float = 0.35, eps: float = 1e-12) -> Case:
     return Case({"x": shape}, {"tau": tau, "eps": eps})
 
 
-def nothing(rng: np.random.Generator, shape: Shape) -> Array:
+def nothing(rng: np.random.Generator, shape: Shape) -> HostArray:
     made = rng.standard_normal(shape)
     made[0] = 0
     return made

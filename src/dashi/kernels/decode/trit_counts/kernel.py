@@ -6,12 +6,12 @@ from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.trits import FIELDS, minus_of, support_of
 from dashi.kernels.work import LOCAL, ceil_div, groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 PARTS = 64
 
 
-def reference(s: Array) -> Array:
+def reference(s: HostArray) -> HostArray:
     require(s.shape)
     support, minus = (flags.reshape(len(s), s.shape[1] * s.shape[2]) for flags in (support_of(s), minus_of(s)))
     return np.stack([(support & ~minus).sum(axis=1), minus.sum(axis=1)], axis=1).astype(np.uint32)

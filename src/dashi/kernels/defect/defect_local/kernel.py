@@ -5,10 +5,10 @@ import numpy as np
 from dashi.kernels.abi import StreamDefaults
 from dashi.kernels.patterns import elementwise
 from dashi.kernels.portable import canon
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(a: Array, b: Array) -> Array:
+def reference(a: HostArray, b: HostArray) -> HostArray:
     return canon(np.abs(canon(b) - canon(a)))
 
 

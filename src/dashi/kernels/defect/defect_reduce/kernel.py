@@ -8,10 +8,10 @@ import numpy as np
 from dashi.kernels.abi import StreamDefaults
 from dashi.kernels.portable import canon, order_key, order_value, sum64
 from dashi.kernels.reductions import reduction
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(a: Array, b: Array) -> Array:
+def reference(a: HostArray, b: HostArray) -> HostArray:
     defect = canon(np.abs(canon(b.reshape(-1)) - canon(a.reshape(-1))))
     most = order_value(np.asarray(order_key(np.append(defect, defect.dtype.type(0))).max()))
     return canon(np.stack([most, sum64(defect)]))

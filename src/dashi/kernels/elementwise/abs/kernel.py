@@ -4,10 +4,10 @@ import numpy as np
 
 from dashi.kernels.patterns import WITH_HALVES, elementwise
 from dashi.kernels.portable import canon
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     return canon(np.abs(canon(x)))
 
 

@@ -2,10 +2,10 @@
 
 from dashi.kernels.patterns import LARGE, WITH_HALVES, elementwise
 from dashi.kernels.portable import canon
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array, y: Array) -> Array:
+def reference(x: HostArray, y: HostArray) -> HostArray:
     return canon(canon(x) + canon(y))
 
 

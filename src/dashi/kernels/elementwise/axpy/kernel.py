@@ -5,10 +5,10 @@ import numpy as np
 from dashi.kernels.abi import Scalar
 from dashi.kernels.patterns import LARGE, WITH_HALVES, elementwise
 from dashi.kernels.portable import canon, mul
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array, y: Array, a: float) -> Array:
+def reference(x: HostArray, y: HostArray, a: float) -> HostArray:
     factor = np.asarray(a, dtype=x.dtype)
     return canon(mul(canon(factor), canon(x)) + canon(y))
 

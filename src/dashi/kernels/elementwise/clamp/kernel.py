@@ -8,7 +8,7 @@ from dashi.errors import InputError
 from dashi.kernels.abi import Call, Number, Plan, Scalar
 from dashi.kernels.patterns import WITH_HALVES, elementwise
 from dashi.kernels.portable import canon
-from dashi.types import Array
+from dashi.types import HostArray
 
 
 def require_range(lo: Number, hi: Number) -> None:
@@ -17,7 +17,7 @@ def require_range(lo: Number, hi: Number) -> None:
         raise InputError(f"kernel 'clamp': there is nothing between lo={lo} and hi={hi}.", "pass lo <= hi.")
 
 
-def reference(x: Array, lo: float, hi: float) -> Array:
+def reference(x: HostArray, lo: float, hi: float) -> HostArray:
     require_range(lo, hi)
     v = canon(x)
     low, high = (canon(np.asarray(bound, dtype=x.dtype)) for bound in (lo, hi))

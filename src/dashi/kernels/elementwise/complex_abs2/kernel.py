@@ -7,12 +7,12 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.elementwise._complex import parts
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LOCAL = 256
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     a, b = parts(x)
     return canon(mul(a, a) + mul(b, b))
 

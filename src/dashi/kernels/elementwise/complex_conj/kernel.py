@@ -4,10 +4,10 @@ import numpy as np
 
 from dashi.kernels.elementwise._complex import complex_elementwise, parts, require_pairs
 from dashi.kernels.portable import canon
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     require_pairs("complex_conj", x.shape)
     a, b = parts(x)
     return canon(np.stack([a, -b], axis=-1))

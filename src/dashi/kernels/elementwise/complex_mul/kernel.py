@@ -7,10 +7,10 @@ import numpy as np
 
 from dashi.kernels.elementwise._complex import complex_elementwise, parts, require_pairs
 from dashi.kernels.portable import canon, mul
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array, y: Array) -> Array:
+def reference(x: HostArray, y: HostArray) -> HostArray:
     require_pairs("complex_mul", x.shape)
     (a, b), (c, d) = parts(x), parts(y)
     return canon(np.stack([mul(a, c) - mul(b, d), mul(a, d) + mul(b, c)], axis=-1))

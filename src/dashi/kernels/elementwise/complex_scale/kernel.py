@@ -6,10 +6,10 @@ import numpy as np
 from dashi.kernels.abi import Scalar
 from dashi.kernels.elementwise._complex import complex_elementwise, parts, require_pairs
 from dashi.kernels.portable import canon, mul
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array, re: float, im: float) -> Array:
+def reference(x: HostArray, re: float, im: float) -> HostArray:
     require_pairs("complex_scale", x.shape)
     a, b = parts(x)
     c, d = canon(np.asarray([re, im], x.dtype))

@@ -4,10 +4,10 @@ import numpy as np
 
 from dashi.kernels import patterns
 from dashi.kernels.words import word_moves
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     return np.array(x)
 
 

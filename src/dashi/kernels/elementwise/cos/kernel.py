@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from dashi.kernels import portable
 from dashi.kernels.patterns import TUNINGS, elementwise
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     return portable.cos(x)
 
 

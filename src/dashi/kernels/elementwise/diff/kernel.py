@@ -3,10 +3,10 @@ size of the change.)"""
 
 from dashi.kernels.patterns import WITH_HALVES, elementwise
 from dashi.kernels.portable import canon
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(a: Array, b: Array) -> Array:
+def reference(a: HostArray, b: HostArray) -> HostArray:
     return canon(canon(b) - canon(a))
 
 

@@ -5,10 +5,10 @@ import numpy as np
 from dashi.kernels import patterns
 from dashi.kernels.abi import Call, Number, Scalar
 from dashi.kernels.words import word_moves
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array, value: Number) -> Array:
+def reference(x: HostArray, value: Number) -> HostArray:
     return np.full_like(x, value)
 
 

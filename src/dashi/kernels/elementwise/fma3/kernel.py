@@ -3,10 +3,10 @@ multiply-add does not give the same bits on every device."""
 
 from dashi.kernels.patterns import WITH_HALVES, elementwise
 from dashi.kernels.portable import canon, mul
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array, y: Array, z: Array) -> Array:
+def reference(x: HostArray, y: HostArray, z: HostArray) -> HostArray:
     return canon(mul(canon(x), canon(y)) + canon(z))
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from dashi.kernels.abi import Scalar
 from dashi.kernels.patterns import elementwise
 from dashi.kernels.portable import canon, mul, tanh
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array, alpha: float) -> Array:
+def reference(x: HostArray, alpha: float) -> HostArray:
     steepness = np.asarray(alpha, dtype=x.dtype)
     return tanh(mul(canon(steepness), canon(x)))
 

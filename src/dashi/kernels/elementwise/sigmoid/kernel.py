@@ -7,10 +7,10 @@ import numpy as np
 
 from dashi.kernels.patterns import elementwise
 from dashi.kernels.portable import canon, divide, exp
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     v = canon(x)
     one = v.dtype.type(1)
     e = exp(-np.abs(v))

@@ -2,10 +2,10 @@
 
 from dashi.kernels import portable
 from dashi.kernels.patterns import elementwise
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     return portable.sqrt(x)
 
 

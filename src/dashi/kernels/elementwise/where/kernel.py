@@ -8,12 +8,12 @@ import numpy as np
 from dashi.kernels.abi import Call, Case, Number, Scalar
 from dashi.kernels.patterns import SHAPES
 from dashi.kernels.words import word_moves, words_of
-from dashi.types import Array, Shape
+from dashi.types import HostArray, Shape
 
 INPUTS = ("condition", "x", "y")
 
 
-def reference(condition: Array, x: Array, y: Array) -> Array:
+def reference(condition: HostArray, x: HostArray, y: HostArray) -> HostArray:
     bits = words_of(condition)
     if condition.dtype.kind == "f":
         bits = bits << bits.dtype.type(1)
@@ -26,7 +26,7 @@ def push(call: Call) -> dict[str, Number]:
     return {"size": size, "counted": (0x7FFF7FFF if size == 2 else 0x7FFFFFFF) if signed else 0xFFFFFFFF}
 
 
-def half_of_them(rng: np.random.Generator, shape: Shape) -> Array:
+def half_of_them(rng: np.random.Generator, shape: Shape) -> HostArray:
     return rng.integers(0, 2, shape)
 
 

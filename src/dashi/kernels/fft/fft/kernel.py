@@ -9,10 +9,10 @@ from dashi.kernels.fft import layouts as fourier_layouts
 from dashi.kernels.fft import plans as fourier_plans
 from dashi.kernels.fft.reference import transform
 from dashi.kernels.fft.roots import require_length, table
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(x: Array, twiddles: Array, inverse: int, scale: float) -> Array:
+def reference(x: HostArray, twiddles: HostArray, inverse: int, scale: float) -> HostArray:
     require_length(x.shape[1])
     return transform(x, twiddles, bool(inverse), scale, use="lines")
 

@@ -9,10 +9,10 @@ from dashi.kernels.fft import layouts as fourier_layouts
 from dashi.kernels.fft import plans as fourier_plans
 from dashi.kernels.fft.reference import inverse_real
 from dashi.kernels.fft.roots import real_table, require_modes
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(x: Array, twiddles: Array, scale: float) -> Array:
+def reference(x: HostArray, twiddles: HostArray, scale: float) -> HostArray:
     require_modes("irfft", len(twiddles), x.shape[1])
     return inverse_real(x, twiddles, len(twiddles), scale)
 

@@ -10,10 +10,10 @@ from dashi.kernels.fft import layouts as fourier_layouts
 from dashi.kernels.fft import plans as fourier_plans
 from dashi.kernels.fft.reference import forward_real
 from dashi.kernels.fft.roots import real_table, require_modes
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(x: Array, twiddles: Array, modes: int, scale: float) -> Array:
+def reference(x: HostArray, twiddles: HostArray, modes: int, scale: float) -> HostArray:
     require_modes("rfft", x.shape[1], modes)
     return forward_real(x, twiddles, scale)
 

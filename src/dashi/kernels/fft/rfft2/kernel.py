@@ -10,10 +10,10 @@ from dashi.kernels.fft import plans as fourier_plans
 from dashi.kernels.fft.plans import Pass
 from dashi.kernels.fft.reference import forward_real, transform
 from dashi.kernels.fft.roots import real_table, require_length, require_modes, table
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(x: Array, twiddles: Array, twiddles_columns: Array, modes: int, scale: float) -> Array:
+def reference(x: HostArray, twiddles: HostArray, twiddles_columns: HostArray, modes: int, scale: float) -> HostArray:
     batch, h, w = x.shape
     require_modes("rfft2", w, modes)
     require_length(h)

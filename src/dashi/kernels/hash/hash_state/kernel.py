@@ -7,7 +7,7 @@ from typing import Final
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
 from dashi.kernels.hash.blake3 import BLOCK, CHUNK, digest128
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LOCAL: Final = 64
 """Chunks per workgroup."""
@@ -80,7 +80,7 @@ def cost(call: Call) -> Cost:
     return Cost(OPERATIONS * compressions, size + sum(2 * 32 * n for n in counts) + 16, len(plan(call).dispatches))
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     return digest128(x)
 
 

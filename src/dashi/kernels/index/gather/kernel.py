@@ -4,12 +4,12 @@ import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 LOCAL = 256
 
 
-def reference(x: Array, index: Array) -> Array:
+def reference(x: HostArray, index: HostArray) -> HostArray:
     places = index.astype(np.int64)
     inside = places < x.size
     result = np.zeros(index.shape, x.dtype)
@@ -34,7 +34,7 @@ def cost(call: Call) -> Cost:
 def case(m: int, n: int, reach: int | None = None) -> Case:
     """Indices below `reach`; past the end of x where that is larger than m."""
 
-    def index(rng: np.random.Generator, shape: Shape) -> Array:
+    def index(rng: np.random.Generator, shape: Shape) -> HostArray:
         chosen = rng.integers(0, m if reach is None else reach, shape, dtype=np.uint64).astype(np.uint32)
         if reach is not None and n > 1:
             chosen[-2:] = m, 0xFFFFFFFF

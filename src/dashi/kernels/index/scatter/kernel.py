@@ -8,10 +8,10 @@ import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Kernel, Plan, Shader
 from dashi.kernels.index._scattering import CASES, INPUTS, ITEMS, LOCAL, OUTPUTS, PLACES, case, sweep
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(base: Array, index: Array, values: Array) -> Array:
+def reference(base: HostArray, index: HostArray, values: HostArray) -> HostArray:
     places = index.astype(np.int64)
     inside = places < base.size
     owner = np.zeros(base.size, np.int64)

@@ -12,7 +12,7 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.portable import canon
 from dashi.kernels.segments import segment_sums, segments
 from dashi.kernels.work import RUN, ceil_div, groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 LOCAL = 256
 CHUNK = RUN * RUN
@@ -34,7 +34,7 @@ def require_fit(count: int, ends: int, longest: int) -> None:
         )
 
 
-def reference(base: Array, values: Array, order: Array, offsets: Array, longest: int) -> Array:
+def reference(base: HostArray, values: HostArray, order: HostArray, offsets: HostArray, longest: int) -> HostArray:
     require_fit(base.size, offsets.size, longest)
     n = values.size
     ends = offsets.astype(np.int64)
@@ -75,16 +75,16 @@ def case(count: int, n: int, longest: int = RUN, hot: int = 0) -> Case:
     """n values with random targets, a few out of range, the last `hot` of them all at one target; `longest` is what
     the call declares."""
 
-    def grouped() -> tuple[Array, Array, int]:
+    def grouped() -> tuple[HostArray, HostArray, int]:
         # Both lists must come from the same targets, so these have a generator of their own.
         targets = np.random.default_rng(n).integers(0, count + 1, n)
         targets[n - hot :] = count // 2
         return segments(targets, count)
 
-    def order(rng: np.random.Generator, shape: Shape) -> Array:
+    def order(rng: np.random.Generator, shape: Shape) -> HostArray:
         return grouped()[0]
 
-    def offsets(rng: np.random.Generator, shape: Shape) -> Array:
+    def offsets(rng: np.random.Generator, shape: Shape) -> HostArray:
         return grouped()[1]
 
     return Case(

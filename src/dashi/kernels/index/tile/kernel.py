@@ -9,7 +9,7 @@ import numpy as np
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.work import ceil_div, groups_for
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LOCAL = 256
 ROWS = 65535
@@ -28,7 +28,7 @@ def require_source(x: tuple[int, ...], rows: int, columns: int) -> None:
         )
 
 
-def reference(x: Array, rows: int, columns: int) -> Array:
+def reference(x: HostArray, rows: int, columns: int) -> HostArray:
     require_source(x.shape, rows, columns)
     if rows == 0 or columns == 0:
         return np.empty((rows, columns), x.dtype)

@@ -13,7 +13,7 @@ from dashi.errors import InputError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, divide, mul, sqrt
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 LOCAL: Final = 256
 READ: Final = ("weights", "gradient", "mean", "square")
@@ -22,17 +22,17 @@ NUMBERS: Final = ("rate", "beta1", "beta2", "epsilon")
 
 
 def reference(
-    weights: Array,
-    gradient: Array,
-    mean: Array,
-    square: Array,
-    corrections: Array,
+    weights: HostArray,
+    gradient: HostArray,
+    mean: HostArray,
+    square: HostArray,
+    corrections: HostArray,
     place: int,
     rate: float,
     beta1: float,
     beta2: float,
     epsilon: float,
-) -> tuple[Array, Array, Array]:
+) -> tuple[HostArray, HostArray, HostArray]:
     w, g, m, v = (canon(x) for x in (weights, gradient, mean, square))
     unity = w.dtype.type(1)
     step, keep_mean, keep_square, least = (canon(w.dtype.type(x)) for x in (rate, beta1, beta2, epsilon))
@@ -66,10 +66,10 @@ def cost(call: Call) -> Cost:
 def case(shape: Shape, t: int, place: int, tame: bool = True, **numbers: float) -> Case:
     """A state as training makes it, or one of the harness."""
 
-    def positive(rng: np.random.Generator, shape: Shape) -> Array:
+    def positive(rng: np.random.Generator, shape: Shape) -> HostArray:
         return np.square(rng.standard_normal(shape))
 
-    def corrections(rng: np.random.Generator, shape: Shape) -> Array:
+    def corrections(rng: np.random.Generator, shape: Shape) -> HostArray:
         return 1 / (1 - np.array([[0.9, 0.999]]) ** np.arange(1, shape[0] + 1)[:, None])
 
     values = {"rate": 1e-3, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "place": place, **numbers}

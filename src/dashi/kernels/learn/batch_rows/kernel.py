@@ -7,12 +7,12 @@ import numpy as np
 from dashi.errors import InputError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 LOCAL: Final = 256
 
 
-def reference(x: Array, order: Array, batch: int) -> Array:
+def reference(x: HostArray, order: HostArray, batch: int) -> HostArray:
     places: Any = order[int(batch)].astype(np.int64)
     result = np.zeros((len(places), x.shape[1]), x.dtype)
     inside = places < len(x)
@@ -42,7 +42,7 @@ def cost(call: Call) -> Cost:
 def case(n: int, d: int, t: int, m: int, batch: int, reach: int | None = None) -> Case:
     """Rows below `reach`; past the end of x where that is larger than n."""
 
-    def order(rng: np.random.Generator, shape: Shape) -> Array:
+    def order(rng: np.random.Generator, shape: Shape) -> HostArray:
         return rng.integers(0, n if reach is None else reach, shape, dtype=np.uint64).astype(np.uint32)
 
     return Case({"x": (n, d), "order": (t, m)}, {"batch": batch}, {"order": order})

@@ -16,10 +16,10 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.learn._triangles import RUN, require_fit, shader
 from dashi.kernels.portable import canon, contract, divide, mul, sqrt
 from dashi.kernels.work import ceil_div, groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(a: Array, shift: float) -> tuple[Array, Array]:
+def reference(a: HostArray, shift: float) -> tuple[HostArray, HostArray]:
     whole: Any = np.tril(canon(a))
     n = len(whole)
     factor, sums, margin = np.zeros_like(whole), np.zeros_like(whole), np.zeros(n, whole.dtype)
@@ -68,7 +68,7 @@ def cost(call: Call) -> Cost:
 def definite(rank: int) -> Any:
     """A Gram matrix of rows of very different sizes; with fewer rows than columns it is not definite by itself."""
 
-    def fill(rng: np.random.Generator, shape: Shape) -> Array:
+    def fill(rng: np.random.Generator, shape: Shape) -> HostArray:
         rows = rng.standard_normal((rank, shape[0])) * np.exp2(rng.integers(-6, 7, shape[0]))
         return rows.T @ rows
 

@@ -11,12 +11,12 @@ from dashi.errors import InputError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, divide, mul, sqrt, sum64
 from dashi.kernels.work import RUN, ceil_div, groups_for
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LOCAL: Final = 64
 
 
-def reference(x: Array, rows: int, limit: float) -> Array:
+def reference(x: HostArray, rows: int, limit: float) -> HostArray:
     values = canon(x)
     held = values[: int(rows)]
     most, unity = canon(values.dtype.type(limit)), values.dtype.type(1)

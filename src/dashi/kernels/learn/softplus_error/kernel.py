@@ -7,14 +7,14 @@ import numpy as np
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, divide, exp, mul, softplus
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LOCAL: Final = 256
 FLOPS: Final = {"f32": 115, "f64": 151}
 """Operations for an element: those of softplus and of sigmoid, and three more."""
 
 
-def reference(x: Array, target: Array, scale: float) -> tuple[Array, Array]:
+def reference(x: HostArray, target: HostArray, scale: float) -> tuple[HostArray, HostArray]:
     v = canon(x)
     unity = v.dtype.type(1)
     with np.errstate(all="ignore"):

@@ -13,10 +13,10 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.learn._triangles import RUN, require_fit, shader
 from dashi.kernels.portable import canon, contract, divide, mul
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(triangle: Array, b: Array, transposed: int) -> Array:
+def reference(triangle: HostArray, b: HostArray, transposed: int) -> HostArray:
     if transposed:
         return reference(np.ascontiguousarray(triangle.T[::-1, ::-1]), b[::-1], 0)[::-1]
     whole, right_side = canon(triangle), canon(b)
@@ -58,7 +58,7 @@ def cost(call: Call) -> Cost:
     return Cost(n * n * m, moved, len(plan(call).dispatches)) if n * m else Cost()
 
 
-def triangle(rng: np.random.Generator, shape: Shape) -> Array:
+def triangle(rng: np.random.Generator, shape: Shape) -> HostArray:
     """A lower triangle whose solutions do not grow; above the diagonal stands what must not be read."""
     values = rng.standard_normal(shape) / np.sqrt(1 + shape[0])
     return np.tril(values, -1) + np.diag(1 + rng.random(shape[0])) + np.triu(np.full(shape, np.nan), 1)

@@ -7,10 +7,12 @@ from dashi.kernels import lists
 from dashi.kernels.abi import Call, Kernel, Number, Operand, Plan, Scalar
 from dashi.kernels.linear import _blocks as blocks
 from dashi.kernels.psi import FLOPS, SCALARS
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(z: Array, stored: Array, places: Array, offsets: Array, b: Array, **scalars: Number) -> Array:
+def reference(
+    z: HostArray, stored: HostArray, places: HostArray, offsets: HostArray, b: HostArray, **scalars: Number
+) -> HostArray:
     blocks.require_fit("block_rollout", z.shape[1], offsets.size, stored.shape[1], scalars)
     return blocks.advance(z, stored, places, offsets, b, int(scalars["steps"]), scalars)
 

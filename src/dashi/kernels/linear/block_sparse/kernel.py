@@ -17,7 +17,7 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.linear._blocks import fills
 from dashi.kernels.portable import canon, contract
 from dashi.kernels.work import RUN, ceil_div, split_work
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 TILE: Final = RUN * RUN
 MOST: Final = RUN * TILE
@@ -41,7 +41,9 @@ def require_fit(columns: int, ends: int, longest: int, side: int) -> None:
         )
 
 
-def reference(x: Array, blocks: Array, places: Array, offsets: Array, columns: int, longest: int) -> Array:
+def reference(
+    x: HostArray, blocks: HostArray, places: HostArray, offsets: HostArray, columns: int, longest: int
+) -> HostArray:
     rows, side = x.shape
     require_fit(columns, offsets.size, longest, side)
     result = np.full((columns, side), np.nan, x.dtype)

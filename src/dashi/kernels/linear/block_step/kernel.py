@@ -7,10 +7,12 @@ from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Number, Operand, P
 from dashi.kernels.linear import _blocks as blocks
 from dashi.kernels.psi import FLOPS, SCALARS
 from dashi.kernels.work import ceil_div, split_work
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(z: Array, stored: Array, places: Array, offsets: Array, b: Array, **scalars: Number) -> Array:
+def reference(
+    z: HostArray, stored: HostArray, places: HostArray, offsets: HostArray, b: HostArray, **scalars: Number
+) -> HostArray:
     blocks.require_fit("block_step", z.shape[1], offsets.size, stored.shape[1], scalars)
     return blocks.advance(z, stored, places, offsets, b, 1, scalars)
 

@@ -10,10 +10,12 @@ from dashi.kernels import interleaved_lists, lists
 from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar
 from dashi.kernels.linear import _csr as csr
 from dashi.kernels.psi import FLOPS, SCALARS, SPEC, require_psi
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(z: Array, values: Array, sources: Array, heads: Array, b: Array, **scalars: Number) -> Array:
+def reference(
+    z: HostArray, values: HostArray, sources: HostArray, heads: HostArray, b: HostArray, **scalars: Number
+) -> HostArray:
     require("csr_rollout", z.shape[1], heads.size, scalars)
     columns = interleaved_lists.lists_in_slabs(heads, z.shape[1], values.size, int(scalars["longest"]))
     return csr.advance(z, lists.LinearForm(values, sources, columns, z.shape[1]), b, int(scalars["steps"]), scalars)

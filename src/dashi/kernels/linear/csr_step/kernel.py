@@ -6,10 +6,12 @@ from dashi.kernels import lists
 from dashi.kernels.abi import Call, Kernel, Number, Operand, Plan
 from dashi.kernels.linear import _csr as csr
 from dashi.kernels.psi import FLOPS, SCALARS, SPEC, require_psi
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(z: Array, values: Array, sources: Array, offsets: Array, b: Array, **scalars: Number) -> Array:
+def reference(
+    z: HostArray, values: HostArray, sources: HostArray, offsets: HostArray, b: HostArray, **scalars: Number
+) -> HostArray:
     require("csr_step", z.shape[1], offsets.size, scalars)
     columns = lists.lists_at(offsets, values.size, int(scalars["longest"]))
     return csr.advance(z, lists.LinearForm(values, sources, columns, z.shape[1]), b, 1, scalars)

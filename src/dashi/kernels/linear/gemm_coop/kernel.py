@@ -15,7 +15,7 @@ import numpy as np
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.work import ceil_div, split_work
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 SIDE: Final = 16
 HALVES: Final = 8
@@ -120,7 +120,7 @@ def _shared(sizes: Mapping[str, int]) -> int:
     return 2 * sizes["rows"] * (DEPTH + HALVES) + max(2 * DEPTH * (sizes["columns"] + HALVES), strips)
 
 
-def reference(a: Array, b: Array) -> Array:
+def reference(a: HostArray, b: HostArray) -> HostArray:
     wide = np.float64 if a.dtype == np.float64 else np.float32
     return np.matmul(a.astype(wide), b.astype(wide))
 

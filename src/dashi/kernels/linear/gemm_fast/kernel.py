@@ -14,7 +14,7 @@ import numpy as np
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader
 from dashi.kernels.linear import _tiles as tiles
 from dashi.kernels.work import split_work
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LONGEST: Final = 8192
 """Length of k in one dispatch; longer sums are added to the result in several."""
@@ -92,7 +92,7 @@ def _lean(name: str) -> Shader:
     )
 
 
-def reference(a: Array, b: Array) -> Array:
+def reference(a: HostArray, b: HostArray) -> HostArray:
     return np.matmul(a, b)
 
 

@@ -11,7 +11,7 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Ope
 from dashi.kernels.linear import _tiles as tiles
 from dashi.kernels.portable import canon, contract
 from dashi.kernels.work import ceil_div, split_work
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LOCAL: Final = 128
 NUMBERS: Final = ("n", "k", "begin", "end", "first_result", "results", "stride")
@@ -34,7 +34,7 @@ def plan(call: Call) -> Plan:
     return tiles.in_levels(call, multiply)
 
 
-def reference(a: Array, b: Array) -> Array:
+def reference(a: HostArray, b: HostArray) -> HostArray:
     return canon(contract(a, b))
 
 

@@ -8,14 +8,14 @@ from typing import Final
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
 from dashi.kernels.linear import _tiles as tiles
 from dashi.kernels.portable import canon, contract
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
 def plan(call: Call) -> Plan:
     return tiles.in_levels(call, tiles.multiply)
 
 
-def reference(a: Array, b: Array) -> Array:
+def reference(a: HostArray, b: HostArray) -> HostArray:
     return canon(contract(a, b))
 
 

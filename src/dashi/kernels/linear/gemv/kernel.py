@@ -8,10 +8,10 @@ from typing import Final
 from dashi.kernels.abi import Case, Kernel, Operand
 from dashi.kernels.linear import _columns as columns
 from dashi.kernels.portable import canon, contract
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array, a: Array) -> Array:
+def reference(x: HostArray, a: HostArray) -> HostArray:
     return canon(contract(x, a))
 
 

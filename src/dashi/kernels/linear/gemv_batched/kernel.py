@@ -10,10 +10,10 @@ import numpy as np
 from dashi.kernels.abi import Case, Kernel, Limits, Operand
 from dashi.kernels.linear import _columns as columns
 from dashi.kernels.portable import canon, contract
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array, a: Array) -> Array:
+def reference(x: HostArray, a: HostArray) -> HostArray:
     rows = [canon(contract(x[t], a[t])) for t in range(len(x))]
     return np.stack(rows) if rows else np.zeros((0, a.shape[2]), x.dtype)
 

@@ -12,7 +12,7 @@ from dashi.kernels.linear import dense_rollout
 from dashi.kernels.psi import NUMBERS as PSI_NUMBERS
 from dashi.kernels.psi import SPEC, require_psi
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 HELD_BYTES: Final = 512
 """Bytes of a column that the registers of an invocation hold."""
@@ -28,7 +28,9 @@ def prefer(limits: Limits, variant: str) -> str:
     return "streamed_256" if limits.software else "held"
 
 
-def reference(z: Array, a: Array, b: Array, steps: int, psi: int, alpha: float, low: float, high: float) -> Array:
+def reference(
+    z: HostArray, a: HostArray, b: HostArray, steps: int, psi: int, alpha: float, low: float, high: float
+) -> HostArray:
     return dense_rollout.advance(z, a, b, steps, psi, alpha, low, high)
 
 

@@ -12,7 +12,7 @@ from dashi.errors import LimitError
 from dashi.kernels.abi import Call, Kernel, Operand, Plan
 from dashi.kernels.linear import dense_rollout, ensemble_rollout
 from dashi.kernels.psi import require_psi
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 TUNINGS: Final[dict[str, dict[str, int]]] = {
     "fitted": {"each": 0, "set": 0},
@@ -24,7 +24,7 @@ TUNINGS: Final[dict[str, dict[str, int]]] = {
 
 def reference(
     z: Any, a: Any, b: Any, steps: int, psi: int, alpha: float, low: float, high: float
-) -> tuple[Array, Array]:
+) -> tuple[HostArray, HostArray]:
     state: Any = z
     for _ in range(steps):
         x: Any = state @ a + b

@@ -16,7 +16,7 @@ from dashi.kernels.linear import dense_rollout, ensemble_rollout
 from dashi.kernels.psi import NUMBERS as PSI_NUMBERS
 from dashi.kernels.psi import SPEC, require_psi
 from dashi.kernels.work import groups_for
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 US_AT_LEAST: Final = 0.6
 BYTES_PER_US: Final = 4e6
@@ -32,8 +32,8 @@ time. 0: as fits."""
 
 
 def reference(
-    z: Array, a: Array, b: Array, steps: int, psi: int, alpha: float, low: float, high: float
-) -> tuple[Array, Array]:
+    z: HostArray, a: HostArray, b: HostArray, steps: int, psi: int, alpha: float, low: float, high: float
+) -> tuple[HostArray, HostArray]:
     return dense_rollout.advance(z, a, b, steps, psi, alpha, low, high), np.zeros(4, np.uint32)
 
 

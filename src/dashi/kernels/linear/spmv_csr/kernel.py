@@ -14,7 +14,7 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Ope
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.segments import segment_sums
 from dashi.kernels.work import RUN, ceil_div, split_work
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 TILE: Final = RUN * RUN
 LONGEST: Final = RUN * TILE
@@ -45,7 +45,9 @@ def require_fit(rows: int, ends: int, longest: int) -> None:
         )
 
 
-def reference(values: Array, columns: Array, offsets: Array, x: Array, rows: int, longest: int) -> Array:
+def reference(
+    values: HostArray, columns: HostArray, offsets: HostArray, x: HostArray, rows: int, longest: int
+) -> HostArray:
     require_fit(rows, offsets.size, longest)
     ends = offsets.astype(np.int64)
     starts, lengths = ends[:-1], np.diff(ends)
@@ -112,12 +114,12 @@ def case(rows: int, n: int, each: int, longest: int = RUN, hot: int = 0, reach: 
     or below `reach`."""
     lengths = range(2 * each + 1)
 
-    def offsets(rng: np.random.Generator, shape: Shape) -> Array:
+    def offsets(rng: np.random.Generator, shape: Shape) -> HostArray:
         counts = np.resize(np.full(1, each) if even else np.array(lengths)[::-1], rows)
         counts[rows // 2 : rows // 2 + 1] += hot
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
 
-    def columns(rng: np.random.Generator, shape: Shape) -> Array:
+    def columns(rng: np.random.Generator, shape: Shape) -> HostArray:
         return rng.integers(0, reach or n, shape, dtype=np.uint32)
 
     # The lengths go down from 2 each to 0, again and again.

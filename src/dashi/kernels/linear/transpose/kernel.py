@@ -6,7 +6,7 @@ import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
 from dashi.kernels.work import ceil_div, even_groups, groups_for
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 SIDE: Final = 16
 LOCAL: Final = 256
@@ -18,7 +18,7 @@ def prefer(limits: Limits, variant: str) -> str:
     return "direct" if limits.software else "tiles"
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     return np.ascontiguousarray(x.T)
 
 

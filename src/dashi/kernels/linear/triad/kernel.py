@@ -11,10 +11,10 @@ import numpy as np
 from dashi.kernels import lists, triads
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(z: Array, weights: Array, pairs: Array, ends: Array, longest: int) -> Array:
+def reference(z: HostArray, weights: HostArray, pairs: HostArray, ends: HostArray, longest: int) -> HostArray:
     lists.require_lists("triad", "ends", z.shape[1], ends.size, longest)
     with np.errstate(all="ignore"):
         found = lists.lists_at(ends, weights.size, longest)

@@ -9,13 +9,13 @@ from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, Scalar, StreamD
 from dashi.kernels.counting import counting, shaders
 from dashi.kernels.trits import LENGTHS, SITES, random_words, words_to_bits
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 CODE = Scalar("bits_per_code", "u32", 0, "bits of the code that each supported site has")
 RESIDUAL = Scalar("residual_bytes", "u32", 0, "bytes of what the codes leave")
 
 
-def reference(support: Array, *, n: int, bits_per_code: int, residual_bytes: int) -> Array:
+def reference(support: HostArray, *, n: int, bits_per_code: int, residual_bytes: int) -> HostArray:
     k = int(words_to_bits(support, n).sum())
     return np.array([n + k + k * bits_per_code + 8 * residual_bytes], np.uint64)
 

@@ -5,10 +5,10 @@ import numpy as np
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.kernels.trits import LENGTHS, codes_to_words
 from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(codes: Array) -> Array:
+def reference(codes: HostArray) -> HostArray:
     return codes_to_words(codes.reshape(-1).astype(np.uint32) & 15, 4)
 
 
@@ -22,7 +22,7 @@ def cost(call: Call) -> Cost:
     return Cost(bytes=n + 4 * ceil_div(n, 8), dispatches=int(n > 0))
 
 
-def random_codes(rng: np.random.Generator, shape: Shape) -> Array:
+def random_codes(rng: np.random.Generator, shape: Shape) -> HostArray:
     return rng.integers(0, 256, shape, dtype=np.uint8)
 
 

@@ -12,13 +12,13 @@ from dashi.kernels.counting import FEW
 from dashi.kernels.portable import canon, order_key, sum64
 from dashi.kernels.trits import sum64_trips
 from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 GROUPS = 4096
 """Workgroups of the first pass at most: the second looks at one candidate of each."""
 
 
-def reference(table: Array, codes: Array) -> tuple[Array, Array]:
+def reference(table: HostArray, codes: HostArray) -> tuple[HostArray, HostArray]:
     require_items(codes.shape[0])
     parts, k = table.shape
     entries = np.pad(canon(table), ((0, 0), (0, 1)), constant_values=np.inf)
@@ -66,7 +66,7 @@ def cost(call: Call) -> Cost:
 def case(m: int, k: int, n: int, reach: int | None = None) -> Case:
     """Codes below `reach`, past the table where that is larger than k."""
 
-    def codes(rng: np.random.Generator, shape: Shape) -> Array:
+    def codes(rng: np.random.Generator, shape: Shape) -> HostArray:
         return rng.integers(0, k if reach is None else reach, shape).astype(np.uint8)
 
     fill: dict[str, Fill] = {"codes": codes}

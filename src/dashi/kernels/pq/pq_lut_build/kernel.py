@@ -9,10 +9,10 @@ from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, mul, sum64
 from dashi.kernels.trits import sum64_trips
 from dashi.kernels.work import LOCAL, LOOP_PUSH, loop_plan
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(query: Array, codebooks: Array) -> Array:
+def reference(query: HostArray, codebooks: HostArray) -> HostArray:
     apart = canon(query)[:, None, :] - canon(codebooks)
     return canon(sum64(mul(apart, apart)))
 

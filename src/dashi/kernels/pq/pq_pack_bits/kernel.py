@@ -22,7 +22,7 @@ from dashi.kernels.abi import (
 )
 from dashi.kernels.pq._planes import BLOCK, SUPER, WORD, encode, pieces
 from dashi.kernels.trits import LENGTHS, in_turn, random_trits, support_of
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 LOCAL = 256
 TOGETHER = 4
@@ -56,7 +56,7 @@ def packing(staged: bool) -> Shader:
     )
 
 
-def reference(s: Array) -> tuple[Array, ...]:
+def reference(s: HostArray) -> tuple[HostArray, ...]:
     return (*encode(s), np.array([support_of(s).sum()], np.uint32))
 
 

@@ -6,12 +6,12 @@ from dashi.kernels.abi import Binding, Call, Case, Fill, Kernel, Operand, Plan, 
 from dashi.kernels.pq._planes import PLANES, plane_case, ranks
 from dashi.kernels.trits import SITES, all_set, one_site, random_trits, words_to_bits
 from dashi.kernels.work import LOCAL, LOOP_PUSH, loop_plan
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 TABLES = (PLANES[0], *PLANES[2:])
 
 
-def reference(support: Array, blocks: Array, supers: Array, positions: Array, *, n: int) -> Array:
+def reference(support: HostArray, blocks: HostArray, supers: HostArray, positions: HostArray, *, n: int) -> HostArray:
     within = ranks(support, blocks, supers, n)
     flags = words_to_bits(support, n)
     after = np.concatenate([[0], within + flags])
@@ -32,7 +32,7 @@ def cost(call: Call) -> Cost:
 def case(n: int, m: int, fill: Fill) -> Case:
     """Positions everywhere, the last site, the end and far past it."""
 
-    def positions(rng: np.random.Generator, shape: Shape) -> Array:
+    def positions(rng: np.random.Generator, shape: Shape) -> HostArray:
         chosen = rng.integers(0, n + 1, shape).astype(np.uint32)
         chosen[:4] = (n, 0, max(n, 1) - 1, 0xFFFFFFFF)[:m]
         return chosen

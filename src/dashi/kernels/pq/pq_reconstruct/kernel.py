@@ -21,10 +21,12 @@ from dashi.kernels.pq._planes import (
 )
 from dashi.kernels.trits import SITES, all_set, all_zero, one_site, random_trits, words_to_bits
 from dashi.kernels.work import LOCAL
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(support: Array, signs: Array, blocks: Array, supers: Array, magnitudes: Array, *, n: int) -> Array:
+def reference(
+    support: HostArray, signs: HostArray, blocks: HostArray, supers: HostArray, magnitudes: HostArray, *, n: int
+) -> HostArray:
     rank = ranks(support, blocks, supers, n)
     known = words_to_bits(support, n) & (rank < magnitudes.size)
     field = np.zeros(n, magnitudes.dtype)

@@ -3,7 +3,7 @@
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.kernels.pq._planes import BLOCK, PLANES, SUPER, WORD, pieces, plane_case, plane_cases, ranks, signs_at
 from dashi.kernels.trits import LENGTHS, SITES, field_of, random_trits, words_to_bits
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 MEMBERS = 256
 EACH = 4
@@ -12,7 +12,7 @@ TUNINGS = {"resident": {"groups": 1024}}
 """Workgroups at most: more tiles than that are taken in turn, with one table."""
 
 
-def reference(support: Array, signs: Array, blocks: Array, supers: Array, *, n: int) -> Array:
+def reference(support: HostArray, signs: HostArray, blocks: HostArray, supers: HostArray, *, n: int) -> HostArray:
     held = words_to_bits(support, n)
     return field_of(held, held & signs_at(signs, ranks(support, blocks, supers, n)))
 

@@ -5,12 +5,12 @@ import numpy as np
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.kernels.trits import LENGTHS, random_words, words_to_codes
 from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 CODES = Scalar("n", "u32", doc="number of codes")
 
 
-def reference(packed: Array, *, n: int) -> Array:
+def reference(packed: HostArray, *, n: int) -> HostArray:
     return words_to_codes(packed, 4)[:n].astype(np.uint8)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 LOCAL: Final = 64
 FACTOR: Final = 1664525
@@ -18,7 +18,7 @@ OFFSET: Final = 1013904223
 MASK: Final = np.uint64(0xFFFFFFFF)
 
 
-def reference(x: Array, steps: int) -> Array:
+def reference(x: HostArray, steps: int) -> HostArray:
     # The composition of affine maps is affine: powers by squaring, so that long probes cost nothing here.
     factor, offset = _power(steps)
     return ((np.uint64(factor) * x.astype(np.uint64) + np.uint64(offset)) & MASK).astype(np.uint32)
@@ -50,7 +50,7 @@ def cost(call: Call) -> Cost:
     return Cost(flops=2 * n * int(call.scalars["steps"]), bytes=2 * call.bytes("x"), dispatches=int(n > 0))
 
 
-def _words(rng: np.random.Generator, shape: Shape) -> Array:
+def _words(rng: np.random.Generator, shape: Shape) -> HostArray:
     return rng.integers(0, 1 << 32, shape, dtype=np.uint32)
 
 

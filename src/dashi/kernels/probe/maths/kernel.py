@@ -5,12 +5,12 @@ from dataclasses import replace
 from dashi.kernels import portable
 from dashi.kernels.abi import Case, Scalar
 from dashi.kernels.patterns import TUNINGS, elementwise
-from dashi.types import Array
+from dashi.types import HostArray
 
 FUNCTIONS = ("divide", "reciprocal", "sqrt", "rsqrt", "exp", "log", "sin", "cos", "tanh", "softplus", "mul")
 
 
-def reference(x: Array, y: Array, function: int) -> Array:
+def reference(x: HostArray, y: HostArray, function: int) -> HostArray:
     name = FUNCTIONS[min(int(function), len(FUNCTIONS) - 1)]
     if name == "divide":
         return portable.divide(x, y)

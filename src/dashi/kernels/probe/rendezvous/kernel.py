@@ -9,12 +9,12 @@ import numpy as np
 
 from dashi.errors import LimitError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 LOCAL: Final = 1024
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     return np.add(x, 1, dtype=np.uint32)
 
 
@@ -40,7 +40,7 @@ def cost(call: Call) -> Cost:
     return Cost(flops=n, bytes=2 * call.bytes("x"), dispatches=2 * int(n > 0))
 
 
-def _words(rng: np.random.Generator, shape: Shape) -> Array:
+def _words(rng: np.random.Generator, shape: Shape) -> HostArray:
     return rng.integers(0, 1 << 31, shape, dtype=np.uint32)
 
 

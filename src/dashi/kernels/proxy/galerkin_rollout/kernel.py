@@ -17,7 +17,7 @@ from dashi.kernels.portable import canon
 from dashi.kernels.proxy import mode_triads
 from dashi.kernels.proxy.galerkin_stages import staged
 from dashi.kernels.proxy.mode_triads import TERMS
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 NAME: Final = "galerkin_rollout"
 MOST_STAGES: Final = TERMS - 1
@@ -43,7 +43,7 @@ def require(width: int, rows: int, heads: int, stages: int, used: int) -> int:
     return modes
 
 
-def reference(*arrays: Array, steps: int, stages: int, used: int, longest: int) -> Array:
+def reference(*arrays: HostArray, steps: int, stages: int, used: int, longest: int) -> HostArray:
     z, weights, words, heads, force, tables = arrays
     modes = require(z.shape[1], tables.shape[0], heads.size, stages, used)
     lists = interleaved_lists.lists_in_slabs(heads, modes, weights.size, longest)

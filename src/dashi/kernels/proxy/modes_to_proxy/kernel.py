@@ -9,7 +9,7 @@ import numpy as np
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.spectral.modes import MODES, shader, spread
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
 def require_size(held: int, tail: int, size: int) -> None:
@@ -20,7 +20,7 @@ def require_size(held: int, tail: int, size: int) -> None:
         )
 
 
-def reference(x: Array, places: Array, tail: Array, size: int) -> Array:
+def reference(x: HostArray, places: HostArray, tail: HostArray, size: int) -> HostArray:
     require_size(places.size, tail.shape[1], size)
     plane = x.shape[1] * x.shape[2]
     flat = np.concatenate([x.reshape(len(x), plane, 2), np.zeros((len(x), 1, 2), x.dtype)], axis=1)
@@ -43,7 +43,7 @@ def cost(call: Call) -> Cost:
 def case(shape: Shape, held: int, tail: int, beyond: int = 0) -> Case:
     plane = shape[1] * shape[2]
 
-    def places(rng: np.random.Generator, wanted: Shape) -> Array:
+    def places(rng: np.random.Generator, wanted: Shape) -> HostArray:
         return rng.integers(0, plane + beyond, wanted).astype(np.uint32)
 
     return Case(

@@ -9,10 +9,10 @@ import numpy as np
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon
 from dashi.kernels.spectral.modes import MODES, shader, spread
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(z: Array, codes: Array) -> Array:
+def reference(z: HostArray, codes: HostArray) -> HostArray:
     values = canon(z)
     numbers = codes.astype(np.int64)
     first = numbers // 2 * 2 - 2
@@ -37,7 +37,7 @@ def cost(call: Call) -> Cost:
 
 
 def case(members: int, size: int, table: Shape, beyond: int = 0) -> Case:
-    def codes(rng: np.random.Generator, wanted: Shape) -> Array:
+    def codes(rng: np.random.Generator, wanted: Shape) -> HostArray:
         return rng.integers(0, size + 2 + beyond, wanted).astype(np.uint32)
 
     return Case({"z": (members, size), "codes": table}, fill={"codes": codes})

@@ -24,12 +24,12 @@ from dashi.kernels.reductions import (
     vectors,
 )
 from dashi.kernels.work import RUN
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 NUMBERS = (Scalar("n", "u32"), Scalar("tiles", "u32"), Scalar("stride", "u32"), Scalar("first", "u32"))
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     return canon(prefix64(canon(x.reshape(-1)))).reshape(x.shape)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 
 from dashi.kernels.portable import canon, order_key
 from dashi.kernels.reductions import arg_reduction, require_elements
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     require_elements(x.size)
     return np.asarray(order_key(-canon(x.reshape(-1))).argmax(), np.uint32).reshape(1)
 

@@ -5,10 +5,10 @@ The squares are not scaled: elements below about 2^-51 (fp64: 2^-484.5) count as
 
 from dashi.kernels.portable import canon, mul, sqrt, sum64
 from dashi.kernels.reductions import reduction
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     values = canon(x.reshape(-1))
     return sqrt(sum64(mul(values, values)).reshape(1))
 

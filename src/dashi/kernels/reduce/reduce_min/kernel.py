@@ -2,10 +2,10 @@
 
 from dashi.kernels.portable import canon, order_key, order_value
 from dashi.kernels.reductions import reduction, require_elements
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     require_elements(x.size)
     return canon(-order_value(order_key(-canon(x)).max(keepdims=True).reshape(1)))
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from dashi.kernels.portable import canon, mul, order_key, order_value, sum64
 from dashi.kernels.reductions import reduction, require_elements
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     require_elements(x.size)
     values = canon(x.reshape(-1))
     least = canon(-order_value(order_key(-values).max(keepdims=True)))

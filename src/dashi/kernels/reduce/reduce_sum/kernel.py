@@ -2,10 +2,10 @@
 
 from dashi.kernels.portable import canon, sum64
 from dashi.kernels.reductions import reduction
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(x: Array) -> Array:
+def reference(x: HostArray) -> HostArray:
     return canon(sum64(canon(x.reshape(-1))).reshape(1))
 
 

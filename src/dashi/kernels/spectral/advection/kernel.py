@@ -10,7 +10,7 @@ from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, mul, sqrt
 from dashi.kernels.spectral.modes import shader, spread
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
 def require_fields(fields: int, products: int) -> None:
@@ -21,7 +21,7 @@ def require_fields(fields: int, products: int) -> None:
         )
 
 
-def reference(values: Array, products: int, eddy: float) -> Array:
+def reference(values: HostArray, products: int, eddy: float) -> HostArray:
     require_fields(values.shape[1], products)
     u, v, slope_x, slope_y, *strain = (canon(values[:, f]) for f in range(values.shape[1]))
     terms = [canon(-(mul(u, slope_x) + mul(v, slope_y)))]

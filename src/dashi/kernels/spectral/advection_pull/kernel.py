@@ -9,10 +9,10 @@ import numpy as np
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.spectral.modes import shader, spread
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(values: Array, slopes: Array) -> Array:
+def reference(values: HostArray, slopes: HostArray) -> HostArray:
     u, v, slope_x, slope_y = (canon(values[:, f]) for f in range(4))
     g_x, g_y = (canon(slopes[:, f]) for f in range(2))
     return np.stack([canon(mul(u, g_x) + mul(v, g_y)), canon(mul(slope_x, g_y) - mul(slope_y, g_x))])

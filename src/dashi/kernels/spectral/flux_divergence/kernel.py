@@ -3,10 +3,10 @@
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.spectral.modes import MODES, SIZES, pairs, parts, shader, spread
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(x: Array, wave_x: Array, wave_y: Array) -> Array:
+def reference(x: HostArray, wave_x: HostArray, wave_y: HostArray) -> HostArray:
     kx, ky = canon(wave_x)[None, :], canon(wave_y)[:, None]
     (a, ai), (b, bi), (c, ci) = (parts(x[:, f]) for f in range(3))
     return pairs(a - (mul(kx, bi) + mul(ky, ci)), ai + (mul(kx, b) + mul(ky, c)))

@@ -3,10 +3,10 @@
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon
 from dashi.kernels.spectral.modes import MODES, SIZES, shader, spread
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(x: Array, force: Array) -> Array:
+def reference(x: HostArray, force: HostArray) -> HostArray:
     return canon(canon(x) + canon(force))
 
 

@@ -15,7 +15,7 @@ from dashi.kernels.portable import canon, mul
 from dashi.kernels.segments import segment_sums
 from dashi.kernels.spectral.modes import MODES, parts
 from dashi.kernels.work import RUN, group_sum_trips, groups_for
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 LANES: Final = 256
 """Invocations that sum a long shell; a processor, where they take turns, has one for each of a run."""
@@ -34,7 +34,9 @@ def require_fit(shells: int, ends: int, longest: int) -> None:
         )
 
 
-def reference(x: Array, y: Array, weights: Array, places: Array, offsets: Array, shells: int, longest: int) -> Array:
+def reference(
+    x: HostArray, y: HostArray, weights: HostArray, places: HostArray, offsets: HostArray, shells: int, longest: int
+) -> HostArray:
     require_fit(shells, offsets.size, longest)
     members = len(x)
     ends = offsets.astype(np.int64)
@@ -79,12 +81,12 @@ def cost(call: Call) -> Cost:
 def case(shape: Shape, shells: int, entries: int, *, broken: bool = False) -> Case:
     plane = shape[1] * shape[2]
 
-    def ends(rng: np.random.Generator, size: Shape) -> Array:
+    def ends(rng: np.random.Generator, size: Shape) -> HostArray:
         inner = np.sort(rng.integers(0, entries + 1, shells - 1)) if shells else np.zeros(0, np.int64)
         made = np.concatenate([[0], inner, [entries + int(broken)]][: 3 if shells else 1])
         return made.astype(np.uint32)
 
-    def chosen(rng: np.random.Generator, size: Shape) -> Array:
+    def chosen(rng: np.random.Generator, size: Shape) -> HostArray:
         return rng.integers(0, plane + 2 * int(broken), size).astype(np.uint32)
 
     shapes = {"x": shape, "y": shape, "weights": (entries,), "places": (entries,), "offsets": (shells + 1,)}

@@ -11,7 +11,7 @@ from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.philox import philox, unit
 from dashi.kernels.portable import canon, cos, mul, sin
 from dashi.kernels.spectral.modes import MODES, SIZES, TABLE, Floats, numbers, pairs, parts, shader, spread
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
 def steps_done(clock: Floats) -> Floats:
@@ -22,7 +22,7 @@ def steps_done(clock: Floats) -> Floats:
         return np.where(told, np.where(told, clock, 0).astype(np.int64), 0)
 
 
-def reference(x: Array, amplitude: Array, seed: int) -> Array:
+def reference(x: HostArray, amplitude: HostArray, seed: int) -> HostArray:
     members, n, modes, _ = x.shape
     real, imaginary = parts(x)
     size = canon(amplitude)

@@ -11,12 +11,14 @@ import numpy as np
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.spectral.modes import FIELDS, MODES, SIZES, TABLE, Floats, pairs, parts, shader, spread
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 Pair = tuple[Floats, Floats]
 
 
-def reference(modes: Array, wave_x: Array, wave_y: Array, inverse: Array, kinds: Array) -> Array:
+def reference(
+    modes: HostArray, wave_x: HostArray, wave_y: HostArray, inverse: HostArray, kinds: HostArray
+) -> HostArray:
     real, imaginary = parts(modes)
     x, y, less = canon(wave_x)[None, :], canon(wave_y)[:, None], canon(inverse)
     psi = mul(real, less), mul(imaginary, less)

@@ -2,10 +2,10 @@
 
 from dashi.kernels.patterns import elementwise
 from dashi.kernels.portable import canon, mul
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(vorticity: Array, normal: Array, shear: Array) -> Array:
+def reference(vorticity: HostArray, normal: HostArray, shear: HostArray) -> HostArray:
     w, n, s = canon(vorticity), canon(normal), canon(shear)
     return canon(mul(w.dtype.type(0.5), mul(w, w) - (mul(n, n) + mul(s, s))))
 

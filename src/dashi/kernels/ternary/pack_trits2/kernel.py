@@ -8,10 +8,10 @@ import numpy as np
 
 from dashi.kernels.ternary._packing import packing
 from dashi.kernels.trits import codes_to_words, minus_of, support_of
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(s: Array) -> Array:
+def reference(s: HostArray) -> HostArray:
     return codes_to_words(support_of(s) + 2 * minus_of(s).astype(np.uint32), 2)
 
 

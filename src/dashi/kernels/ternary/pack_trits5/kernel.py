@@ -8,10 +8,10 @@ import numpy as np
 
 from dashi.kernels.ternary._packing import FIVES, packing
 from dashi.kernels.trits import minus_of, padded, support_of
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(s: Array) -> Array:
+def reference(s: HostArray) -> HostArray:
     digits = padded(support_of(s) + minus_of(s).astype(np.uint32), 20).reshape(-1, 5)
     data = (digits @ np.array([1, 3, 9, 27, 81])).astype(np.uint8)
     return data.view("<u4").astype(np.uint32)

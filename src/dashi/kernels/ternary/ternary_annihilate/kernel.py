@@ -10,14 +10,14 @@ from dashi.kernels.portable import canon
 from dashi.kernels.torus import trits
 from dashi.kernels.trits import FIELDS, random_trits
 from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 EPS = Scalar("eps", default=0.0, doc="what coherence must exceed")
 
 SIZES = (0, 1, 3, 4, 5, 6, 7, 63, 64, 65, 257, 4097)
 
 
-def reference(s: Array, coherence: Array, *, eps: float) -> Array:
+def reference(s: HostArray, coherence: HostArray, *, eps: float) -> HostArray:
     keep = canon(coherence) > canon(np.asarray(eps, coherence.dtype))
     return np.where(keep, trits(s), 0).astype(np.int8)
 

@@ -22,12 +22,12 @@ from dashi.kernels.torus import (
 )
 from dashi.kernels.trits import FIELDS, random_trits
 from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 NAME = "ternary_annihilate_pairs"
 
 
-def reference(s: Array, *, radius: int) -> Array:
+def reference(s: HostArray, *, radius: int) -> HostArray:
     grid(NAME, s.shape)
     field = trits(s)
     reach = min(radius, max(s.shape))  # once round the field is everywhere

@@ -9,10 +9,10 @@ import numpy as np
 from dashi.kernels.abi import Call, Case, Fill, Kernel, Operand, Plan
 from dashi.kernels.counting import counting, shaders
 from dashi.kernels.trits import random_words, words_to_trits
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(a: Array, b: Array) -> Array:
+def reference(a: HostArray, b: HostArray) -> HostArray:
     left, right = words_to_trits(a), words_to_trits(b)
     return np.array([np.count_nonzero(left != right), np.count_nonzero(left * right < 0)], np.uint64)
 
@@ -27,7 +27,7 @@ def cost(call: Call) -> Cost:
 
 def case(words: int, a: int | None = None, b: int | None = None) -> Case:
     def fill(value: int | None) -> Fill:
-        def words_of(rng: np.random.Generator, shape: Shape) -> Array:
+        def words_of(rng: np.random.Generator, shape: Shape) -> HostArray:
             return random_words(rng, shape) if value is None else np.full(shape, value, np.uint32)
 
         return words_of

@@ -8,10 +8,10 @@ import numpy as np
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
 from dashi.kernels.counting import counting, shaders
 from dashi.kernels.trits import random_words, words_to_trits
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(a: Array, b: Array) -> Array:
+def reference(a: HostArray, b: HostArray) -> HostArray:
     return np.array([np.sum(words_to_trits(a) * words_to_trits(b), dtype=np.int64)], np.int64)
 
 
@@ -24,7 +24,7 @@ def cost(call: Call) -> Cost:
 
 
 def case(words: int, value: int | None = None) -> Case:
-    def fill(rng: np.random.Generator, shape: Shape) -> Array:
+    def fill(rng: np.random.Generator, shape: Shape) -> HostArray:
         return random_words(rng, shape) if value is None else np.full(shape, value, np.uint32)
 
     return Case({"a": (words,), "b": (words,)}, fill={"a": fill, "b": fill})

@@ -24,7 +24,7 @@ from dashi.kernels.torus import (
 )
 from dashi.kernels.trits import FIELDS, random_trits
 from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 NAME = "ternary_majority"
 ETA = Scalar("eta", "i32", 1, "the least magnitude of a sum that decides; below 1 it is 1")
@@ -32,7 +32,7 @@ CENTRE = Scalar("centre", "i32", 1, "how often the site itself counts")
 GROW = Scalar("grow", "u32", 0, "1: sites without support may gain it")
 
 
-def reference(s: Array, *, radius: int, eta: int, centre: int, grow: int) -> Array:
+def reference(s: HostArray, *, radius: int, eta: int, centre: int, grow: int) -> HostArray:
     grid(NAME, s.shape)
     require_weight(NAME, centre)
     field = trits(s)

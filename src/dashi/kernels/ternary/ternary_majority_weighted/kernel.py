@@ -13,7 +13,7 @@ from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan
 from dashi.kernels.torus import GRID, SHAPES, grid, moved, trits
 from dashi.kernels.trits import FIELDS, random_trits
 from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 NAME = "ternary_majority_weighted"
 FOUR = 4
@@ -22,7 +22,7 @@ ETA = Scalar("eta", "i32", 1, "the least magnitude of a sum that decides; below 
 GROW = Scalar("grow", "u32", 0, "1: sites without support may gain it")
 
 
-def reference(s: Array, weights: Array, *, eta: int, grow: int) -> Array:
+def reference(s: HostArray, weights: HostArray, *, eta: int, grow: int) -> HostArray:
     require_weights(s.shape, weights.shape)
     field = trits(s)
     sums = np.zeros(s.shape, np.int32)
@@ -65,11 +65,11 @@ def cost(call: Call) -> Cost:
     return Cost(bytes=2 * n + 4 * call.size("weights"), dispatches=int(n > 0))
 
 
-def random_weights(rng: np.random.Generator, shape: Shape) -> Array:
+def random_weights(rng: np.random.Generator, shape: Shape) -> HostArray:
     return rng.integers(-3, 6, shape).astype(np.int32)
 
 
-def any_weights(rng: np.random.Generator, shape: Shape) -> Array:
+def any_weights(rng: np.random.Generator, shape: Shape) -> HostArray:
     """Random weights so large that sums wrap round."""
     return rng.integers(-(1 << 31), 1 << 31, shape).astype(np.int32)
 

@@ -6,10 +6,10 @@ from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
 from dashi.kernels.counting import counting, shaders
 from dashi.kernels.trits import LENGTHS, SITES, random_words, words_to_trits
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(packed: Array, *, n: int) -> Array:
+def reference(packed: HostArray, *, n: int) -> HostArray:
     values = words_to_trits(packed)[:n]
     plus, minus = int(np.count_nonzero(values > 0)), int(np.count_nonzero(values < 0))
     return np.array([plus, minus, n - plus - minus], np.uint64)

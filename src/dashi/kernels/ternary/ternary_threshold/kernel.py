@@ -10,12 +10,12 @@ from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Pl
 from dashi.kernels.portable import canon
 from dashi.kernels.trits import LENGTHS
 from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 TAU = Scalar("tau", doc="the least magnitude that is admitted; not negative")
 
 
-def reference(x: Array, *, tau: float) -> Array:
+def reference(x: HostArray, *, tau: float) -> HostArray:
     require_threshold(tau)
     value, least = canon(x), canon(np.asarray(tau, x.dtype))
     return np.where(value >= least, 1, np.where(value <= -least, -1, 0)).astype(np.int8)

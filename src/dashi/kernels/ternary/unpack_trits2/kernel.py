@@ -2,10 +2,10 @@
 
 from dashi.kernels.ternary._packing import unpacking
 from dashi.kernels.trits import words_to_trits
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(packed: Array, *, n: int) -> Array:
+def reference(packed: HostArray, *, n: int) -> HostArray:
     return words_to_trits(packed)[:n]
 
 

@@ -4,10 +4,10 @@ import numpy as np
 
 from dashi.kernels.ternary._packing import FIVES, unpacking
 from dashi.kernels.trits import SITES
-from dashi.types import Array
+from dashi.types import HostArray
 
 
-def reference(packed: Array, *, n: int) -> Array:
+def reference(packed: HostArray, *, n: int) -> HostArray:
     data = packed.astype("<u4").view(np.uint8)
     digits = data[:, None] // np.array([1, 3, 9, 27, 81], np.uint8) % 3
     return np.array([0, 1, -1], np.int8)[digits.reshape(-1)[:n]]

@@ -8,10 +8,10 @@ import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, StreamDefaults
 from dashi.kernels.view._pixels import LEVELS, NAN_PIXEL, RANGE, TUNINGS, level_push, levels, per_pixel, shaders
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
-def reference(field: Array, table: Array, lo: float, hi: float) -> Array:
+def reference(field: HostArray, table: HostArray, lo: float, hi: float) -> HostArray:
     return np.where(np.isnan(field), np.uint32(NAN_PIXEL), table[levels("colour_map", field, lo, hi)])
 
 
@@ -24,7 +24,7 @@ def cost(call: Call) -> Cost:
     return Cost(flops=3 * n, bytes=n * (call.dtype.size + 4) + 4 * LEVELS * (n > 0), dispatches=int(n > 0))
 
 
-def any_colours(rng: np.random.Generator, shape: Shape) -> Array:
+def any_colours(rng: np.random.Generator, shape: Shape) -> HostArray:
     return rng.integers(0, 1 << 32, shape, dtype=np.uint32)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, StreamDefaults
 from dashi.kernels.view._pixels import OPAQUE, TUNINGS, per_pixel, shaders
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(a: Array, b: Array) -> Array:
+def reference(a: HostArray, b: HostArray) -> HostArray:
     difference = np.full(a.shape, OPAQUE, np.uint32)
     for shift in (0, 8, 16):
         p, q = ((difference.astype(np.int64) >> shift) & 255 for difference in (a, b))

@@ -17,7 +17,7 @@ from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, StreamDefaults
 from dashi.kernels.view._pixels import OPAQUE, per_pixel, shaders
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 FACTORS = ("y_all", "v_red", "u_green", "v_green", "u_blue")
 WEIGHTS = {601: (Fraction("0.299"), Fraction("0.114")), 709: (Fraction("0.2126"), Fraction("0.0722"))}
@@ -39,7 +39,7 @@ def factors(standard: Number) -> dict[str, int]:
     return {name: round(value) for name, value in zip(FACTORS, exact, strict=True)}
 
 
-def reference(luma: Array, chroma: Array, h: int, w: int, standard: int = 709) -> Array:
+def reference(luma: HostArray, chroma: HostArray, h: int, w: int, standard: int = 709) -> HostArray:
     k = factors(standard)
     y = k["y_all"] * (luma.astype("<u4").view(np.uint8)[: h * w].reshape(h, w).astype(np.int32) - 16)
     pairs = chroma.astype("<u4").view(np.uint8)[: h * w // 2].reshape(h // 2, w // 2, 2).astype(np.int32) - 128

@@ -14,7 +14,7 @@ from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan
 from dashi.kernels.raster import LOCAL, PUSH, SPEC, TUNINGS, blocks
 from dashi.kernels.view._pixels import LEVELS, NAN_PIXEL, OPAQUE, RANGE, level_push, levels
 from dashi.kernels.view.images import fade
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 NAME = "sheet_expand_fade"
 QUAD = 4
@@ -22,8 +22,8 @@ QUAD = 4
 
 
 def reference(
-    sheet: Array, table: Array, weights: Array, h: int, w: int, t: int, rows: int, lo: float, hi: float
-) -> Array:
+    sheet: HostArray, table: HostArray, weights: HostArray, h: int, w: int, t: int, rows: int, lo: float, hi: float
+) -> HostArray:
     steps, bands = sheet.shape
     pixels = np.full((h, w), OPAQUE, np.uint32)
     age = np.arange(h, dtype=np.int64) // max(rows, 1)
@@ -83,11 +83,11 @@ def cost(call: Call) -> Cost:
     return Cost(flops=3 * visible * used, bytes=read + 4 * h * w, dispatches=1)
 
 
-def any_colours(rng: np.random.Generator, shape: Shape) -> Array:
+def any_colours(rng: np.random.Generator, shape: Shape) -> HostArray:
     return rng.integers(0, 1 << 32, shape, dtype=np.uint32)
 
 
-def any_weights(rng: np.random.Generator, shape: Shape) -> Array:
+def any_weights(rng: np.random.Generator, shape: Shape) -> HostArray:
     return rng.integers(0, 300, shape, dtype=np.uint32)
 
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, StreamDefaults
 from dashi.kernels.view._pixels import NAN_PIXEL, OPAQUE, RANGE, TUNINGS, level_push, levels, per_pixel, shaders
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 
-def reference(field: Array, lo: float, hi: float) -> Array:
+def reference(field: HostArray, lo: float, hi: float) -> HostArray:
     grey = levels("write_image", field, lo, hi) * np.uint32(0x010101) | np.uint32(OPAQUE)
     return np.where(np.isnan(field), np.uint32(NAN_PIXEL), grey)
 

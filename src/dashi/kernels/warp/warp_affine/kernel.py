@@ -12,12 +12,14 @@ from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan
 from dashi.kernels.portable import canon, mul
 from dashi.kernels.raster import LOCAL, PUSH, SPEC, TUNINGS, blocks, require_sides
 from dashi.kernels.warp._bilinear import CLAMP, WRAP, ZERO, bilinear, require_border
-from dashi.types import Array, Cost
+from dashi.types import Cost, HostArray
 
 MATRIX = ("a", "b", "tx", "c", "d", "ty")
 
 
-def reference(field: Array, a: float, b: float, tx: float, c: float, d: float, ty: float, border: int = CLAMP) -> Array:
+def reference(
+    field: HostArray, a: float, b: float, tx: float, c: float, d: float, ty: float, border: int = CLAMP
+) -> HostArray:
     if field.size == 0:
         return field.copy()
     y, x = (side.astype(field.dtype) for side in np.indices(field.shape, np.int64))

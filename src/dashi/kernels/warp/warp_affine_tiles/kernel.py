@@ -12,7 +12,7 @@ from dashi.kernels.portable import canon, mul
 from dashi.kernels.raster import LOCAL, PUSH, SPEC, TUNINGS, blocks, require_sides
 from dashi.kernels.warp._bilinear import CLAMP, WRAP, ZERO, bilinear, require_border
 from dashi.kernels.work import ceil_div
-from dashi.types import Array, Cost, Shape
+from dashi.types import Cost, HostArray, Shape
 
 
 def require_tiles(tile: int, plane: Shape, tiles: Shape) -> None:
@@ -28,7 +28,7 @@ def require_tiles(tile: int, plane: Shape, tiles: Shape) -> None:
         )
 
 
-def reference(field: Array, table: Array, tile: int, border: int = CLAMP) -> Array:
+def reference(field: HostArray, table: HostArray, tile: int, border: int = CLAMP) -> HostArray:
     require_tiles(tile, field.shape, table.shape[:2])
     if field.size == 0:
         return field.copy()
@@ -60,7 +60,7 @@ def cost(call: Call) -> Cost:
     return Cost(flops=21 * n, bytes=moved if n else 0, dispatches=int(n > 0))
 
 
-def near_identity(rng: np.random.Generator, shape: Shape) -> Array:
+def near_identity(rng: np.random.Generator, shape: Shape) -> HostArray:
     """Small turns, stretches and shifts, a different one for every tile."""
     return np.array([1, 0, 0, 0, 1, 0]) + rng.normal(0, 1, shape) * np.array([0.05, 0.05, 3, 0.05, 0.05, 3])
 
