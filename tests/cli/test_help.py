@@ -19,8 +19,8 @@ from dashi.cli import completion
 from dashi.cli.main import app
 from dashi.cli.options import whole
 from dashi.errors import suggestion
+from dashi.flow.derived_fields import DERIVED
 from dashi.flow.initial import INITIAL
-from dashi.flow.observers import DERIVED
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.kernels import catalogue
 from dashi.runtime.cpu_device import CpuDevice

@@ -1,7 +1,7 @@
 """What every job does around its own work: places the device, opens the run folder, times its stages, keeps a trace,
 certifies, and ends in order when Ctrl-C comes.
 
-    job = Job(command="rollout", request=request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
+    job = Job(command="rollout", request=request, device=device, out=out, resume=resume, events=events)
     job.require_place()                                          # refused before anything is read
     with job.timed("encode", "reading"):
         ...                                                      # what is run
