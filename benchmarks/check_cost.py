@@ -17,7 +17,8 @@ import numpy as np
 
 import dashi
 from dashi.core import Linear, rollout
-from dashi.flow import Flow, ensemble, simulate
+from dashi.flow import Flow, ensemble
+from dashi.flow.simulation import simulate
 from dashi.runtime import Device
 
 ROUNDS = 3

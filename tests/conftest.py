@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 from dashi.errors import DeviceError
-from dashi.flow import Flow, Kolmogorov, ensemble, simulate
+from dashi.flow import Flow, Kolmogorov, ensemble
+from dashi.flow.simulation import simulate
 from dashi.flow.windows import Windows
 from dashi.io import files
 from dashi.runtime import Device, open_device

@@ -45,7 +45,10 @@ from typing import Any
 
 
 class DashiError(Exception):
-    """Base of all errors of dashi: `what` happened, and the `fix`."""
+    """Base of all errors of dashi: `what` happened, and the `fix`. `result` is what a job had finished all the same,
+    as it would have been returned; None where that is nothing."""
+
+    result: Any = None
 
     def __init__(self, what: str, fix: str) -> None:
         self.what = what
@@ -98,10 +101,7 @@ class EntryPointError(InputError):
 
 
 class FileError(InputError):
-    """A file that cannot be read, is not what it claims to be, or cannot be written. `result` is that of a job that did
-    all else, where the file was to lie beside its results."""
-
-    result: Any = None
+    """A file that cannot be read, is not what it claims to be, or cannot be written."""
 
 
 class CertificateError(InputError):

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli import flow_data
 from dashi.cli.main import app
 from dashi.cli.output import add_row, new_table, print_json, print_table
 from dashi.errors import FileError, InputError
 from dashi.flow.evaluation import load_evaluation
 from dashi.flow.evaluation.fits import load_fit
 from dashi.flow.proxy.galerkin.model import Truncation
+from dashi.lab import evaluation_plans
 
 FullDisk = Callable[[int], AbstractContextManager[list[Path]]]
 EVALUATE = "--device cpu --fast --eval-seed 9 --no-train"
@@ -78,7 +78,7 @@ def test_a_full_disk_loses_no_scores_and_its_leftovers_are_taken_over(
     assert "No space left on device" in full.stderr
     assert "make room on that disk" in full.stderr
     told = json.loads(full.stdout)
-    assert "which are printed all the same" in told["error"]["what"]
+    assert "which are there all the same" in told["error"]["what"]
     assert [one["split"] for one in told["evaluations"]] == ["train", "validation", "test", "test"]
     written, _, missing = told["error"]["what"].partition("was written to s; not written is ")
     for path in (here / "s").glob("[!.]*"):
@@ -138,14 +138,14 @@ def test_an_evaluation_that_is_stopped_leaves_a_finished_one_as_it_is(
 
 
 def test_an_error_on_the_way_loses_no_scores(fitted: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = flow_data.simulated
+    real = evaluation_plans.simulate_windows
 
     def simulated(title: str, *words: Any, **options: Any) -> Any:
         if "nu=" in title:
             raise InputError("it blew up.", "use a smaller dt.")
         return real(title, *words, **options)
 
-    monkeypatch.setattr(flow_data, "simulated", simulated)
+    monkeypatch.setattr(evaluation_plans, "simulate_windows", simulated)
     words = "--seeds 1 --eval-steps 40 --perturb nu=0.01 --out s"
     found = dashi("flow evaluate", str(fitted), EVALUATE, words, "--json")
     assert found.exit_code == 3, found.output
@@ -187,7 +187,7 @@ def test_what_a_stopped_evaluation_left_is_not_shown_as_that_of_the_next(
 ) -> None:
     words = "--seeds 1 --eval-steps 40 --perturb nu=0.01 --out s"
     test, drawn = here / "s" / "evaluation-test.npz", here / "s" / "continuation.npz"
-    real = flow_data.simulated
+    real = evaluation_plans.simulate_windows
     stop_at = "nu="
 
     def simulated(title: str, *given: Any, **options: Any) -> Any:
@@ -195,7 +195,7 @@ def test_what_a_stopped_evaluation_left_is_not_shown_as_that_of_the_next(
             raise KeyboardInterrupt
         return real(title, *given, **options)
 
-    monkeypatch.setattr(flow_data, "simulated", simulated)
+    monkeypatch.setattr(evaluation_plans, "simulate_windows", simulated)
     assert dashi("flow evaluate", str(fitted), EVALUATE, words).exit_code == 130
     assert load_evaluation(test).seeds == (9,)
     assert drawn.exists()
@@ -220,5 +220,5 @@ def test_ctrl_c_keeps_the_models_and_flows_that_are_finished(
     names = [row["model"] for row in told["evaluations"][-1]["table"]]
     assert names[0] == "galerkin"
     assert "truncation" not in names
-    assert load_evaluation(here / "s" / "evaluation-test.npz").settings["stopped"] == "yes"
+    assert load_evaluation(here / "s" / "evaluation-test.npz").stopped
     assert not (here / "s" / "evaluation-test-nu=0.01.npz").exists()

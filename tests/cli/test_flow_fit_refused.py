@@ -44,9 +44,8 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("work was done before it was refused")
 
-    for name in ("simulated", "read"):
-        monkeypatch.setattr(f"dashi.cli.flow_data.{name}", never)
-    monkeypatch.setattr("dashi.cli.flow_fit_job.fit_model", never)
+    for name in ("simulate_windows", "read_with_remarks", "fit_model"):
+        monkeypatch.setattr(f"dashi.lab.fits.{name}", never)
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +76,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("--baseline slaved --smagorinsky 0.17", "the flow has an eddy viscosity of its own"),
         ("--model dmd --option rank=0", "Fix: use a whole number, 1 or more."),
         ("--model perfect --option x=1", "leave it away: the model has none."),
-        ("--k-cut 40", "k_cut is 40; a grid of 16 x 16 points keeps wave numbers up to 5."),
         ("--k-cut nan", "k_cut is nan."),
         ("--anchors 999", "999 anchors were asked for; the mid band of 3 to 4.5 has 20 modes."),
-        ("--train-steps 7", "use 5 or 10 steps"),
         ("--seeds 100000000000", "this machine has"),
-        ("--train-steps 5000000000000", "Fix: use fewer --seeds or --windows, a shorter --train-steps"),
+        ("--train-steps 5000000000000", "Fix: use fewer seeds or --windows, a shorter --train-steps"),
         ("--seeds 1000000000000000000000000000000", "take more than anything holds"),
         ("--out m.npz/m.npz", "m.npz is no folder. Fix: choose another place."),
         ("--out .", ". cannot be written: it is a folder. Fix: name a file."),
@@ -139,9 +136,7 @@ def test_memory_is_asked_for_only_where_there_is_so_much() -> None:
     [
         ("--n 32", "has n = 16, and --n says 32. Fix: leave --n away"),
         ("--nu 0.5", "has nu = 0.01, and --nu says 0.5."),
-        ("--dt 0.5", "has dt = 0.02, and --dt says 0.5."),
         ("--length 1", "has length = 6.28"),
-        ("--scheme heun", "has scheme = rk4, and --scheme says heun."),
         ("--dtype float64", "has dtype = float32, and --dtype says float64."),
         ("--forcing kolmogorov", "has forcing = none, and --forcing says kolmogorov."),
         ("--frame-every 4", "has a frame every 5 steps, and --frame-every says 4."),
@@ -171,7 +166,7 @@ def test_seeds_choose_nothing_where_none_is_known(here: Path) -> None:
     assert dashi(words, "--frame-every 5 --out run").exit_code == 0
     fit = "flow fit --from run --train-steps 10 --k-cut 3 --device cpu --out m.npz"
     for words in ("--train-seed 1", "--seeds 1"):
-        assert f"so {words.split()[0]} chooses nothing. Fix: leave it away." in refused(fit, words)
+        assert "which seed made it, so none can be chosen. Fix: leave seeds to train on away." in refused(fit, words)
 
 
 # ---- an initial condition from a file

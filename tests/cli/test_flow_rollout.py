@@ -108,7 +108,7 @@ def test_the_observer_none_measures_no_cost_of_a_residual(run: Path, monkeypatch
     def read(*_: Any) -> None:
         raise AssertionError("fields were read back")
 
-    monkeypatch.setattr("dashi.cli.flow_rollout_job.residual_cost", read)
+    monkeypatch.setattr("dashi.lab.decoded_rollouts.residual_cost", read)
     words = ("--fit-from", str(run), *FIT, "--observer", "none", "--residual", "seeded", "--device", "cpu", "--json")
     done = dashi("flow", "rollout", *words)
     assert done.exit_code == 0, done.output
@@ -256,13 +256,13 @@ def other_z(here: Path) -> str:
 
 
 def test_bad_calls_say_what_to_do(inputs: tuple[str, ...], here: Path, run: Path) -> None:
-    assert bad().startswith("a rollout starts from one place: a z, a run, or a run to fit. Fix: give --z0 FILE with")
+    assert bad().startswith("a rollout starts from one place: a z, a run, or a run to fit. Fix: give --z0 with --A")
     assert bad("--z0", "z0.npz").startswith("z is advanced by one of --A, --operator and --model")
     assert bad("--from", str(run), "--A", "A.npz").startswith("--from goes with --model")
     assert bad("--fit-from", str(run), "--A", "A.npz").startswith("--fit-from fits the operator itself")
     assert bad(*inputs, "--decode-every", "0") == "--decode-every is 0. Fix: use 1 or more."
     assert bad(*inputs, "--observer", "snapshots").startswith("--observer snapshots has nowhere to put fields")
-    assert bad(*inputs, "--residual", "statistics").endswith("give --statistics FILE, or start from a run.")
+    assert bad(*inputs, "--residual", "statistics").endswith("give --statistics, or start from a run.")
     np.savez(here / "B.npz", A=np.eye(3))
     assert "the operator advances states of shape (3,)" in bad("--z0", "z0.npz", "--A", "B.npz")
     assert "there is no" in bad("--fit-from", "nowhere", *FIT)

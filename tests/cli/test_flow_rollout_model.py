@@ -210,8 +210,8 @@ def test_what_is_refused_is_refused_before_the_first_step(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("something was rolled out")
 
-    monkeypatch.setattr("dashi.cli.flow_rollout_job.follow_and_decode", never)
-    monkeypatch.setattr("dashi.cli.flow_rollout_job.roll_and_decode", never)
+    monkeypatch.setattr("dashi.lab.decoded_rollouts.follow_and_decode", never)
+    monkeypatch.setattr("dashi.lab.decoded_rollouts.roll_and_decode", never)
     model = ("--model", models["galerkin"], "--from", run)
     fit = ("--fit-from", run, "--k-cut", "3")
     assert "decodes and 0 hashes would take about" in refused(*model, "--steps", str(10**12))

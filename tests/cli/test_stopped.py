@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli import flow_fit_keep, flow_job
 from dashi.cli.main import app
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.engine import DeviceEngine
@@ -29,6 +28,7 @@ from dashi.flow.simulation import simulate
 from dashi.flow.windows.simulated import windows_of
 from dashi.io.files import unwritable
 from dashi.io.run_folder import CHECKPOINT
+from dashi.lab import fit_files
 from dashi.lab.demos import main_job, setting, stages
 from dashi.report.run import read_run
 from dashi.report.sections import what_is_shown
@@ -167,7 +167,7 @@ def test_a_fitted_model_is_on_disk_before_its_baselines(here: Path, monkeypatch:
 
 @pytest.mark.parametrize("room", [0, 1])
 def test_a_full_disk_does_not_lose_the_scores_of_a_fit(here: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    real, written = flow_fit_keep.save_fit, list[Path]()
+    real, written = fit_files.save_fit, list[Path]()
 
     def save(path: Path, fit: Any) -> None:
         if len(written) == room:
@@ -175,14 +175,14 @@ def test_a_full_disk_does_not_lose_the_scores_of_a_fit(here: Path, monkeypatch: 
         written.append(path)
         real(path, fit)
 
-    monkeypatch.setattr(flow_fit_keep, "save_fit", save)
+    monkeypatch.setattr(fit_files, "save_fit", save)
     found = dashi(FIT, "--out m.npz --baseline persistence --json")
     assert found.exit_code == 3, found.output
     told = json.loads(found.stdout)
     assert [one["split"] for one in told["evaluations"]] == ["train", "validation"]
     assert told["file"] == ("m.stopped.npz" if room else None)
     there = "m.stopped.npz holds what was written before" if room else "the model is in no file"
-    assert f"Scores are printed all the same; {there}." in told["error"]["what"]
+    assert f"Scores are there all the same; {there}." in told["error"]["what"]
     assert [path.name for path in here.iterdir()] == ["m.stopped.npz"] * room
 
 
@@ -195,7 +195,7 @@ def test_with_json_there_is_a_document_of_whatever_was_stopped(
 ) -> None:
     (here / "r").mkdir()
     monkeypatch.setattr(stages, "simulate", stop)
-    monkeypatch.setattr("dashi.cli.flow_job.simulate", stop)
+    monkeypatch.setattr("dashi.lab.simulations.solve", stop)
     monkeypatch.setattr("dashi.report.run.read_run", stop)
     found = dashi(words, "--json")
     assert found.exit_code == 130, found.output
@@ -252,7 +252,7 @@ def test_the_page_of_a_killed_run_says_that_it_is_not_finished(here: Path, monke
     def kill(*_: Any) -> NoReturn:
         raise Killed
 
-    monkeypatch.setattr(flow_job, "certify_folder", kill)
+    monkeypatch.setattr("dashi.lab.simulations._leave", kill)
     with pytest.raises(Killed):
         CliRunner().invoke(app, [*SIMULATE.split(), "--out", "r"], catch_exceptions=True)
     killed = "This run is not finished: it was stopped, or is still at work."

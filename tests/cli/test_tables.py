@@ -20,6 +20,7 @@ from dashi.cli.main import app
 from dashi.cli.tables import Table
 from dashi.flow.evaluation.fits import load_fit
 from dashi.lab.health import Health, PartHealth
+from dashi.lab.score_tables import ScoreTable, ScoreTables
 
 MEASURED = Path(__file__).parents[2] / "docs" / "benchmarks"
 WIDTHS = (60, 80, 120)
@@ -109,7 +110,7 @@ def test_tables_of_benches_fit(name: str, printed: list[Table]) -> None:
 
 def test_scores_of_an_evaluation_fit(fitted: Path, printed: list[Table]) -> None:
     evaluations = load_fit(fitted).evaluations
-    print_scores(evaluations)
+    print_scores(ScoreTables(tuple(ScoreTable.of(one) for one in evaluations)))
     assert len(printed) == len(evaluations) > 0
     for table in printed:
         require_fit(table)

@@ -21,7 +21,8 @@ from dashi.core.rollouts.interrupt import deferred_interrupt
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted
-from dashi.flow import Flow, ensemble, simulate
+from dashi.flow import Flow, ensemble
+from dashi.flow.simulation import simulate
 from dashi.io.arrays import read_arrays
 from dashi.runtime.cpu_device import CpuDevice
 

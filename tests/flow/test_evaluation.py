@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.cli.flow_scores import print_scores
 from dashi.errors import FileError, InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.flow import Flow
 from dashi.flow.evaluation import (
@@ -32,6 +31,7 @@ from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
+from dashi.lab.score_tables import ScoreTable
 from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
 
@@ -218,7 +218,7 @@ def test_ctrl_c_keeps_the_models_that_are_finished(windows: Windows, device: Dev
     with pytest.raises(Interrupted) as stop:
         evaluate({"a": model(), "b": model(interrupted), "c": model()}, windows, device=device, split="test")
     assert [line.model for line in stop.value.partial.lines] == ["a"]
-    assert stop.value.partial.settings["stopped"] == "yes"
+    assert stop.value.partial.stopped
     with pytest.raises(Interrupted) as stop:
         evaluate({"b": model(interrupted)}, windows, device=device, split="test")
     assert stop.value.partial is None
@@ -284,16 +284,14 @@ def test_a_table_has_a_row_for_each_model(windows: Windows, device: Device) -> N
     assert document["device"] == device.info.name
 
 
-def test_horizons_are_bounds_where_any_window_outlasts_them(
-    windows: Windows, device: Device, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_horizons_are_bounds_where_any_window_outlasts_them(windows: Windows, device: Device) -> None:
     found = evaluate({"still": model()}, windows, device=device, split="test")
     line = found.lines[0]
     outlasting = np.full(len(windows), 0.4)
     outlasting[1] = found.times[-1]
     for times, bound in ((outlasting, True), (np.full(len(windows), 0.4), False)):
-        print_scores([replace(found, lines=(replace(line, horizons=dict.fromkeys(line.horizons, times)),))])
-        assert (">" in capsys.readouterr().out) is bound
+        scores = replace(found, lines=(replace(line, horizons=dict.fromkeys(line.horizons, times)),))
+        assert (">" in str(ScoreTable.of(scores))) is bound
 
 
 def test_an_evaluation_comes_back_from_its_file(windows: Windows, device: Device, tmp_path: Path) -> None:

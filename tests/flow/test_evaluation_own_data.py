@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dashi.cli import flow_data
 from dashi.cli.main import app
 from dashi.errors import DashiError, FileError, InputError, ShapeError
 from dashi.flow import Flow, ensemble, to_field, windows_of
 from dashi.flow.evaluation import require_disjoint
 from dashi.flow.initial import INITIAL
 from dashi.flow.units import parse_units
-from dashi.flow.windows import UNKNOWN, foreign
+from dashi.flow.windows import UNKNOWN, Naming, foreign, read_windows
 from dashi.flow.windows.own_data import windows_from_dataset
 from dashi.flow.windows.periodic import DOUBTFUL, MOST, edge_ratio
 from dashi.flow.windows.recorded import windows_from_run
@@ -179,18 +178,17 @@ def test_values_that_are_not_finite_are_located() -> None:
 @pytest.mark.parametrize(
     ("rename", "variables", "dims"),
     [
-        ({"vorticity": "w"}, ["w"], []),
-        ({"u": "a", "v": "b"}, ["a", "b"], []),
-        ({"time": "t", "x": "lon", "y": "lat"}, [], ["time=t", "x=lon", "y=lat"]),
+        ({"vorticity": "w"}, ["w"], {}),
+        ({"u": "a", "v": "b"}, ["a", "b"], {}),
+        ({"time": "t", "x": "lon", "y": "lat"}, [], {"time": "t", "x": "lon", "y": "lat"}),
     ],
 )
-def test_other_names_are_given_as_flags(
-    rename: dict[str, str], variables: list[str], dims: list[str], tmp_path: Path
+def test_a_file_with_other_names_is_read(
+    rename: dict[str, str], variables: list[str], dims: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.nc"
     dataset().rename(rename).to_netcdf(file, engine="scipy")
-    naming = flow_data.Naming.of(variables, dims, file)
-    found = flow_data.read(file, OWN, steps=None, first=0, windows=None, naming=naming)
+    found = read_windows(file, OWN, naming=Naming(tuple(variables), dims))
     np.testing.assert_allclose(found.fields, windows_from_dataset(dataset(), flow=OWN).fields, atol=1e-5)
 
 
@@ -198,10 +196,11 @@ def test_other_names_are_given_as_flags(
     ("words", "said"),
     [
         ("--from mine.nc --variable vortcity", "did you mean vorticity? it holds vorticity, u, v."),
-        ("--from mine.nc --dims t=time", "--dims t=time is not AXIS=NAME."),
+        ("--from mine.nc --dims t=time", "--dims has no axis 't'."),
+        ("--from mine.nc --dims time", "--dims time is not AXIS=NAME."),
         ("--from mine.nc --dims time=t", "and no 't'"),
         ("--variable w", "--variable names what a NetCDF file or a Zarr store holds."),
-        ("--from mine.nc --variable a --variable b --variable c", "--variable is given 3 times."),
+        ("--from mine.nc --variable a --variable b --variable c", "--variable has 3 names."),
         ("--from w.npy", "w.npy is a file that no windows are read from: an array alone has neither times nor places."),
         ("--from w.npy", "a NetCDF file (.nc, .nc4, .netcdf, .h5) or a Zarr store (.zarr)"),
     ],
@@ -273,14 +272,14 @@ def test_a_file_that_is_too_large_or_breaks_while_it_is_read_is_told(
     with monkeypatch.context() as small:
         small.setattr(foreign, "LIMIT", 1 << 10)
         with pytest.raises(FileError, match=r"unpacks to .* GiB.*Fix: "):
-            flow_data.read(file, OWN, steps=None, first=0, windows=None)
+            read_windows(file, OWN)
 
     def broken(_: Any) -> Any:
         raise OSError("cut short")
 
     monkeypatch.setattr(xarray.Dataset, "load", broken)
     with pytest.raises(FileError, match=r"cannot be read: OSError: cut short\. Fix: "):
-        flow_data.read(file, OWN, steps=None, first=0, windows=None)
+        read_windows(file, OWN)
 
 
 # ---- parts of periodic boxes
@@ -335,9 +334,5 @@ def test_a_record_that_may_be_no_periodic_box_is_told(here: Path) -> None:
         warnings.simplefilter("error")
         windows_from_dataset(data, flow=flow, periodic=True)
     data.to_netcdf("mine.nc", engine="scipy")
-    told: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flow_data, "remark", told.append)
-        flow_data.read(Path("mine.nc"), flow, steps=None, first=0, windows=None)
-    assert len(told) == 1
-    assert told[0].startswith("mine.nc: 'vorticity' does not go on smoothly across the edges of the box")
+    with pytest.warns(UserWarning, match=r"^mine.nc: 'vorticity' does not go on smoothly across the edges of the box"):
+        read_windows(Path("mine.nc"), flow)

@@ -20,10 +20,11 @@ from dashi.cli.main import app
 from dashi.core.rollouts.checkpoint import read_checkpoint, write_checkpoint
 from dashi.core.rollouts.observers import Hashes
 from dashi.errors import FileError
-from dashi.flow import Flow, ensemble, simulate
+from dashi.flow import Flow, ensemble
 from dashi.flow.diagnostics import Diagnostics
 from dashi.flow.fields import FieldStore, Variable, read_frame
 from dashi.flow.operator import Vorticity
+from dashi.flow.simulation import simulate
 from dashi.runtime import open_device
 from dashi.runtime.cpu_device import CpuDevice
 

@@ -10,12 +10,13 @@ import pytest
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, NonFiniteError
-from dashi.flow import Flow, ensemble, simulate, stepper, windows_of
+from dashi.flow import Flow, ensemble, stepper, windows_of
 from dashi.flow.diagnostics import Diagnostics
 from dashi.flow.host_fft import HostSolver
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.simulation import simulate
 from dashi.flow.v4.linear import roll
 from dashi.flow.v4.solver import Solver
 from dashi.flow.windows import Windows

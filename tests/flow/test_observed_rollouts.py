@@ -18,12 +18,13 @@ from dashi.core.rollouts.observer import Bound, Context, Observer
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, NonFiniteError, ShapeError
-from dashi.flow import Flow, ensemble, simulate
+from dashi.flow import Flow, ensemble
 from dashi.flow.derived_fields import DERIVED
 from dashi.flow.diagnostics import Diagnostics
 from dashi.flow.frames import Frames
 from dashi.flow.host_fft import HostVorticity
 from dashi.flow.operator import Vorticity
+from dashi.flow.simulation import simulate
 from dashi.flow.trajectory import Recording, Strides, Trajectory
 from dashi.io.run_folder import CHECKPOINT
 from dashi.runtime import Device

@@ -255,9 +255,10 @@ def test_ctrl_c_leaves_no_half_of_a_perfect_rollout(tiny: Windows, monkeypatch: 
         model = Perfect.fit(SMALL, tiny, None, device=cpu)
         z0 = encoded(SMALL, tiny, device=cpu)[:, 0]
         monkeypatch.setattr("dashi.flow.proxy.perfect.encode", pressed)
+        monkeypatch.setattr("dashi.core.rollouts.rollout.BLOCK_US", 0.0)  # blocks of one step
         with pytest.raises(KeyboardInterrupt):
             model.rollout(z0, 6, device=cpu)
-    # The frame under way was finished, and no other was begun.
+    # The block under way was finished, and no other was begun.
     assert seen == [0, 1]
 
 

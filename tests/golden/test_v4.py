@@ -22,6 +22,7 @@ from dashi.flow.v4 import GOLDEN, Encoder, Layout, Report, Row, Solver, encode, 
 from dashi.flow.v4.decode import decode, rest
 from dashi.flow.v4.linear import roll_on
 from dashi.flow.v4.measure import record, rolled
+from dashi.lab import v4_comparison
 from dashi.runtime import Device, open_device
 from dashi.runtime.cpu_device import CpuDevice
 
@@ -184,7 +185,7 @@ def test_the_command_prints_every_number_and_where_it_ran(
     report: Report, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Measuring takes seconds, and is done already.
-    monkeypatch.setattr(flow_v4, "measure", lambda *setting, **_: {(64, 300, 0): report}[setting])
+    monkeypatch.setattr(v4_comparison, "measure", lambda *setting, **_: {(64, 300, 0): report}[setting])
     flow_v4.run_v4("evaluate", device="cpu", json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["holds"] is True
@@ -213,7 +214,7 @@ def test_the_rollout_command_leaves_a_certificate_that_can_be_verified(
 def test_a_folder_of_somebody_else_s_is_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(flow_v4, "place", pytest.fail)
+    monkeypatch.setattr(v4_comparison.Job, "place", pytest.fail)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / name).write_text("mine")
     for out, said in ((tmp_path / "run", "run "), (tmp_path / "run" / name / "run", "is no folder")):
@@ -237,7 +238,7 @@ def test_another_setting_can_be_asked_for(command: str, monkeypatch: pytest.Monk
         asked.append(setting)
         raise InputError("seen.", "none.")
 
-    monkeypatch.setattr(flow_v4, "measure", note)
+    monkeypatch.setattr(v4_comparison, "measure", note)
     words = f"flow {command} --compat v4 --n 32 --steps 40 --seed 7 --device cpu"
     assert CliRunner().invoke(app, words.split()).exit_code == 3
     assert asked == [(32, 40, 7)]
@@ -252,7 +253,7 @@ def test_a_gpu_that_is_required_is_not_replaced_by_another_device(command: str) 
 
 @pytest.mark.parametrize("command", ["evaluate", "rollout"])
 def test_both_commands_have_the_mode(command: str, report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_v4, "measure", lambda *setting, **_: {(64, 300, 0): report}[setting])
+    monkeypatch.setattr(v4_comparison, "measure", lambda *setting, **_: {(64, 300, 0): report}[setting])
     done = CliRunner().invoke(app, ["flow", command, "--compat", "v4", "--device", "cpu", "--json"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
@@ -270,7 +271,7 @@ def test_a_missing_digit_is_a_failed_check(
     report: Report, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = replace(report, rows=(replace(report.rows[0], ours=0.4), *report.rows[1:]))
-    monkeypatch.setattr(flow_v4, "measure", lambda *setting, **_: wrong)
+    monkeypatch.setattr(v4_comparison, "measure", lambda *setting, **_: wrong)
     with pytest.raises(typer.Exit) as ended:
         flow_v4.run_v4("evaluate", device="cpu")
     assert ended.value.exit_code == 1

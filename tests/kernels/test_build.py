@@ -90,7 +90,7 @@ def test_a_folder_that_cannot_be_written_is_a_typed_error(kernel: Kernel, monkey
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(build.os, "replace", full)
+    monkeypatch.setattr("dashi.atomic_file.os.replace", full)
     with pytest.raises(KernelError) as error:
         build.build(kernel)
     assert str(error.value) == (

@@ -27,12 +27,6 @@ from typing import Any
 import numpy as np
 from typer.testing import CliRunner
 
-from dashi.cli import (  # noqa: F401 - imported once, before the forks
-    flow_evaluate_job,
-    flow_fit_job,
-    flow_job,
-    flow_rollout_job,
-)
 from dashi.cli.main import app
 from dashi.core.certificates.certificate import read_certificate
 from dashi.core.observations import png  # noqa: F401 - the same
@@ -42,7 +36,13 @@ from dashi.io.metrics import read_metrics
 from dashi.io.run_mark import MARK
 from dashi.io.run_reading import is_unfinished, run_file
 from dashi.io.whole_folder import Owner, whole_folder
-from dashi.lab import rollouts  # noqa: F401 - the same
+from dashi.lab import (  # noqa: F401 - imported once, before the forks
+    decoded_rollouts,
+    evaluations,
+    fits,
+    rollouts,
+    simulations,
+)
 from dashi.lab.demos import wave  # noqa: F401 - the same
 
 _ENDED = 7

@@ -19,7 +19,7 @@ from dashi.core.rollouts.checkpoint import read_checkpoint, write_checkpoint
 from dashi.core.rollouts.observers import Hashes
 from dashi.core.rollouts.run import Run
 from dashi.errors import FileError, InputError
-from dashi.flow import Flow, ensemble, simulate
+from dashi.flow import Flow, ensemble
 from dashi.flow.diagnostics import Diagnostics, totals
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.evaluation.kept import array_text, load_evaluation, pack, text_array, unpack
@@ -29,6 +29,7 @@ from dashi.flow.proxy import Schema
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.catalogue import pack as pack_model
 from dashi.flow.proxy.catalogue import unpack as unpack_model
+from dashi.flow.simulation import simulate
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.report import figures, timeline

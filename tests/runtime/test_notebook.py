@@ -10,6 +10,7 @@ import numpy as np
 
 import dashi
 from dashi.core.observations.observation import Hash
+from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.run import Run
 from dashi.flow.evaluation.spread import Spread
 from dashi.flow.evaluation.table import Row, ScoreTable
@@ -74,11 +75,13 @@ def test_a_small_array_shows_its_values() -> None:
 
 
 def test_a_run_shows_how_far_it_came_and_its_last_hash() -> None:
-    run = Run(1000, np.zeros((2, 3), np.float32), hashes=(Hash(500, "0" * 32), Hash(1000, "a" * 32)), seconds=2.0)
+    facts = Linear(np.eye(3, dtype=np.float32)).facts
+    hashes = (Hash(500, "0" * 32), Hash(1000, "a" * 32))
+    run = Run(operator=facts, steps=1000, state=np.zeros((2, 3), np.float32), records={"hashes": hashes}, seconds=2.0)
     words = Reader(html(run)).words
     assert {"Run", "1,000", "float32 (2, 3)", "2 s (500 steps/s)", f"{'a' * 32} after step 1,000"} <= set(words)
     assert "1,000, stopped before all were done" in Reader(html(replace(run, stopped=True))).words
-    assert "last hash" not in Reader(html(Run(0, np.zeros(1)))).words
+    assert "last hash" not in Reader(html(Run(operator=facts, steps=0, state=np.zeros(1)))).words
 
 
 def score(model: str) -> Row:

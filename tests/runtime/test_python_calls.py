@@ -14,11 +14,12 @@ from dashi.core.learning.ridge import ridge
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, UnknownNameError
-from dashi.flow import Flow, Kolmogorov, Stochastic, ensemble, simulate, stepper, windows_of
+from dashi.flow import Flow, Kolmogorov, Stochastic, ensemble, stepper, windows_of
 from dashi.flow.decode import Decoder
 from dashi.flow.equations import FORCINGS, UNFORCED
 from dashi.flow.evaluation import evaluate
 from dashi.flow.proxy import MODELS, Schema, choose_anchors, decode, encode
+from dashi.flow.simulation import simulate
 from dashi.runtime.cpu_device import CpuDevice
 
 FLOW = Flow(16, nu=2e-2, dt=0.02)

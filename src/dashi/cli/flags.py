@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "host_fft=True": "fast", "portable=False": "fast", "stop_on_nonfinite=False": "keep_going", "strategy": "way",
+    "variables": "variable", "initial_options": "options", "model_options": "option",
+    "train": "train_seed", "validate": "validation_seeds", "first_seed": "eval_seed", "steps": "eval_steps",
 }  # fmt: skip
 """Parameters of the library, or what is passed for them, by the names that commands have for that."""
 

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dashi.cli import flow_evaluate, flow_fit, flow_parity, flow_rollout
 from dashi.cli import flow_options as o
 from dashi.cli.help import App
-from dashi.cli.options import Json, OneDevice, Overwrite, example
+from dashi.cli.options import Json, OneDevice, Overwrite, example, typed
+from dashi.cli.output import print_facts, print_json, remark
+from dashi.cli.stopping import stopped_lines
 from dashi.cli.tracing import TraceFile
+from dashi.errors import InputError
+
+if TYPE_CHECKING:
+    from dashi.lab.simulations import SimulatedRun
 
 app = App("flow", "Two-dimensional flow: the reference solver, and models of it.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request(o.FlowOptions):
-    """What was asked for on the command line."""
-
-    steps: int
-    seed: int
-    members: int
-    look_every: int | None
-    frame_every: int | None
-    hash_every: int | None
-    fields: tuple[str, ...]
-    transfer: bool
-    device: str
-    fast: bool
-    out: Path | None
-    resume: bool
-    overwrite: bool
-    allow_fallback: bool
-    require_gpu: bool
-    trace: Path | None
-    json: bool
 
 
 @app.callback()
@@ -76,15 +58,55 @@ def simulate(
     verify` repeats its certificate anywhere. A time step that is too long is an error that says which one is not. Exit
     code 3 on errors, 130 if stopped.
     """
-    from dashi.cli.flow_job import Job
+    from dashi import lab
+    from dashi.cli.progress import Shown
+    from dashi.lab.job import until_interrupted
 
-    request = Request(
-        **vars(flow), steps=steps, seed=seed, members=members, look_every=look_every, frame_every=frame_every,
-        hash_every=hash_every, fields=tuple(field or ("vorticity",)), transfer=transfer, device=device, fast=fast,
-        out=out, resume=resume, overwrite=overwrite, allow_fallback=allow_fallback, require_gpu=require_gpu,
-        trace=trace, json=json,
+    for name, stride in (("look_every", look_every), ("frame_every", frame_every), ("hash_every", hash_every)):
+        if stride == 0:
+            raise InputError(f"`{name}=` is 0.", "use 1 or more.")
+    if members < 1:
+        raise InputError(f"--members is {members}.", "use 1 or more.")
+    request = lab.SimulateRequest(
+        flow=o.flow_of(flow, seed), steps=steps, seeds=range(seed, seed + members), initial=flow.initial,
+        initial_options=o.named_numbers("--set", flow.options), look_every=look_every, frame_every=frame_every,
+        hash_every=hash_every, fields=tuple(field or ("vorticity",)), transfer=transfer, host_fft=fast,
+        allow_fallback=allow_fallback, require_gpu=require_gpu, trace=trace, command_line=typed(),
     )  # fmt: skip
-    Job(request).do()
+    run, stopped = until_interrupted(
+        lambda: lab.simulate(request, device=device, out=out, resume=resume, overwrite=overwrite, events=Shown())
+    )
+    print_run(run, as_json=json)
+    if stopped:
+        remark(*stopped_lines(out, run.folder))
+        raise KeyboardInterrupt
+
+
+def print_run(run: SimulatedRun, *, as_json: bool) -> None:
+    """A table for people; with --json the metrics document and the last look."""
+    last, metrics, flow = run.diagnostics[-1] if run.diagnostics else None, run.metrics, run.flow
+    if as_json:
+        document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
+        document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
+        document["folder"] = str(run.folder) if run.folder else None
+        if last is not None:
+            document["energy"], document["enstrophy"] = last.energy.tolist(), last.enstrophy.tolist()
+            document["courant"] = run.courant
+        print_json(document)
+        return
+    rows = {
+        "flow": f"{flow.n} x {flow.n}, {len(run.states)} member(s), {flow.scheme}, {flow.dtype}",
+        "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
+        "time": f"{run.time:g} after {run.steps} steps{', stopped' if run.stopped else ''}; "
+        f"{metrics.ns_per_step / 1000:.1f} us per step",
+        "energy": ", ".join(f"{v:.6g}" for v in last.energy.tolist()[:4]) if last else "",
+        "enstrophy": ", ".join(f"{v:.6g}" for v in last.enstrophy.tolist()[:4]) if last else "",
+        "courant": f"{run.courant:.3g} (up to {flow.courant_limit:g})" if last else "",
+        "hash": metrics.hashes[-1].hash if metrics.hashes else "none",
+        "portable": "" if metrics.portable else "no: these hashes hold on this machine alone",
+        "folder": str(run.folder or ""),
+    }
+    print_facts(rows)
 
 
 for _part in (flow_fit, flow_rollout, flow_evaluate, flow_parity):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dashi.cli import flow_options as o
+from dashi.cli.flow_scores import print_scores
 from dashi.cli.help import COMPAT, DATA, MODEL, OUTPUT
 from dashi.cli.options import Json, OneDevice, Overwrite, example, whole
-from dashi.errors import InputError
+from dashi.cli.output import print_outcome, remark
+from dashi.errors import DashiError, InputError, Interrupted
+
+if TYPE_CHECKING:
+    from dashi.lab.evaluations import Scores
 
 _OF_V4 = {"compat", "n", "eval_steps", "eval_seed", "device", "json", "allow_fallback", "require_gpu"}
 ModelFile = Annotated[Path | None, typer.Argument(metavar="MODEL", help="A file of `dashi flow fit`.")]
@@ -110,33 +114,6 @@ CompatSize = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class EvaluateRequest:
-    """What was asked for on the command line."""
-
-    model: Path
-    eval_steps: int | None
-    eval_seed: int | None
-    no_train: bool
-    seeds: int | None
-    windows: int | None
-    start: int | None
-    source: Path | None
-    variable: tuple[str, ...]
-    dims: tuple[str, ...]
-    perturb: tuple[str, ...]
-    perfect: bool
-    residual: bool
-    allow_overlap: bool
-    device: str
-    fast: bool
-    out: Path | None
-    overwrite: bool
-    allow_fallback: bool
-    require_gpu: bool
-    json: bool
-
-
 def evaluate(
     context: typer.Context,
     model: ModelFile = None,
@@ -192,16 +169,44 @@ def evaluate(
         )
     if model is None:
         raise typer.BadParameter("name a file of `dashi flow fit`.", param_hint="MODEL")
-    from dashi.cli.flow_evaluate_job import EvaluateJob
+    from dashi import lab
+    from dashi.cli.progress import Shown
 
-    request = EvaluateRequest(
-        model=model, eval_steps=eval_steps, eval_seed=eval_seed, no_train=no_train, seeds=seeds, windows=windows,
-        start=start, source=source, variable=tuple(variable or ()), dims=tuple(dims or ()),
-        perturb=tuple(perturb or ()), perfect=perfect, residual=residual,
-        allow_overlap=allow_overlap, device=device, fast=fast, out=out, overwrite=overwrite,
-        allow_fallback=allow_fallback, require_gpu=require_gpu, json=json,
+    changes = [pair for text in perturb or () for pair in o.named_numbers("--perturb", (text,)).items()]
+    request = lab.EvaluateRequest(
+        model=model, steps=eval_steps, seeds=seeds, first_seed=eval_seed, windows=windows, start=start, source=source,
+        variables=tuple(variable or ()), dims=o.axis_names(dims or ()), perturb=tuple(changes), perfect=perfect,
+        residual=residual, allow_overlap=allow_overlap, host_fft=fast, allow_fallback=allow_fallback,
+        require_gpu=require_gpu,
     )  # fmt: skip
-    EvaluateJob(request).do()
+    failure: DashiError | None = None
+    stopped = False
+    try:
+        scores = lab.evaluate(request, device=device, out=out, overwrite=overwrite, events=Shown())
+    except Interrupted as stop:
+        if stop.partial is None:
+            raise
+        scores, stopped = stop.partial, True
+    except DashiError as error:
+        if error.result is None:
+            raise
+        scores, failure = error.result, error
+    _print(scores, failure, as_json=json)
+    if stopped:
+        raise KeyboardInterrupt
+
+
+def _print(scores: Scores, failure: DashiError | None, *, as_json: bool) -> None:
+    """The scores, then what went wrong: with --json in the same document, since there is only one."""
+    if as_json:
+        print_outcome(scores.document(), failure)
+        return
+    print_scores(scores.table())
+    if failure is not None:
+        raise failure
+    if scores.folder is not None:
+        stays = "" if scores.folder == scores.out else f"; {scores.out} stays as it was"
+        remark(f"wrote {scores.folder}{stays}")
 
 
 def register(app: typer.Typer) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dashi.cli import flow_options as o
 from dashi.cli.completion import complete_models
+from dashi.cli.flow_scores import print_scores
 from dashi.cli.help import DATA, MODEL, OUTPUT
 from dashi.cli.options import Json, OneDevice, example, whole
+from dashi.cli.output import print_json, print_outcome, remark
+from dashi.errors import FileError, InputError, Interrupted
+
+if TYPE_CHECKING:
+    from dashi.lab.fits import FittedModel
 
 TrainSteps = Annotated[
     int, typer.Option("--train-steps", parser=whole, rich_help_panel=DATA, help="Steps of dt of a training window.")
@@ -127,40 +132,6 @@ Out = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class FitRequest(o.FlowOptions):
-    """What was asked for on the command line."""
-
-    train_steps: int
-    train_seed: int | None
-    seeds: int
-    validation_seeds: int
-    windows: int | None
-    spin_up: int
-    frame_every: int
-    source: Path | None
-    variable: tuple[str, ...]
-    dims: tuple[str, ...]
-    model: str
-    model_options: tuple[str, ...]
-    k_cut: float
-    anchors: int
-    baselines: tuple[str, ...]
-    given: Mapping[str, str]
-    """The parameters that stand on the command line, and how each is written there."""
-    device: str
-    fast: bool
-    out: Path
-    allow_fallback: bool
-    require_gpu: bool
-    json: bool
-
-    @property
-    def seed(self) -> int:
-        """Of the forcing, which every simulated seed replaces by its own."""
-        return self.train_seed or 0
-
-
 @o.takes_flow(n=64, scheme=o.Scheme.etdrk4)
 def fit(
     context: typer.Context,
@@ -196,18 +167,98 @@ def fit(
     Ctrl-C keeps the model once it is fitted, beside an earlier one and never in its place. Exit code 3 on errors, 130
     if stopped.
     """
-    from dashi.cli.flow_fit_job import FitJob
+    from dashi import lab
+    from dashi.cli.progress import Shown
 
-    spun = (0 if source else 100) if spin_up is None else spin_up
-    request = FitRequest(
-        **vars(flow), train_steps=train_steps, train_seed=train_seed, seeds=seeds, validation_seeds=validation_seeds,
-        windows=windows, spin_up=spun, frame_every=frame_every, source=source,
-        variable=tuple(variable or ()), dims=tuple(dims or ()), model=model,
-        model_options=tuple(option or ()), k_cut=k_cut, anchors=anchors, baselines=tuple(baseline or ()),
-        given=o.given_options(context), device=device, fast=fast, out=out, allow_fallback=allow_fallback,
-        require_gpu=require_gpu, json=json,
+    for name, count, least in (("--seeds", seeds, 1), ("--validation-seeds", validation_seeds, 0)):
+        if count < least:
+            raise InputError(f"{name} is {count}.", f"use {least} or more.")
+    given, first = o.given_options(context), train_seed or 0
+    simulated, forced = source is None, o.named_numbers("--force", flow.force)
+    train: range | int | None = range(first, first + seeds)
+    if not simulated and train_seed is None:
+        train = seeds if "seeds" in given else None
+    request = lab.FitRequest(
+        model=model, flow=o.flow_of(flow, first), source=source,
+        stated=frozenset(o.FLOW).intersection(given) | {f"force_{name}" for name in forced},
+        variables=tuple(variable or ()), dims=o.axis_names(dims or ()), train=train,
+        validate=range(first + seeds, first + seeds + validation_seeds) if simulated else validation_seeds,
+        train_steps=train_steps, frame_every=frame_every if simulated or "frame_every" in given else None,
+        windows=windows, spin_up=spin_up, initial=flow.initial if simulated or "initial" in given else None,
+        initial_options=o.named_numbers("--set", flow.options), k_cut=k_cut, anchors=anchors,
+        model_options=model_options(option or ()), baselines=tuple(baseline or ()), host_fft=fast,
+        allow_fallback=allow_fallback, require_gpu=require_gpu,
     )  # fmt: skip
-    FitJob(request).do()
+    failure: FileError | None = None
+    stopped = False
+    try:
+        result = lab.fit(request, device=device, out=out, events=Shown())
+    except Interrupted as stop:
+        result, stopped = stop.partial, True
+        _remark_stopped(result, out)
+        if result is None:
+            if json:
+                print_json({"file": None, "model": model, "stopped": True})
+            raise
+    except FileError as error:
+        if error.result is None:
+            raise
+        result, failure = error.result, error
+        if result.stopped:
+            _remark_stopped(result, out)
+    _print_fit(result, failure, as_json=json)
+    if stopped:
+        raise KeyboardInterrupt
+
+
+def _remark_stopped(result: FittedModel | None, out: Path) -> None:
+    if result is None:
+        remark("nothing was written: the model was not fitted yet")
+    elif result.path is not None:
+        stays = f"; {out} stays as it was" if out.exists() else ""
+        remark(f"the model is whole and in {result.path}{stays}; for all baselines and scores, fit it again")
+
+
+def _print_fit(result: FittedModel, failure: FileError | None, *, as_json: bool) -> None:
+    """The scores, then what could not be written: with --json in the same document, since there is only one."""
+    if not as_json:
+        print_scores(result.table())
+        if failure is not None:
+            raise failure
+        if not result.stopped:
+            remark(f"wrote {result.path}")
+        return
+    from dashi.flow.evaluation.kept import document
+
+    fit = result.fit
+    facts: dict[str, Any] = {
+        "file": str(result.path) if result.path else None,
+        "model": fit.model.name,
+        "story": fit.model.description,
+        "numbers": fit.model.state_size,
+        "stopped": result.stopped,
+        "baselines": list(fit.baselines),
+        "seeds": list(fit.training.seeds) if fit.training else [],
+        "validation_seeds": list(fit.training.validation_seeds) if fit.training else [],
+        "evaluations": [document(one) for one in fit.evaluations],
+    }
+    print_outcome(facts, failure)
+
+
+def model_options(texts: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs of --option; what is not a number is a word."""
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier() or not value:
+            raise InputError(f"--option {text} is not NAME=VALUE.", "write for instance --option factor=1.")
+        if name in options:
+            raise InputError(f"--option {name} is given twice.", "leave one of them away.")
+        try:
+            options |= o.named_numbers("--option", (text,))
+        except InputError:
+            options[name] = value
+    return options
 
 
 def register(app: typer.Typer) -> None:

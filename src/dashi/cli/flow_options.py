@@ -6,11 +6,11 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
@@ -19,6 +19,10 @@ from dashi.cli.help import DATA, DEVICE, OUTPUT, RUN, START
 from dashi.cli.help import FLOW as FLOW_PANEL
 from dashi.cli.options import whole
 from dashi.cli.rollout_options import RunType
+from dashi.errors import InputError
+
+if TYPE_CHECKING:
+    from dashi.flow.equations import Flow
 
 
 class Scheme(StrEnum):
@@ -129,6 +133,59 @@ def _parameters(defaults: dict[str, Any]) -> list[inspect.Parameter]:
         annotation = Annotated[kind, one.metadata["option"]]
         made.append(inspect.Parameter(one.name, where, default=default, annotation=annotation))
     return made
+
+
+def flow_of(options: FlowOptions, seed: int = 0) -> Flow:
+    """The flow that the options describe; random kicks are those of a seed."""
+    from dashi.flow.equations import FORCINGS, UNFORCED, Flow, Stochastic, forcing_named
+
+    numbers = named_numbers("--force", options.force)
+    if numbers and options.forcing == UNFORCED:
+        raise InputError("--force goes with --forcing.", f"give --forcing {' or '.join(FORCINGS)}.")
+    if "seed" in numbers:
+        raise InputError("--force has no seed.", "give --seed, which decides the initial condition too.")
+    if FORCINGS.get(options.forcing) is Stochastic:
+        numbers["seed"] = seed
+    return Flow(
+        n=options.n, nu=options.nu, dt=options.dt, length=options.length, drag=options.drag,
+        smagorinsky=options.smagorinsky, forcing=forcing_named(options.forcing, **numbers),
+        scheme=options.scheme.value, dtype=str(options.dtype),
+    )  # fmt: skip
+
+
+def named_numbers(option: str, texts: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs; whole numbers stay whole."""
+    numbers: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name in numbers:
+            raise InputError(f"{option} {name} is given twice.", "leave one of them away.")
+        try:
+            numbers[name] = int(value) if value.strip().lstrip("+-").isdigit() else float(value)
+            finite = math.isfinite(numbers[name])
+        except (ValueError, OverflowError) as error:
+            raise _no_number(option, text) from error
+        if not name.isidentifier() or name in ("given", "progress") or not finite:
+            raise _no_number(option, text)
+    return numbers
+
+
+def _no_number(option: str, text: str) -> InputError:
+    known = {"--perturb": "nu=0.004", "--force": "amplitude=1", "--option": "factor=1"}
+    return InputError(
+        f"{option} {text} is not NAME=NUMBER.", f"write for instance {option} {known.get(option, 'speed=1.5')}."
+    )
+
+
+def axis_names(texts: Sequence[str]) -> dict[str, str]:
+    """The names of --dims: AXIS=NAME pairs."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        axis, _, name = text.partition("=")
+        if not axis or not name:
+            raise InputError(f"--dims {text} is not AXIS=NAME.", "write for instance --dims time=t.")
+        pairs[axis] = name
+    return pairs
 
 
 def given_options(context: typer.Context) -> dict[str, str]:

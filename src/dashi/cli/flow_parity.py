@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
-from dashi.cli.progress import progress
 from dashi.cli.rollout_options import RunType
 
 if TYPE_CHECKING:
@@ -50,61 +50,40 @@ def parity(
     decode in float64 as well. The table shows what a residual costs: the error of the field with it and without.
     Exit code 0: the same bits, and float64 agrees to rounding; 1: not so; 3: an error.
     """
-    import dashi
-    from dashi.errors import InputError
-    from dashi.flow import Flow, ensemble, to_field
-    from dashi.flow.decode import Settings, fit_statistics
-    from dashi.flow.decode.parity import agrees, compare
-    from dashi.flow.decode.settings import RESIDUALS
-    from dashi.flow.proxy.encode import choose_anchors
-    from dashi.flow.proxy.schema import Schema
-    from dashi.lab.capacity import require_memory
+    from dashi import lab
+    from dashi.cli.progress import Shown
 
-    if seeds < 1:
-        raise InputError(f"--seeds is {seeds}.", "use 1 or more.")
-    # States, fields and what they are compared with, in float64.
-    require_memory(8 * 4 * seeds * Flow(n).n ** 2, f"{seeds} fields of {n} x {n}", "use fewer --seeds.")
-    chosen = list(dict.fromkeys(residual or RESIDUALS))
-    asked = [Settings(residual=one, gate=gate, dtype=str(dtype)) for one in chosen]
-    numbers = list(range(seeds))
-    with dashi.open(device) as opened:
-        fields = to_field(ensemble(Flow(n), "random", numbers))
-        schema = choose_anchors(Schema(n, k_cut), fields, anchors, device=opened)
-        statistics = fit_statistics(schema, fields)
-        found: list[Parity] = []
-        with progress("parity", len(asked) * seeds, "fields") as advance:
-            for one in asked:
-                found += compare(
-                    schema, fields, numbers, one, device=opened, statistics=statistics, progress=advance
-                )  # fmt: skip
-        info = opened.info
-    good = all(agrees(one) for one in found)
+    request = lab.ParityRequest(n=n, k_cut=k_cut, anchors=anchors, seeds=seeds, gate=gate, dtype=str(dtype))
+    if residual:
+        request = replace(request, residuals=tuple(residual))
+    parity = lab.compare_decodes(request, device=device, events=Shown())
+    info = parity.device
     if json:
         print_json(
             {
                 "device": info.name,
                 "spec": info.spec,
-                "same": good,
-                "other_device": info.type != "reference",
-                "parity": [asdict(one) for one in found],
+                "same": parity.same,
+                "other_device": parity.other_device,
+                "parity": [asdict(field) for field in parity.fields],
             }
         )
     else:
-        _table(found)
+        _table(parity.fields)
         remark(f"{info.name} ({info.spec}) beside NumPy, {n} x {n}, k_cut {k_cut:g}, {anchors} anchors, {dtype}")
-        remark("the same bits, and float64 agrees" if good else "NOT the same: see the table")
-        if info.type == "reference":
+        remark("the same bits, and float64 agrees" if parity.same else "NOT the same: see the table")
+        if not parity.other_device:
             remark("no other device took part: NumPy was held against itself, and against float64")
-    if not good:
+    if not parity.same:
         raise typer.Exit(1)
 
 
-def _table(found: list[Parity]) -> None:
+def _table(fields: Sequence[Parity]) -> None:
     table = new_table(
         "residual", "seed", "bits", "mean error", "max error", "dE", "dZ", "masks differ", "beside float64", "support",
         "mid wanted", "made", "left", "high wanted", "made", "left", "error", "without residual",
     )  # fmt: skip
-    for p in found:
+    for p in fields:
         add_row(
             table, p.residual, str(p.seed), "same" if p.same_bits else "OTHER", f"{p.mean_error:.1e}",
             f"{p.max_error:.1e}", f"{p.d_energy:.1e}", f"{p.d_enstrophy:.1e}", f"{p.hamming} of {p.sites}",

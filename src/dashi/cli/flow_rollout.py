@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from dashi.cli import flow_options as o
+from dashi.cli.flow_rollout_report import print_rollout, resume_command, stopped_lines
 from dashi.cli.help import COMPAT, DECODE, OPERATOR, OUTPUT, RUN, START
-from dashi.cli.options import Json, OneDevice, Overwrite, example, whole
+from dashi.cli.options import Json, OneDevice, Overwrite, example, typed, whole
+from dashi.cli.output import remark
 from dashi.cli.rollout_options import RunType
 from dashi.cli.tracing import TraceFile
 from dashi.errors import InputError
 
+Value = TypeVar("Value")
 _OF_V4 = {"compat", "n", "steps", "seed", "device", "json", "out", "overwrite", "allow_fallback", "require_gpu"}
 _EXAMPLE = (
     "dashi flow simulate --n 64 --steps 200 --frame-every 10 --out runs/frames && dashi flow rollout "
@@ -47,40 +48,6 @@ class Gates(StrEnum):
     support = "support"
     signed = "signed"
     open = "open"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What was asked for on the command line."""
-
-    z0: Path | None
-    matrix: Path | None
-    operator: Path | None
-    model: Path | None
-    start: Path | None
-    fit_from: Path | None
-    k_cut: float
-    anchors: int
-    ridge: float
-    steps: int
-    decode_every: int
-    observer: str
-    residual: str
-    gate: str
-    seed: int
-    statistics: Path | None
-    dtype: str
-    hash_every: int | None
-    stage_times: bool
-    device: str
-    out: Path | None
-    overwrite: bool
-    allow_fallback: bool
-    require_gpu: bool
-    trace: Path | None
-    json: bool
-    given: Mapping[str, str]
-    """The parameters that stand on the command line, and how each is written there."""
 
 
 Z0 = Annotated[
@@ -303,13 +270,29 @@ def rollout(
             overwrite=overwrite, allow_fallback=allow_fallback, require_gpu=require_gpu,
         )  # fmt: skip
         return
-    from dashi.cli.flow_rollout_job import Job
+    from dashi import lab
+    from dashi.cli.progress import Shown
+    from dashi.lab.job import until_interrupted
 
-    request = Request(
-        z0=z0, matrix=A, operator=operator, model=model, start=start, fit_from=fit_from, k_cut=k_cut,
-        anchors=anchors, ridge=ridge, steps=100 if steps is None else steps, decode_every=decode_every,
-        observer=observer, residual=residual, gate=gate, seed=0 if seed is None else seed, statistics=statistics,
-        dtype=dtype, hash_every=hash_every, stage_times=stage_times, device=device, out=out, overwrite=overwrite,
-        allow_fallback=allow_fallback, require_gpu=require_gpu, trace=trace, json=json, given=given,
+    if n is not None:
+        raise InputError("--n goes with --compat v4; otherwise the grid is that of z.", "leave --n away.")
+
+    def asked(name: str, value: Value) -> Value | None:
+        """What stands on the command line: a default does not count as asked for."""
+        return value if name in given else None
+
+    request = lab.FollowRequest(
+        z0=z0, A=A, operator=operator, model=model, start=start, fit_from=fit_from, k_cut=asked("k_cut", k_cut),
+        anchors=asked("anchors", anchors), ridge=asked("ridge", ridge), steps=100 if steps is None else steps,
+        decode_every=decode_every, observer=str(observer), residual=str(residual), gate=asked("gate", str(gate)),
+        seed=seed, statistics=statistics, dtype=str(dtype), hash_every=hash_every, stage_times=stage_times,
+        allow_fallback=allow_fallback, require_gpu=require_gpu, trace=trace, command_line=typed(),
     )  # fmt: skip
-    Job(request).do()
+    result, stopped = until_interrupted(
+        lambda: lab.follow(request, device=device, out=out, overwrite=overwrite, events=Shown())
+    )
+    further = resume_command(result, given, device)
+    print_rollout(result, further, as_json=json)
+    if stopped:
+        remark(*stopped_lines(result, further))
+        raise KeyboardInterrupt

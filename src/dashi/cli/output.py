@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -161,3 +161,12 @@ def add_row(table: Table, *cells: str) -> None:
     from rich.text import Text
 
     table.add_row(*(Text(printable(cell)) for cell in cells))
+
+
+def print_facts(rows: Mapping[str, str]) -> None:
+    """A table of names and what is known of them; what is empty is left away."""
+    table = new_table("", "")
+    for name, value in rows.items():
+        if value:
+            add_row(table, name, value)
+    print_table(table)

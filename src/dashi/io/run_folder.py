@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -48,7 +48,7 @@ from dashi.io.run_names import (
 
 __all__ = [
     "CERTIFICATE", "CHECKPOINT", "CHOOSE", "CONTINUATION", "INPUTS", "METRICS", "REPORT", "RESULTS", "SCORED", "SCORES",
-    "SHEET", "STATE", "SUMMARY", "UNFINISHED", "close_run", "open_run", "require_asked", "require_ours",
+    "SHEET", "STATE", "SUMMARY", "UNFINISHED", "close_run", "open_run", "reopen_run", "require_asked", "require_ours",
 ]  # fmt: skip
 
 CHOOSE: Final = "choose another with `out=`."
@@ -129,6 +129,22 @@ def close_run(folder: Path, written: Collection[str], finished: bool) -> Path:
         return _take_place(folder.parent) if mark.aside else folder
     except OSError as error:
         raise unwritable(folder, error) from error
+
+
+def reopen_run(out: Path, command: str, keep: Callable[[Path], None]) -> None:
+    """Makes a finished run one that can go on. `keep` writes its checkpoint to the path it is given, all or nothing:
+    with it the run counts as interrupted, and what it left stays."""
+    require_ours(out, command)
+    with locked(out):
+        try:
+            _take_place(out)
+            mark = _mark(out)
+        except OSError as error:
+            raise unwritable(out, error) from error
+        if mark is None or not mark.there:
+            raise FileError(f"{out} holds no run to go on with.", "start a new one: leave `resume=True` away.")
+        if mark.finished:
+            keep(out / CHECKPOINT)
 
 
 def require_ours(out: Path, command: str, *, overwrite: bool = False) -> None:

@@ -14,6 +14,12 @@ from typing import TYPE_CHECKING
 from dashi._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from dashi.lab.decode_parity import DecodeParity as DecodeParity
+    from dashi.lab.decode_parity import ParityRequest as ParityRequest
+    from dashi.lab.decode_parity import compare_decodes as compare_decodes
+    from dashi.lab.decoded_rollouts import DecodedRollout as DecodedRollout
+    from dashi.lab.decoded_rollouts import follow as follow
+    from dashi.lab.decoded_setup import FollowRequest as FollowRequest
     from dashi.lab.demos.main_job import DemoRequest as DemoRequest
     from dashi.lab.demos.main_job import DemoResult as DemoResult
     from dashi.lab.demos.main_job import demo as demo
@@ -22,25 +28,47 @@ if TYPE_CHECKING:
     from dashi.lab.demos.wave import WaveRequest as WaveRequest
     from dashi.lab.demos.wave import WaveResult as WaveResult
     from dashi.lab.demos.wave import demo_wave as demo_wave
+    from dashi.lab.evaluation_plans import EvaluateRequest as EvaluateRequest
+    from dashi.lab.evaluations import Scores as Scores
+    from dashi.lab.evaluations import evaluate as evaluate
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.fit_setup import FitRequest as FitRequest
+    from dashi.lab.fits import FittedModel as FittedModel
+    from dashi.lab.fits import fit as fit
     from dashi.lab.health import Health as Health
     from dashi.lab.health import examine as examine
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
     from dashi.lab.rollouts import RolloutResult as RolloutResult
     from dashi.lab.rollouts import rollout as rollout
+    from dashi.lab.simulation_setup import SimulateRequest as SimulateRequest
+    from dashi.lab.simulations import SimulatedRun as SimulatedRun
+    from dashi.lab.simulations import simulate as simulate
+    from dashi.lab.v4_comparison import V4Comparison as V4Comparison
+    from dashi.lab.v4_comparison import V4Request as V4Request
+    from dashi.lab.v4_comparison import compare_v4 as compare_v4
     from dashi.lab.verification import Verification as Verification
     from dashi.lab.verification import VerifyRequest as VerifyRequest
     from dashi.lab.verification import verify as verify
 
 _MODULES = {
+    "decode_parity": "DecodeParity ParityRequest compare_decodes",
+    "decoded_rollouts": "DecodedRollout follow",
+    "decoded_setup": "FollowRequest",
     "demos.main_job": "DemoRequest DemoResult demo",
     "demos.setting": "FULL QUICK",
     "demos.wave": "WaveRequest WaveResult demo_wave",
+    "evaluation_plans": "EvaluateRequest",
+    "evaluations": "Scores evaluate",
     "events": "SILENT Events",
+    "fit_setup": "FitRequest",
+    "fits": "FittedModel fit",
     "health": "Health examine",
     "rollout_setup": "RolloutRequest",
     "rollouts": "RolloutResult rollout",
+    "simulation_setup": "SimulateRequest",
+    "simulations": "SimulatedRun simulate",
+    "v4_comparison": "V4Comparison V4Request compare_v4",
     "verification": "Verification VerifyRequest verify",
 }
 

@@ -16,7 +16,6 @@ from dashi.core.rollouts.fingerprint import Used, fingerprints
 from dashi.core.rollouts.observer import Observer
 from dashi.core.rollouts.run_html import run_html
 from dashi.runtime.info import DeviceInfo
-from dashi.types import Array as HostArray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -86,7 +85,7 @@ class Run:
         return self.records.get("observations", ())
 
     @property
-    def sheet(self) -> HostArray:
+    def sheet(self) -> npt.NDArray[Any]:
         """Band energies, a row for each of `sheet_steps`; the mean over an ensemble (`sheet_every`)."""
         rows: tuple[SheetRow, ...] = self.records.get("sheet", ())
         width = rows[0].energies.shape[-1] if rows else 0

@@ -51,7 +51,7 @@ def evaluate(
     decides what is admissible; `progress` is told of windows, len(models) times len(windows) in all. `beyond` is how
     many frames a rollout goes on after the reference ends. A model of another grid sees the windows resampled to its
     own, and its fields are resampled back. Ctrl-C raises Interrupted, whose `partial` is the Evaluation of the models
-    that are finished (`settings["stopped"]`, or `settings["interrupted"]` if it came while the last of them ran).
+    that are finished: `stopped`, or `interrupted` if it came while the last of them ran.
     """
     if not models:
         raise InputError("there is no model to evaluate.", "pass at least one.")
@@ -61,13 +61,11 @@ def evaluate(
         require_fit(name, model, windows.flow, windows.interval)
     overlaps = split not in SEEN and _overlaps(models, windows, allow=allow_overlap)
     with using_device(device) as opened:
-        evaluation, ended = _evaluated(
+        evaluation = _evaluated(
             models, windows, opened, split, train_energy, progress, beyond, {"overlap": "yes"} if overlaps else {}
         )
-    evaluation = replace(
-        evaluation, settings={**evaluation.settings, **(settings or {}), **({ended: "yes"} if ended else {})}
-    )
-    if ended:
+    evaluation = replace(evaluation, settings={**evaluation.settings, **(settings or {})})
+    if evaluation.stopped or evaluation.interrupted:
         raise Interrupted(evaluation)
     return evaluation
 
@@ -82,18 +80,18 @@ def _overlaps(models: Mapping[str, Model], windows: Windows, *, allow: bool) -> 
 def _evaluated(
     models: Mapping[str, Model], windows: Windows, device: Device, split: str, train_energy: float | None,
     progress: Callable[[int], None] | None, beyond: int, settings: Mapping[str, int | float | str],
-) -> tuple[Evaluation, str]:  # fmt: skip
-    """The evaluation of the models that were finished, and what Ctrl-C did."""
+) -> Evaluation:  # fmt: skip
+    """The evaluation of the models that were finished."""
     reference = Reference(windows.flow, windows.fields)
     largest = float(reference.energy[:, 0].max()) if train_energy is None else train_energy
     run = _Run(windows, reference, device, LIMIT * largest, beyond, progress or (lambda _: None))
-    lines, ended = _finished(models, run)
+    lines, interrupted = _finished(models, run)
     cuts = {model.schema.k_cut for model in models.values()}
     settings_used: dict[str, int | float | str] = {
         "k_cut": max(cuts), "schema": VERSION, "interval": windows.interval, "train_energy": largest,
         "device": device.info.name,
     }  # fmt: skip
-    evaluation = Evaluation(
+    return Evaluation(
         split=split,
         times=windows.times,
         seeds=windows.seeds,
@@ -104,12 +102,13 @@ def _evaluated(
         spectrum=reference.measured[0][:, -1].mean(0),
         parameters=windows.flow.parameters,
         settings={**settings_used, **settings},
+        stopped=len(lines) < len(models),
+        interrupted=interrupted and len(lines) == len(models),
     )
-    return evaluation, ended
 
 
-def _finished(models: Mapping[str, Model], run: _Run) -> tuple[tuple[Line, ...], str]:
-    """The lines of the models, and what Ctrl-C did: `stopped` before all were done, or `interrupted` the last."""
+def _finished(models: Mapping[str, Model], run: _Run) -> tuple[tuple[Line, ...], bool]:
+    """The lines of the models that were scored before Ctrl-C came, and whether it did."""
     lines: list[Line] = []
     stopped = False
     with deferred_interrupt() as interrupt:
@@ -122,9 +121,7 @@ def _finished(models: Mapping[str, Model], run: _Run) -> tuple[tuple[Line, ...],
                 break
     if not lines:
         raise Interrupted
-    if len(lines) < len(models):
-        return tuple(lines), "stopped"
-    return tuple(lines), "interrupted" if interrupt.asked else ""
+    return tuple(lines), stopped or interrupt.asked
 
 
 def require_fit(name: str, model: Model, flow: Flow, interval: int) -> None:

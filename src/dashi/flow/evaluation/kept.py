@@ -18,6 +18,8 @@ from dashi.types import Array
 
 VERSION: Final = 1
 _ARRAYS: Final = ("correlation", "relative_l2", "energy", "enstrophy", "spectrum_error", "admissible")
+_ENDED: Final = ("stopped", "interrupted")
+"""Fields of an evaluation that files keep among its settings, as "yes"."""
 _LARGEST: Final = 1 << 24
 BROKEN: Final = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError)
 """What Python answers with when the text of a file is not what it should be."""
@@ -46,11 +48,17 @@ def document(evaluation: Evaluation, *, along: bool = True) -> dict[str, Any]:
         "data": evaluation.data_kind,
         "windows": [{"seed": s, "start": t} for s, t in zip(evaluation.seeds, evaluation.starts, strict=True)],
         "flow": dict(evaluation.parameters),
-        "settings": dict(evaluation.settings),
+        "settings": _settings(evaluation),
         "table": [row.document() for row in table(evaluation)],
         "stories": {line.model: line.story for line in evaluation.lines},
     }
     return summary | ({"series": series(evaluation)} if along else {})
+
+
+def _settings(evaluation: Evaluation) -> dict[str, int | float | str]:
+    """The settings as files have them, with whether Ctrl-C came."""
+    ended = {name: "yes" for name in _ENDED if getattr(evaluation, name)}
+    return {**evaluation.settings, **ended}
 
 
 def pack(evaluation: Evaluation) -> dict[str, Array]:
@@ -60,7 +68,7 @@ def pack(evaluation: Evaluation) -> dict[str, Array]:
         "seeds": list(evaluation.seeds),
         "starts": list(evaluation.starts),
         "parameters": dict(evaluation.parameters),
-        "settings": dict(evaluation.settings),
+        "settings": _settings(evaluation),
         "lines": [
             {
                 "model": line.model, "numbers": line.numbers, "failures": list(line.failures), "seconds": line.seconds,
@@ -120,7 +128,9 @@ def _restored(arrays: Mapping[str, Array], head: Mapping[str, Any]) -> Evaluatio
             raise ValueError(f"the {name} are neither numbers nor text")
     return Evaluation(
         str(head["split"]), times, seeds, starts, tuple(lines), arrays["energy"], arrays["enstrophy"],
-        arrays["spectrum"], dict(head["parameters"]), dict(head["settings"]),
+        arrays["spectrum"], dict(head["parameters"]),
+        {name: value for name, value in head["settings"].items() if name not in _ENDED},
+        **{name: head["settings"].get(name) == "yes" for name in _ENDED},
     )  # fmt: skip
 
 

@@ -66,6 +66,10 @@ class Evaluation:
     """Parameters of the flow."""
     settings: Mapping[str, int | float | str] = field(default_factory=dict[str, "int | float | str"])
     """k_cut, schema version, and whatever else was chosen."""
+    stopped: bool = False
+    """Whether Ctrl-C came before all models were scored: the others have no line."""
+    interrupted: bool = False
+    """Whether Ctrl-C came while the last model was scored: all lines are there."""
 
     @property
     def data_kind(self) -> str:

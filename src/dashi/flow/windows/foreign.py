@@ -41,10 +41,16 @@ _BYTES: Final = re.compile(r"\d+")
 def open_foreign(source: Path) -> Generator[Any]:
     """An xarray Dataset of a file or store, not yet loaded. Errors of the libraries that read it, also while it is in
     use, are FileErrors."""
+    with reading(source), open_dataset(source) as data:
+        yield data
+
+
+def open_dataset(source: Path) -> Any:
+    """An xarray Dataset of a file or store, which reads as it is used, and stays open until it is closed."""
     xarray = _xarray(source)
-    is_store = source.suffix == ".zarr"
     if not source.exists():
         raise FileError(f"there is no file {source}.", "correct the path.")
+    is_store = source.suffix == ".zarr"
     with reading(source):
         if is_store:
             require_known_codecs(source)
@@ -52,8 +58,7 @@ def open_foreign(source: Path) -> Generator[Any]:
             raise FileError(f"{source} is not an ordinary file.", "name a file.")
         # Metadata in one piece are an addition that a store may lack.
         how: dict[str, Any] = {"engine": "zarr", "consolidated": False} if is_store else {}
-        with _opened(xarray, source, how) as data:
-            yield data
+        return _opened(xarray, source, how)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What `dashi flow fit` leaves: the model as soon as it is fitted, beside its place; in its place when all is there."""
+"""A fit on disk: beside its place as soon as the model is fitted, in its place when all is there."""
 
 from __future__ import annotations
 
@@ -14,47 +14,49 @@ from dashi.flow.evaluation.fits import Fit, save_fit
 from dashi.io.parts import remove_stale_parts
 
 
-class FitKeeper:
+class FitFile:
     """Writes a fit as it grows. What cannot be written is tried again with what comes next, and told at the end: it
-    does not end the fit. `out` only ever holds a fit that was finished."""
+    does not end the fit. `out` only ever holds a fit that was finished; without it nothing is written."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path | None) -> None:
         self.out = out
-        self.file: Path | None = None
+        self.path: Path | None = None
         """Where the fit lies; none before it is written."""
-        self.failure: FileError | None = None
+        self._failure: FileError | None = None
 
     def grow(self, fit: Fit) -> None:
         """Writes what is there so far, and that it is not finished."""
-        file = self.file or _free(self.out)
-        self._write(file, replace(fit, finished=False))
+        if self.out is not None:
+            self._write(self.path or _free(self.out), replace(fit, finished=False))
 
     def finish(self, fit: Fit) -> None:
         """Writes all of it to its place, and removes what was written along the way."""
-        aside = self.file
+        if self.out is None:
+            return
+        aside = self.path
         with deferred_interrupt():  # it is short, and then there is nothing left to stop
             self._write(self.out, fit)
-            if self.file == self.out and aside is not None:
+            if self.path == self.out and aside is not None:
                 with contextlib.suppress(OSError):
                     aside.unlink()
 
-    def _write(self, file: Path, fit: Fit) -> None:
+    def _write(self, path: Path, fit: Fit) -> None:
         try:
-            save_fit(file, fit)
+            save_fit(path, fit)
         except FileError as error:
-            self.failure = error
+            self._failure = error
         else:
-            self.file, self.failure = file, None
+            self.path, self._failure = path, None
 
     @property
-    def told(self) -> FileError | None:
+    def failure(self) -> FileError | None:
         """What went wrong and what there is all the same, where something could not be written."""
-        if self.failure is None:
+        if self._failure is None:
             return None
-        there = f"{self.file} holds what was written before" if self.file else "the model is in no file"
+        there = f"{self.path} holds what was written before" if self.path else "the model is in no file"
         return FileError(
-            f"{self.failure.what} Scores are printed all the same; {there}.",
-            f"{self.failure.fix.rstrip('.')}; then fit it again.",
+            f"{self._failure.what} Scores are there all the same; {there}.",
+            f"{self._failure.fix.rstrip('.')}; then fit it again.",
         )
 
 

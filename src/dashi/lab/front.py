@@ -1,0 +1,177 @@
+"""The front door: jobs as plain functions of keywords, which build the frozen request and do the job.
+
+    run = dashi.flow.simulate(flow, seeds=[1, 2], steps=4000, out="runs/k", frame_every=100, hash_every=400)
+    fit = dashi.flow.fit("galerkin", flow, train=range(1, 5), validate=[5], k_cut=8, out="runs/model.npz")
+    scores = dashi.flow.evaluate(fit, seeds=[100, 101], perturb={"nu": 0.004}, out="runs/scores")
+
+`dashi.flow` has them under these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dashi.errors import InputError
+from dashi.flow.equations import Flow
+from dashi.flow.grid import Floats
+from dashi.lab import decoded_rollouts, evaluations, fits, simulations
+from dashi.lab.decoded_rollouts import DecodedRollout
+from dashi.lab.decoded_setup import FollowRequest
+from dashi.lab.evaluation_plans import EvaluateRequest
+from dashi.lab.evaluations import Scores
+from dashi.lab.events import SILENT, Events
+from dashi.lab.fit_setup import FitRequest
+from dashi.lab.fits import FittedModel
+from dashi.lab.job import AnyPath
+from dashi.lab.simulation_setup import SimulateRequest
+from dashi.lab.simulations import SimulatedRun
+from dashi.runtime.device import Device
+
+
+def simulate(
+    flow: Flow,
+    states: Floats | None = None,
+    steps: int = 1000,
+    *,
+    seeds: Sequence[int] = (0,),
+    initial: str | Path = "random",
+    initial_options: Mapping[str, Any] | None = None,
+    look_every: int | None = None,
+    frame_every: int | None = None,
+    hash_every: int | None = None,
+    fields: Sequence[str] = ("vorticity",),
+    transfer: bool = False,
+    host_fft: bool = False,
+    device: str | Device = "auto",
+    out: AnyPath | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    events: Events = SILENT,
+) -> SimulatedRun:
+    """Solves a flow for so many steps of dt, from `states` (`ensemble`, `from_field`) or from an initial condition with
+    a seed for each member.
+
+    Strides are in steps; None chooses (100 looks, 10 frames, 10 hashes) and 0 is never. With `out` the run has a
+    folder: `run.fields` reads its frames, `run.certificate.verify()` repeats it, `run.resume(steps)` goes on. Ctrl-C
+    raises Interrupted, whose `partial` is the run so far.
+    """
+    request = SimulateRequest(
+        flow=flow, steps=steps, seeds=seeds, initial=initial, initial_options=initial_options or {}, states=states,
+        look_every=look_every, frame_every=frame_every, hash_every=hash_every, fields=tuple(fields),
+        transfer=transfer, host_fft=host_fft,
+    )  # fmt: skip
+    return simulations.simulate(request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
+
+
+def fit(
+    model: str = "galerkin",
+    flow: Flow | None = None,
+    *,
+    source: AnyPath | None = None,
+    train: Sequence[int] | int | None = None,
+    validate: Sequence[int] | int = 1,
+    train_steps: int = 200,
+    frame_every: int | None = None,
+    windows: int | None = None,
+    spin_up: int | None = None,
+    initial: str | None = None,
+    initial_options: Mapping[str, Any] | None = None,
+    variables: Sequence[str] = (),
+    dims: Mapping[str, str] | None = None,
+    k_cut: float = 8.0,
+    anchors: int = 0,
+    options: Mapping[str, Any] | None = None,
+    baselines: Sequence[str] = (),
+    host_fft: bool = False,
+    device: str | Device = "auto",
+    out: AnyPath | None = None,
+    events: Events = SILENT,
+) -> FittedModel:
+    """Fits a model of a flow's large scales to simulated windows of some seeds, or to the record in `source`, with the
+    baselines that it will be compared with.
+
+    `train` and `validate` name seeds, or say how many; `options` are the model's own. `out` is the file to write,
+    which `evaluate` reads. Ctrl-C raises Interrupted; once the model is fitted, `partial` is the FittedModel.
+    """
+    request = FitRequest(
+        model=model, flow=flow, source=source, train=train, validate=validate, train_steps=train_steps,
+        frame_every=frame_every, windows=windows, spin_up=spin_up, initial=initial,
+        initial_options=initial_options or {}, variables=tuple(variables), dims=dims or {}, k_cut=k_cut,
+        anchors=anchors, model_options=options or {}, baselines=tuple(baselines), host_fft=host_fft,
+    )  # fmt: skip
+    return fits.fit(request, device=device, out=out, events=events)
+
+
+def evaluate(
+    model: FittedModel | AnyPath,
+    *,
+    seeds: Sequence[int] | int | None = None,
+    steps: int | None = None,
+    windows: int | None = None,
+    start: int | None = None,
+    source: AnyPath | None = None,
+    variables: Sequence[str] = (),
+    dims: Mapping[str, str] | None = None,
+    perturb: Mapping[str, float] | Sequence[tuple[str, float]] = (),
+    perfect: bool = False,
+    residual: bool = False,
+    allow_overlap: bool = False,
+    host_fft: bool = False,
+    device: str | Device = "auto",
+    out: AnyPath | None = None,
+    overwrite: bool = False,
+    events: Events = SILENT,
+) -> Scores:
+    """Rolls a fitted model and its baselines out from starts that they never saw, and scores them against what the
+    flow did: `print(scores.table())`.
+
+    `seeds` names seeds, or says how many that training did not see; `source` is a record to score on instead.
+    `perturb` has parameters (nu, cs, dt, n) of other flows to score on too. Ctrl-C raises Interrupted, whose `partial`
+    is the scores so far.
+    """
+    pairs = perturb.items() if isinstance(perturb, Mapping) else perturb
+    request = EvaluateRequest(
+        model=_file_of(model), seeds=seeds, steps=steps, windows=windows, start=start, source=source,
+        variables=tuple(variables), dims=dims or {}, perturb=tuple((name, float(value)) for name, value in pairs),
+        perfect=perfect, residual=residual, allow_overlap=allow_overlap, host_fft=host_fft,
+    )  # fmt: skip
+    return evaluations.evaluate(request, device=device, out=out, overwrite=overwrite, events=events)
+
+
+def follow(
+    model: FittedModel | AnyPath | None = None,
+    steps: int = 100,
+    *,
+    start: SimulatedRun | AnyPath | None = None,
+    fit_from: SimulatedRun | AnyPath | None = None,
+    device: str | Device = "auto",
+    out: AnyPath | None = None,
+    overwrite: bool = False,
+    events: Events = SILENT,
+    **request: Any,
+) -> DecodedRollout:
+    """Advances z, a flow's large scales, by a fitted model from the first frame of a run, and decodes it to fields on
+    a stride; or by a matrix that is fitted to a run (`fit_from`). Further keywords are the fields of FollowRequest."""
+    asked = FollowRequest(
+        model=None if model is None else _file_of(model), steps=steps, start=_folder_of(start),
+        fit_from=_folder_of(fit_from), **request,
+    )  # fmt: skip
+    return decoded_rollouts.follow(asked, device=device, out=out, overwrite=overwrite, events=events)
+
+
+def _file_of(model: FittedModel | AnyPath) -> AnyPath:
+    if not isinstance(model, FittedModel):
+        return model
+    if model.path is None:
+        raise InputError("this fit is in no file.", "fit with `out=`, or pass the path of a fit.")
+    return model.path
+
+
+def _folder_of(run: SimulatedRun | AnyPath | None) -> AnyPath | None:
+    if not isinstance(run, SimulatedRun):
+        return run
+    if run.folder is None:
+        raise InputError("this run has no folder.", "simulate with `out=`, or pass the folder of a run.")
+    return run.folder

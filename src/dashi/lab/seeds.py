@@ -1,0 +1,32 @@
+"""Seeds as requests have them: tuples, or ranges that may be long, since what is too long is refused before it is
+counted out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dashi.errors import InputError
+
+
+def frozen_seeds(seeds: Sequence[int]) -> Sequence[int]:
+    """The seeds as something that does not change."""
+    return seeds if isinstance(seeds, range) else tuple(int(seed) for seed in seeds)
+
+
+def seed_count(seeds: Sequence[int]) -> int:
+    """How many seeds there are; `len` goes no further than a machine word."""
+    return max(0, -((seeds.start - seeds.stop) // seeds.step)) if isinstance(seeds, range) else len(seeds)
+
+
+def require_seeds(argument: str, seeds: Sequence[int], least: int = 1) -> None:
+    """Refuses too few seeds, and one that is named twice."""
+    twice = not isinstance(seeds, range) and len(set(seeds)) < len(seeds)
+    if seed_count(seeds) < least or twice:
+        raise InputError(f"`{argument}=` is {list(seeds)}.", "name at least one seed, and none twice.")
+
+
+def follow_each_other(seeds: Sequence[int]) -> bool:
+    """Whether each seed is the one before it plus 1."""
+    if isinstance(seeds, range):
+        return seeds.step == 1
+    return tuple(seeds) == tuple(range(seeds[0], seeds[0] + len(seeds)))
