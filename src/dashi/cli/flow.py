@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from dashi.cli import flow_evaluate, flow_fit, flow_parity, flow_rollout
 from dashi.cli import flow_options as o
 from dashi.cli.help import App
-from dashi.cli.options import Json, OneDevice, Overwrite, example, typed
+from dashi.cli.options import Json, OneDevice, Overwrite, TraceFile, example, typed
 from dashi.cli.output import print_facts, print_json, remark
 from dashi.cli.stopping import stopped_lines
-from dashi.cli.tracing import TraceFile
 from dashi.errors import InputError
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ import typer
 from dashi.cli import flow_options as o
 from dashi.cli.flow_rollout_report import print_rollout, resume_command, stopped_lines
 from dashi.cli.help import COMPAT, DECODE, OPERATOR, OUTPUT, RUN, START
-from dashi.cli.options import Json, OneDevice, Overwrite, example, typed, whole
+from dashi.cli.options import Json, OneDevice, Overwrite, TraceFile, example, typed, whole
 from dashi.cli.output import remark
 from dashi.cli.rollout_options import RunType
-from dashi.cli.tracing import TraceFile
 from dashi.errors import InputError
 
 Value = TypeVar("Value")

@@ -6,12 +6,13 @@ import contextlib
 import shlex
 from collections.abc import Callable, Generator, Sequence
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from dashi.cli.completion import complete_devices
-from dashi.cli.help import DEVICE
+from dashi.cli.help import DEVICE, OUTPUT
 
 _JSON: Final = "dashi.json"
 _LINE: Final[ContextVar[str]] = ContextVar("dashi_line", default="")
@@ -103,4 +104,13 @@ Devices = Annotated[
 Overwrite = Annotated[
     bool,
     typer.Option("--overwrite", help="Replace a run of another command or with other settings in --out."),
+]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        rich_help_panel=OUTPUT,
+        metavar="FILE",
+        help="A trace of stages and device queues, for ui.perfetto.dev.",
+    ),
 ]

@@ -164,7 +164,7 @@ def _remove(path: Path) -> None:
     """An earlier run's store; anything else is left alone."""
     try:
         if not (path / _META).is_file() and any(path.iterdir()):
-            raise FileError(f"{path} is there already and is no Zarr group.", "choose another place with --out.")
+            raise FileError(f"{path} is there already and is no Zarr group.", "choose another place with `out=`.")
         remove(path)
     except OSError as error:
         raise unwritable(path, error) from error

@@ -73,7 +73,7 @@ class Trajectory:
             if lacking is not None:
                 raise FileError(
                     f"{self._store.path} has no whole frame {lacking} of {name}, written before step {steps}.",
-                    "put it back; or start anew: remove the checkpoint, and leave --resume away.",
+                    "put it back; or start anew: remove the checkpoint, and leave `resume=True` away.",
                 )
 
     def _coordinates(self) -> dict[str, Variable]:

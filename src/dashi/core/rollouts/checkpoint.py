@@ -158,7 +158,7 @@ def are_in_order(steps: HostArray, least: int, last: int) -> bool:
 
 
 def _anew(path: Path) -> str:
-    return f"start anew: remove {path}, and leave --resume away."
+    return f"start anew: remove {path}, and leave `resume=True` away."
 
 
 def _damaged(path: Path, why: str) -> FileError:

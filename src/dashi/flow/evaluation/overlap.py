@@ -69,8 +69,8 @@ def require_unseen(
 def _refused(what: str) -> InputError:
     return InputError(
         f"the data to score on overlap those trained on: {what}.",
-        "use other seeds (--eval-seed), or later steps (--start); --allow-overlap (in Python allow_overlap=True, or "
-        "split='train') scores it all the same.",
+        "use other seeds (`eval_seed=`), or later steps (`start=`); `allow_overlap=True`, or split='train', scores "
+        "it all the same.",
     )
 
 

@@ -35,7 +35,7 @@ def windows_from_run(
     if len(chosen) < 2:
         raise InputError(
             f"{path} holds {len(chosen)} frames between steps {first} and {last or 'the end'}; a window takes two.",
-            "choose other steps, or record more frames with --frame-every.",
+            "choose other steps, or record more frames with `frame_every=`.",
         )
     interval = _interval(path, numbers[chosen])
     frames = len(chosen) if steps is None else frames_in(steps, interval)
