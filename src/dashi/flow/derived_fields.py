@@ -66,7 +66,7 @@ class FieldReader:
             device.bind(
                 "irfft2",
                 device.part(spectra, 0, (members * fields, n, modes, 2)),
-                *(loaded["turns"], loaded["turns_h"]),
+                *(loaded["twiddles"], loaded["twiddles_columns"]),
                 out=device.part(out, 0, (members * fields, n, n)),
             ),
         ]
@@ -96,7 +96,7 @@ class PressureReader:
             device.bind(
                 "rfft2",
                 device.part(source, 0, (members, n, n)),
-                *(loaded["turns"], loaded["turns_h"]),
+                *(loaded["twiddles"], loaded["twiddles_columns"]),
                 out=turned,
                 modes=modes,
                 scale=1.0 / (n * n),
