@@ -257,10 +257,7 @@ def other_z(here: Path) -> str:
 
 def test_bad_calls_say_what_to_do(inputs: tuple[str, ...], here: Path, run: Path) -> None:
     assert bad().startswith("a rollout starts from one place: a z, a run, or a run to fit. Fix: give --z0 with --A")
-    assert bad("--z0", "z0.npz").startswith("z is advanced by one of --A, --operator and --model")
     assert bad("--from", str(run), "--A", "A.npz").startswith("--from goes with --model")
-    assert bad("--fit-from", str(run), "--A", "A.npz").startswith("--fit-from fits the operator itself")
-    assert bad(*inputs, "--decode-every", "0") == "--decode-every is 0. Fix: use 1 or more."
     assert bad(*inputs, "--observer", "snapshots").startswith("--observer snapshots has nowhere to put fields")
     assert bad(*inputs, "--residual", "statistics").endswith("give --statistics, or start from a run.")
     np.savez(here / "B.npz", A=np.eye(3))

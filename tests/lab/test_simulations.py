@@ -118,7 +118,10 @@ def test_a_run_that_goes_on_and_is_killed_at_once_can_go_on(here: Path, monkeypa
     assert lab.simulate(request(steps=16, frame_every=4), device="cpu", out="a", resume=True).steps == 16
 
 
-def test_ctrl_c_gives_the_run_so_far_which_its_folder_keeps(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("frame_every", [0, 2])
+def test_ctrl_c_gives_the_run_so_far_which_its_folder_keeps(
+    here: Path, monkeypatch: pytest.MonkeyPatch, frame_every: int
+) -> None:
     def pressing(*words: Any, **options: Any) -> Any:
         told = options.pop("progress")
 
@@ -129,9 +132,10 @@ def test_ctrl_c_gives_the_run_so_far_which_its_folder_keeps(here: Path, monkeypa
         return solve(*words, progress=advance, **options)
 
     with monkeypatch.context() as during:
+        during.setattr("dashi.core.rollouts.rollout.BLOCK_US", 0.0)  # blocks of one step
         during.setattr("dashi.lab.simulations.solve", pressing)
         with pytest.raises(Interrupted) as stop:
-            lab.simulate(request(steps=8, frame_every=2), device="cpu", out="a")
+            lab.simulate(request(steps=8, frame_every=frame_every), device="cpu", out="a")
     partial = stop.value.partial
     assert isinstance(partial, lab.SimulatedRun)
     assert partial.stopped

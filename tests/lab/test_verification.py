@@ -139,7 +139,8 @@ def test_the_first_hash_that_differs_is_named_with_its_interval(here: Path) -> N
     assert "DIFFERS between step 20 and step 40" in result.sentences[0]
 
 
-def test_a_run_that_goes_wrong_early_ends_early(here: Path) -> None:
+def test_a_run_that_goes_wrong_early_ends_early(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashi.core.rollouts.rollout.BLOCK_US", 0.0)  # blocks of one step
     edit("c.json", lambda d: d["hashes"][0].update(hash="ab" * 16))
     difference = verify("c.json", same=False).checks[0].difference
     assert difference is not None
@@ -151,8 +152,8 @@ def test_a_run_that_goes_wrong_early_ends_early(here: Path) -> None:
     claimed = read_certificate(here / "c.json")
     operator, z0 = certified_inputs(claimed, here, None)
     with dashi.open("cpu") as device:
-        verifying.check(claimed, operator, z0, device, progress=done.append)
-    assert sum(done) == 20
+        verifying.check(claimed, operator, z0, device, strategy="stepwise", progress=done.append)
+    assert sum(done) == 19  # the block that ends with the wrong hash was the last
 
 
 def test_both_devices_against_a_wrong_claim_agree_with_each_other(here: Path, vulkan: Any) -> None:
@@ -198,7 +199,7 @@ def spoil_numpy_at(fault: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_device, "_compute", wrong)
     # One dispatch a step, so that there are steps to spoil.
     real = verifying.rollout
-    monkeypatch.setattr(verifying, "rollout", lambda *a, **k: real(*a, **{**k, "way": "stepwise"}))
+    monkeypatch.setattr(verifying, "rollout", lambda *a, **k: real(*a, **{**k, "strategy": "stepwise"}))
 
 
 # What cannot be repeated

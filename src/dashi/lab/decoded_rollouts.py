@@ -186,6 +186,7 @@ class _Work:
         if request.observer == "none":
             events.remark(NOTHING)
         self._measure_residual()
+        last = _LastZ(album.folder, schema, setup.z0) if album else None
         with self.job.timed("rollout", "rollout", request.steps, "steps") as advance:
             asked: dict[str, Any] = {
                 "decode_every": request.decode_every, "observer": request.observer,
@@ -193,7 +194,7 @@ class _Work:
             }  # fmt: skip
             advances, z0 = setup.advances, setup.z0
             if isinstance(advances, Model):
-                keep = _LastZ(album.folder, schema, z0).keep if album else None
+                keep = last.keep if last else None
                 work = partial(follow_and_decode, advances, z0, request.steps, self.decoder, keep=keep, **asked)
             else:
                 work = partial(

@@ -1,7 +1,7 @@
 """What every job does around its own work: places the device, opens the run folder, times its stages, keeps a trace,
 certifies, and ends in order when Ctrl-C comes.
 
-    job = Job(command="rollout", request=request, device=device, out=out, resume=resume, events=events)
+    job = Job(command="rollout", request=request, device=device, out=out, overwrite=overwrite, events=events)
     job.require_place()                                          # refused before anything is read
     with job.timed("encode", "reading"):
         ...                                                      # what is run
@@ -80,8 +80,9 @@ class Job:
             if self.resume:
                 raise _no_folder()
             return
-        require_writable(self.out, folder=True)
+        # First whose it is: whether a folder can be written is tried by writing to it.
         run_folder.require_ours(self.out, self.command, overwrite=self.overwrite)
+        require_writable(self.out, folder=True)
 
     @contextmanager
     def place(self) -> Generator[Placement]:

@@ -276,6 +276,8 @@ class _Work:
             )  # fmt: skip
             if recording is not None and device.info.type != "null":
                 recording.finish(run)
+            elif folder is not None and run.stopped and device.info.type != "null":
+                write_checkpoint(folder / run_folder.CHECKPOINT, belongs, run)
         return run
 
     def _trajectory(self, folder: Path) -> Trajectory:
