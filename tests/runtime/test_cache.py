@@ -82,9 +82,8 @@ def test_odd_numbers_of_probes_are_found_anew(
     hardware = DeviceInfo("vulkan:0", "gpu", "discrete", uuid="u", driver_version="1", features=residence.NEEDED)
     (tmp_path / "probes" / "u-1-resident.bin").write_bytes(sealed(body))
     monkeypatch.setattr(residence, "_ask", lambda _: 64)
-    device: Any = SimpleNamespace(info=hardware)
-    assert residence.resident_groups(device) == 64
-    assert residence.resident_groups(device) == 64
+    assert residence.resident_groups(hardware) == 64
+    assert residence.resident_groups(hardware) == 64
 
 
 @pytest.mark.parametrize(

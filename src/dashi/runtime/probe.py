@@ -16,22 +16,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-import numpy as np
-
-from dashi.errors import DashiError, KernelError
 from dashi.kernels.abi import Limits
-from dashi.runtime import _vk as vk
 from dashi.runtime import _vk_instance as raw
 from dashi.runtime.cache import cache_folder, read_cache, write_cache
-from dashi.runtime.drivers import driver_environment, driver_files, nvidia_without_file
+from dashi.runtime.drivers import driver_files, nvidia_without_file
 from dashi.runtime.info import DeviceInfo, Heap, MemoryType, QueueFamily
-from dashi.runtime.instance import Instance
 
 What = Literal["loader", "look", "compute"]
 TIMEOUT: Final = 60.0
 _INSIDE: Final = "DASHI_PROBE"
-_STARTED: Final = "started\n"
-_CHILD: Final = "from dashi.runtime.probe import child; child()"
+STARTED: Final = "started\n"
+_CHILD: Final = "from dashi.runtime.probe_trial import child; child()"
 _log = logging.getLogger("dashi")
 
 
@@ -78,11 +73,11 @@ def probe(what: What = "look", drivers: Sequence[str] | None = None, timeout: fl
         return Probe(problem=f"could not be probed: {error}")
     output = done.stdout.decode(errors="replace")
     said = (done.stderr.decode(errors="replace").strip().splitlines() or [""])[-1]
-    if not output.startswith(_STARTED):
+    if not output.startswith(STARTED):
         return Probe(problem=f"could not be probed: {said or f'exit code {done.returncode}'}")
     if done.returncode:
         return Probe(problem=_ending(done.returncode, said), unsafe=True)
-    return _report(json.loads(output.removeprefix(_STARTED)))
+    return _report(json.loads(output.removeprefix(STARTED)))
 
 
 def probe_each(timeout: float = TIMEOUT) -> dict[str, Probe]:
@@ -197,58 +192,3 @@ def _info(data: dict[str, Any]) -> DeviceInfo:
         "queues": tuple(QueueFamily(**family) for family in data["queues"]),
     }
     return DeviceInfo(**{**data, **parts})
-
-
-def child() -> None:
-    """What runs in the child process: looks, and answers on its stdout."""
-    what, drivers = sys.argv[1], json.loads(sys.argv[2])
-    # Drivers write to stdout as they like: they get stderr instead, and the answer goes out alone.
-    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    answer.write(_STARTED)
-    answer.flush()
-    with driver_environment(drivers):
-        report = _look(cast("What", what))
-    answer.write(json.dumps(report))
-    answer.close()
-
-
-def _look(what: What) -> dict[str, Any]:
-    report: dict[str, Any] = {"devices": [], "layers": [], "computed": {}}
-    try:
-        library, report["loader"] = vk.load_loader()
-        base = vk.global_functions(library)
-        report["loader_version"] = raw.version_text(raw.loader_version(base))
-        report["layers"] = raw.layer_names(base)
-        if what == "loader":
-            return report
-        instance = Instance(validation=False)
-        try:
-            infos = [info for _, info in instance.devices()]
-        finally:
-            instance.close()
-    except DashiError as error:
-        return {**report, "problem": error.what, "fix": error.fix}
-    report["devices"] = [info.as_json() for info in infos]
-    if what == "compute":
-        report["computed"] = {info.spec: _computes(info.spec) for info in infos}
-    return report
-
-
-def _computes(spec: str) -> str:
-    """Nothing, if a small kernel gives the right bits on this device; otherwise what went wrong."""
-    from dashi.runtime.select import open_device
-
-    x = np.arange(1000, dtype=np.float32)
-    try:
-        with open_device(spec, timeout=TIMEOUT, validation=False) as device:
-            result = device.run("add", x, x[::-1].copy()).numpy()
-    except KernelError:
-        return ""  # a kernel without its binary is no fault of the device, and is reported as what it is
-    except DashiError as error:
-        return error.what
-    return "" if np.array_equal(result, np.full(1000, 999, np.float32)) else "gives wrong results"

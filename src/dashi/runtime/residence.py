@@ -8,19 +8,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from typing import Final
 
 from dashi.runtime.cache import cache_folder, read_number, write_cache
 from dashi.runtime.info import DeviceInfo
 
-if TYPE_CHECKING:
-    from dashi.runtime.vulkan_device import VulkanDevice
-
-_CHILD: Final = "from dashi.runtime.residence import child; child()"
-_TIMEOUT: Final = 60.0
-_MOST: Final = 4096
+_CHILD: Final = "from dashi.runtime.residence_trial import child; child()"
+TIMEOUT: Final = 60.0
+MOST: Final = 4096
 NEEDED: Final = frozenset({"memory_model", "atomics_int64", "int64"})
 
 
@@ -30,16 +25,16 @@ def known_groups(info: DeviceInfo) -> int | None:
     # A program packed into one file is its own interpreter: starting it again would start the program.
     if not info.is_hardware or not info.features >= NEEDED or not sys.executable or getattr(sys, "frozen", False):
         return 0
-    return read_number(_file(info), 0, _MOST)
+    return read_number(_file(info), 0, MOST)
 
 
-def resident_groups(device: VulkanDevice) -> int:
+def resident_groups(info: DeviceInfo) -> int:
     """Workgroups of any size that are known to run at the same time, one per multiprocessor; 0 if that is not known.
     Tried where it must be, and remembered on disk."""
-    known = known_groups(device.info)
+    known = known_groups(info)
     if known is None:
-        known = _ask(device.info.spec)
-        write_cache(_file(device.info), str(known).encode())
+        known = _ask(info.spec)
+        write_cache(_file(info), str(known).encode())
     return known
 
 
@@ -57,34 +52,8 @@ def _ask(spec: str) -> int:
             env=environment,
             capture_output=True,
             stdin=subprocess.DEVNULL,
-            timeout=_TIMEOUT,
+            timeout=TIMEOUT,
             check=True,
         )
         return int(done.stdout.split()[-1])
     return 0
-
-
-def child() -> None:
-    """What runs in the child process: the most workgroups that met, halved, since a multiprocessor may hold two."""
-    from dashi.runtime.select import open_device
-    from dashi.runtime.vulkan_device import VulkanDevice
-
-    with open_device(sys.argv[1], timeout=_TIMEOUT, validation=False) as device:
-        assert isinstance(device, VulkanDevice)
-        sys.stdout.write(f"{max_coresident_groups(device) // 2}\n")
-
-
-def max_coresident_groups(device: VulkanDevice) -> int:
-    """The largest number of workgroups that wait for each other and are all there."""
-    device.assume_resident(_MOST)
-    good, bad = 0, 8
-    while bad <= _MOST and _meet(device, bad):
-        good, bad = bad, 2 * bad
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if _meet(device, middle) else (good, middle)
-    return good
-
-
-def _meet(device: VulkanDevice, groups: int) -> bool:
-    return bool(np.all(device.run("rendezvous", np.zeros(groups, np.uint32)).numpy() == 1))

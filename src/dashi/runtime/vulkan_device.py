@@ -97,7 +97,7 @@ class VulkanDevice(Device):
     def probe(self) -> frozenset[str]:
         with self._lock:
             if self._resident is None:
-                self._resident = resident_groups(self)
+                self._resident = resident_groups(self.info)
         return self.features
 
     @property
