@@ -39,6 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # Tests press Ctrl-C, which is ignored from the start in what a script runs in the background.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Under nohup terminals cannot hang up, and what tests start would inherit that.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if "DASHI_CACHE_DIR" not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="dashi-tests-")
         os.environ["DASHI_CACHE_DIR"] = folder.name

@@ -77,13 +77,13 @@ def declarations(group: str) -> Declarations:
 def _declarations(group: str, path: tuple[str, ...]) -> Declarations:
     """Reads them once for each `sys.path`, which `path` is."""
     unreadable: list[str] = []
-    found: dict[str, list[EntryPoint]] = {}
+    by_name: dict[str, list[EntryPoint]] = {}
     for entry in _own(group, unreadable):
-        found.setdefault(entry.name, []).append(entry)
+        by_name.setdefault(entry.name, []).append(entry)
     others = _others(group, unreadable)
     for entry in sorted(others, key=lambda entry: (entry.name, entry.distribution)):
-        found.setdefault(entry.name, []).append(entry)
-    return Declarations({name: tuple(entries) for name, entries in found.items()}, tuple(unreadable))
+        by_name.setdefault(entry.name, []).append(entry)
+    return Declarations({name: tuple(entries) for name, entries in by_name.items()}, tuple(unreadable))
 
 
 def _own(group: str, unreadable: list[str]) -> list[EntryPoint]:
@@ -113,17 +113,17 @@ def source_declarations(folder: Path, group: str) -> dict[str, str] | None:
 def _others(group: str, unreadable: list[str]) -> list[EntryPoint]:
     """Those of every other distribution; of two with one name on `sys.path`, of the first."""
     entries: list[EntryPoint] = []
-    seen = {_normalized(DISTRIBUTION)}
+    names = {_normalized(DISTRIBUTION)}
     for distribution in metadata.distributions():
         shown = "a distribution without a name"
         try:
             shown = f"{distribution.metadata['Name']} {distribution.version}"
             name = _normalized(distribution.metadata["Name"])
-            declared = [e for e in distribution.entry_points if e.group == group] if name not in seen else []
+            declared = [e for e in distribution.entry_points if e.group == group] if name not in names else []
         except Exception as error:  # files of others, damaged in whatever way
             unreadable.append(f"{shown} ({type(error).__name__}: {error})")
             continue
-        seen.add(name)
+        names.add(name)
         entries += [EntryPoint(e.name, e.value, shown) for e in declared]
     return entries
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,15 @@ def _inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.save("z0.npy", np.ones(4, np.float32))
 
 
+@contextlib.contextmanager
+def ended(running: subprocess.Popen[Any]) -> Generator[None]:
+    """Whatever happens within, the process does not outlive it."""
+    try:
+        yield
+    finally:
+        running.kill()
+
+
 def until_under_way() -> int:
     """Waits for the first checkpoint; its step."""
     while not CHECKPOINT.is_file():
@@ -121,9 +131,10 @@ def test_sigterm_and_sighup_keep_what_was_finished(number: int, code: int) -> No
         stderr=subprocess.PIPE,
         text=True,
     ) as running:  # as a shell starts what runs in the background: without Ctrl-C
-        steps = until_under_way()
-        running.send_signal(number)
-        _, err = running.communicate(timeout=120)
+        with ended(running):
+            steps = until_under_way()
+            running.send_signal(number)
+            _, err = running.communicate(timeout=120)
     assert running.returncode == code, err
     assert "go on: " in err
     assert err.endswith("stopped\n")
@@ -135,8 +146,9 @@ def test_a_terminal_that_hangs_up_takes_nothing_with_it() -> None:
     terminal, end = pty.openpty()
     with subprocess.Popen(COMMAND, stdout=end, stderr=end, start_new_session=True) as running:
         os.close(end)
-        steps = until_under_way()
-        os.close(terminal)  # whoever writes to it now fails
-        running.send_signal(signal.SIGHUP)
-        assert running.wait(timeout=120) == 129
+        with ended(running):
+            steps = until_under_way()
+            os.close(terminal)  # whoever writes to it now fails
+            running.send_signal(signal.SIGHUP)
+            assert running.wait(timeout=120) == 129
     assert int(read_arrays(CHECKPOINT)["step"]) >= steps

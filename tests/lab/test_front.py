@@ -87,3 +87,21 @@ def test_states_of_ones_own_are_a_start(here: Path) -> None:
     assert ours.hashes == named.hashes
     with pytest.raises(InputError, match=r"are the start themselves. Fix: leave"):
         dashi.flow.simulate(FLOW, states, 6, seeds=[4], device="cpu")
+
+
+def test_a_rollout_is_certified_and_verified_and_has_a_page(here: Path) -> None:
+    A, z0 = np.array([[0.6, 0.8], [-0.8, 0.6]], np.float32), np.ones(2, np.float32)  # noqa: N806
+    run = dashi.rollout(dashi.Linear(A), z0, 100, hash_every=10, out="runs/turn", device="cpu")
+    assert (run.steps, run.state.shape, run.stopped) == (100, (1, 2), False)
+    assert [one.step for one in run.hashes] == [*range(10, 101, 10)]
+    assert run.certificate.verify(device="cpu").same
+    verification = dashi.verify("runs/turn", device="cpu", against="cpu")
+    assert verification.same
+    assert len(verification.checks) == 2
+    assert "100" in run._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    pytest.importorskip("matplotlib")
+    assert dashi.report.write("runs/turn") == Path("runs/turn/report.html")
+    again = dashi.rollout(dashi.Linear(A), z0, 100, hash_every=10, device="cpu")
+    assert again.hashes == run.hashes
+    with pytest.raises(InputError, match=r"no certificate. Fix: roll out with `out=`"):
+        _ = again.certificate

@@ -26,7 +26,7 @@ class Writer:
         self._most_bytes = most_bytes
         self._pieces: deque[tuple[Piece, int]] = deque()
         self._bytes = 0
-        """Of pieces that wait or are being done."""
+        """Bytes of the pieces that wait or are being done."""
         self._busy = self._ended = self._failed = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()

@@ -8,7 +8,7 @@ from pathlib import Path
 from dashi import kernels
 from dashi.core.certificates.certificate import Certificate, read_certificate
 from dashi.core.certificates.inputs import certified_inputs
-from dashi.core.certificates.verify import Check, Parting, check, find_parting
+from dashi.core.certificates.verify import Check, Divergence, bisect_divergence, check
 from dashi.core.operators.operator import Operator
 from dashi.io.run_folder import CERTIFICATE
 from dashi.io.run_reading import named_file
@@ -38,7 +38,7 @@ class Verification:
     certificate: Certificate
     checks: tuple[Check, ...]
     """One for each device."""
-    divergence: Parting | None
+    divergence: Divergence | None
     """The first step that the two devices do differently, where there are two and it was found."""
 
     @property
@@ -91,7 +91,7 @@ def verify(request: VerifyRequest, *, device: str | Device = "auto", events: Eve
     claimed = read_certificate(named_file(file))
     inputs = None if request.inputs is None else Path(request.inputs)
     operator, z0 = certified_inputs(claimed, file.parent, inputs)
-    divergence: Parting | None = None
+    divergence: Divergence | None = None
     with Job(command="verify", request=request, device=device).place() as first:
         checks = [_check(claimed, operator, z0, first.device, events)]
         if request.against is not None:
@@ -109,14 +109,14 @@ def _check(claimed: Certificate, operator: Operator, z0: HostArray, device: Devi
 
 def _divergence(
     checks: list[Check], operator: Operator, z0: HostArray, devices: tuple[Device, Device], events: Events
-) -> Parting | None:
+) -> Divergence | None:
     """The step where the devices diverge, in the first interval that they did not do alike."""
     differences = [check.difference for check in checks if check.difference]
     earliest = min(differences, key=lambda d: d.last, default=None)
     if earliest is None or (len(differences) == 2 and differences[0] == differences[1]):
         return None
     events.remark(f"looking for the step, between {earliest.first} and {earliest.last}")
-    return find_parting(operator, z0, (earliest.first, earliest.last), devices)[1]
+    return bisect_divergence(operator, z0, (earliest.first, earliest.last), devices)[1]
 
 
 def _sentence(check: Check) -> str:

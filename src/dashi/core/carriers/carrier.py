@@ -115,7 +115,7 @@ class Carrier:
         return self.unpack().numpy().astype(np.int8, copy=False)
 
     def pack(self, packing: Packing) -> Carrier:
-        """The same field in another packing (itself, if it has it already)."""
+        """Give the field in another packing; itself where it has that packing already."""
         if packing == self.packing:
             return self
         return replace(_packed(self.device, self.unpack(), packing), grown=self.grown)

@@ -34,7 +34,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Parting:
+class Divergence:
     """The step that two devices do differently from the same states, and the first component that shows it."""
 
     step: int
@@ -136,9 +136,9 @@ class _Comparison:
         return Check(info.spec, info.name, self._agreed, self._steps(), difference, self._finite)
 
 
-def find_parting(
+def bisect_divergence(
     operator: Operator, z0: HostArray, interval: tuple[int, int], devices: tuple[Device, Device]
-) -> tuple[tuple[int, int], Parting | None]:
+) -> tuple[tuple[int, int], Divergence | None]:
     """Where two devices part within an interval of steps: narrowed to one step, by hashes that are taken ever closer.
 
     They agree at its start. Returns the interval that was reached, and the step with its evidence; None where both did
@@ -156,7 +156,7 @@ def find_parting(
         state = _after(operator, state, low, devices[0])
         first, last = first + low, first + high
     one, two = (_after(operator, state, 1, device) for device in devices)
-    return (first, last), _parting(last, one, two)
+    return (first, last), _divergence_at(last, one, two)
 
 
 def _after(operator: Operator, state: HostArray, steps: int, device: Device) -> HostArray:
@@ -172,7 +172,7 @@ def rollout_hashes(
     return [(found.step, found.digest) for found in run.hashes]
 
 
-def _parting(step: int, one: HostArray, two: HostArray) -> Parting | None:
+def _divergence_at(step: int, one: HostArray, two: HostArray) -> Divergence | None:
     words = np.dtype(f"u{one.dtype.itemsize}")
     a, b = one.reshape(-1), two.reshape(-1)
     apart = np.flatnonzero(a.view(words) != b.view(words))
@@ -180,4 +180,4 @@ def _parting(step: int, one: HostArray, two: HostArray) -> Parting | None:
         return None
     index, digits = int(apart[0]), 2 * words.itemsize
     bits = [f"0x{int(v.view(words)[index]):0{digits}x}" for v in (a, b)]
-    return Parting(step, index, (float(a[index]), float(b[index])), (bits[0], bits[1]))
+    return Divergence(step, index, (float(a[index]), float(b[index])), (bits[0], bits[1]))

@@ -68,8 +68,8 @@ def fit_pairs(trajectory: HostArray, lam: float, *, device: Device | str) -> Hos
 
 
 def fit_ridge(features: HostArray, targets: HostArray, lam: float, *, device: Device | str) -> Fit:
-    """The same as `ridge`, with what tells how well it went. Raises InputError where the features do not determine A
-    to rounding: lam = 0 with dependent columns, for instance."""
+    """A ridge fit with its `margin` and `correction`, which tell how well it went. Raises InputError where the features
+    do not determine A to rounding: lam = 0 with dependent columns, for instance."""
     if not isinstance(device, Device):
         with using_device(device) as opened:
             return fit_ridge(features, targets, lam, device=opened)

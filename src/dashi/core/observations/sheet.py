@@ -26,7 +26,7 @@ Scale = Literal["log", "linear"]
 Floats = npt.NDArray[np.float64]
 
 KEY: Final = "sheet_energy"
-"""Its name in an .npz file."""
+"""The name of a sheet in an .npz file."""
 DECADES: Final = 12
 """How far below the largest energy the logarithmic scale reaches."""
 OLDEST: Final = 0.2

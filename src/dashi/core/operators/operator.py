@@ -37,7 +37,7 @@ class OperatorFacts:
 
     kind: str
     shape: Shape
-    """Of one state."""
+    """The shape of one state."""
     dtype: np.dtype[Any]
     version: int = 1
     parameters: Mapping[str, Parameter] = field(default_factory=dict[str, Parameter])
@@ -50,7 +50,7 @@ class Operator(ABC):
     """Advances states by one step. Frozen: arrays are read-only, nothing changes after it is made."""
 
     kind: ClassVar[str]
-    """Its name in files and certificates."""
+    """The name of this sort of operator in files and certificates."""
     version: ClassVar[int] = 1
     """Rises when the same arrays and parameters would give other bits."""
 

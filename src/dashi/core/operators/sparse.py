@@ -63,7 +63,7 @@ class _ByColumns(Operator):
     """What both kinds share: a bias and a nonlinearity after the product, a kernel of one step and one of many."""
 
     _kernels: ClassVar[tuple[str, str]]
-    """Of one step, and of many; below, what they take behind the state."""
+    """Names of the kernels of one step and of many; below, the operands that they take after the state."""
     _operands: ClassVar[tuple[str, ...]]
     _operands_of_many: ClassVar[tuple[str, ...]]
     _bias: HostArray

@@ -29,7 +29,7 @@ SIDES: Final = 2
 """Blocks under way at the same time."""
 _REMEMBERED: Final = 24
 _REMEMBERED_BYTES: Final = 1 << 29
-"""Of slots of recorded programs."""
+"""Bytes that the slots of recorded programs may take together."""
 
 Seen = tuple[int, int, Values]
 """A step, the number of the observer that looked after it, and what it left."""

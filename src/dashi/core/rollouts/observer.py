@@ -59,7 +59,7 @@ class Context:
     device: Device
     operator: Operator
     shape: Shape
-    """Of all states, (m, *operator.shape)."""
+    """The shape of all states, (m, *operator.shape)."""
     stop: bool = True
     """Whether a value that is not finite ends the run."""
 

@@ -71,7 +71,7 @@ class Run:
 
     @property
     def seconds_per_step(self) -> float:
-        """Of the steps that `seconds` counts; 0 where there are none."""
+        """Seconds of a step, of those that `seconds` counts; 0 where there are none."""
         return self.seconds / (self.steps - self.timed_from) if self.steps > self.timed_from else 0.0
 
     @property

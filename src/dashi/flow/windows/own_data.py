@@ -133,7 +133,7 @@ def _windows(
     if n is not None:
         record, known = resample(record, n), replace(known, n=n)
     members = record.shape[0]
-    told = _seeds(data, named, members, seeds)
+    member_seeds = _seeds(data, named, members, seeds)
     begins = _first(data, time, known)
     skipped = max(0, -(-(first - begins) // interval))
     if record.shape[1] - skipped < 2:
@@ -146,13 +146,13 @@ def _windows(
     frames = record.shape[1] if steps is None else frames_in(steps, interval)
     if windows is not None:
         record = record[:, : windows * frames]
-    made = cut(known, interval, record.astype(known.kind), told, begins, frames)
-    if windows is not None and len(made) < windows * members:
+    cut_windows = cut(known, interval, record.astype(known.kind), member_seeds, begins, frames)
+    if windows is not None and len(cut_windows) < windows * members:
         raise InputError(
-            f"the data hold {len(made) // members} windows of {frames} frames, not {windows}.",
+            f"the data hold {len(cut_windows) // members} windows of {frames} frames, not {windows}.",
             "ask for fewer or shorter windows.",
         )
-    return made
+    return cut_windows
 
 
 def grid_of(data: Any, dims: Mapping[str, str] | None = None) -> tuple[int, float]:
@@ -203,11 +203,11 @@ def _box(sides: Mapping[str, Floats]) -> float:
 
 def _bases(data: Any, named: Mapping[str, str]) -> tuple[str, str]:
     """The units of length and of time."""
-    found = {axis: base_of(axis, _units(data, named[axis])) for axis in ("x", "y")}
-    if found["x"] != found["y"]:
-        raise InputError(f"x is in {found['x']!r} and y in {found['y']!r}.", "use the same unit for both.")
+    bases = {axis: base_of(axis, _units(data, named[axis])) for axis in ("x", "y")}
+    if bases["x"] != bases["y"]:
+        raise InputError(f"x is in {bases['x']!r} and y in {bases['y']!r}.", "use the same unit for both.")
     calendar = np.asarray(data.coords[named["time"]].values).dtype.kind in "mM"
-    return found["x"], "s" if calendar else base_of("time", _units(data, named["time"]))
+    return bases["x"], "s" if calendar else base_of("time", _units(data, named["time"]))
 
 
 def _units(data: Any, name: str) -> str | None:
@@ -239,22 +239,22 @@ def _record(
 
 def _values(data: Any, name: str, named: Mapping[str, str]) -> Floats:
     """A variable as (members, frames, n, n), finite."""
-    wanted = [named[axis] for axis in ("time", "y", "x")]
-    one = data[name]
-    if named["member"] in one.dims:
-        wanted = [named["member"], *wanted]
-    if set(one.dims) != set(wanted):
+    dims = [named[axis] for axis in ("time", "y", "x")]
+    variable = data[name]
+    if named["member"] in variable.dims:
+        dims = [named["member"], *dims]
+    if set(variable.dims) != set(dims):
         raise ShapeError(
-            f"{name!r} has the dimensions {', '.join(map(str, one.dims))}; {', '.join(wanted)} are read.",
+            f"{name!r} has the dimensions {', '.join(map(str, variable.dims))}; {', '.join(dims)} are read.",
             "choose one of the others with data.isel(...), or rename them.",
         )
-    values = np.asarray(one.transpose(*wanted).values)
+    values = np.asarray(variable.transpose(*dims).values)
     if values.dtype.kind not in "fiu":
         raise InputError(f"{name!r} holds {values.dtype}.", "convert it to float32 or float64.")
     if not np.isfinite(values).all():
         many = int((~np.isfinite(values)).sum())
         first = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
-        place = ", ".join(f"{axis} {at}" for axis, at in zip(wanted, first, strict=True))
+        place = ", ".join(f"{axis} {at}" for axis, at in zip(dims, first, strict=True))
         raise InputError(
             f"{name!r} holds {many} values of {values.size} that are not finite, the first at index {place}.",
             "fill gaps, or choose times and regions without any.",
@@ -299,14 +299,14 @@ def _curl(pair: tuple[str, str], u: Floats, v: Floats, length: float) -> Floats:
 def _flow(data: Any, flow: Flow | None, n: int, length: float) -> Flow:
     """The flow of the data on their grid."""
     if flow is None:
-        told = {k.removeprefix("flow_"): v for k, v in data.attrs.items() if str(k).startswith("flow_")}
-        if not told:
+        parameters = {k.removeprefix("flow_"): v for k, v in data.attrs.items() if str(k).startswith("flow_")}
+        if not parameters:
             raise InputError(
                 "the data do not say which flow they are of.",
                 f"pass flow=Flow(n={n}, length={length:.6g}, nu=..., dt=...), with drag and forcing if there are any; "
                 "on the command line, --nu, --dt, --drag and --forcing.",
             )
-        flow = Flow.restore({k: v.item() if hasattr(v, "item") else v for k, v in told.items()})
+        flow = Flow.restore({k: v.item() if hasattr(v, "item") else v for k, v in parameters.items()})
     if flow.n != n or abs(flow.length - length) > EVEN * length:
         raise InputError(
             f"the data have {n} x {n} points in a box of {length:.6g}, the flow {flow.n} x {flow.n} in "
@@ -329,7 +329,7 @@ def _interval(flow: Flow, time: Floats) -> int:
 
 
 def _seeds(data: Any, named: Mapping[str, str], members: int, seeds: Sequence[int] | None) -> tuple[int, ...]:
-    """Of the members: those given, those that dashi wrote, or unknown."""
+    """Seeds of the members: those passed, those that dashi wrote, or unknown."""
     if seeds is not None:
         if len(seeds) != members:
             raise ShapeError(f"there are {members} members and {len(seeds)} seeds.", "name one seed for each member.")

@@ -46,12 +46,14 @@ def _side_ratio(fields: Floats) -> float:
 def require_periodic(name: str, values: Floats) -> None:
     """Refuses a record that does not close across the edges of its box, and warns of one that may not."""
     ratio = edge_ratio(values)
-    told = f"{name!r} does not go on smoothly across the edges of the box: it jumps {ratio:.1f} times as much as inside"
+    doubt = (
+        f"{name!r} does not go on smoothly across the edges of the box: it jumps {ratio:.1f} times as much as inside"
+    )
     if ratio > MOST:
         raise InputError(
-            f"{told}, so the box is not periodic.",
+            f"{doubt}, so the box is not periodic.",
             "pass the whole of a periodic box: a part of one is none, and taking its mean off does not make it one. Of "
             "a box that is periodic for certain, say periodic=True.",
         )
     if ratio > DOUBTFUL:
-        warnings.warn(f"{told}; in a periodic box that is rare. Is it a part of one?", stacklevel=4)
+        warnings.warn(f"{doubt}; in a periodic box that is rare. Is it a part of one?", stacklevel=4)

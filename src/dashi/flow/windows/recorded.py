@@ -43,13 +43,13 @@ def windows_from_run(
         chosen = chosen[: windows * frames]
     require_room(len(chosen) * len(seeds) * flow.n**2 * flow.kind.itemsize, f"the record in {path}")
     record = np.stack([_vorticity(path, flow, int(j), len(seeds)) for j in chosen], axis=1)
-    made = cut(flow, interval, record, seeds, int(numbers[chosen[0]]), frames)
-    if windows is not None and len(made) < windows * len(seeds):
+    parts = cut(flow, interval, record, seeds, int(numbers[chosen[0]]), frames)
+    if windows is not None and len(parts) < windows * len(seeds):
         raise InputError(
-            f"{path} holds {len(made) // len(seeds)} windows of {frames} frames after step {first}, not {windows}.",
+            f"{path} holds {len(parts) // len(seeds)} windows of {frames} frames after step {first}, not {windows}.",
             "ask for fewer or shorter windows, or record more frames.",
         )
-    return made
+    return parts
 
 
 def _flow(path: Path) -> tuple[Flow, tuple[int, ...]]:

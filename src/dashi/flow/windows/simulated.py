@@ -20,7 +20,7 @@ from dashi.runtime.using import using_device
 _LOOK: Final = 100
 """Steps between checks of the Courant number and of energy."""
 MOST_BYTES: Final = 1 << 36
-"""Of all windows together: more is a slip of the keys, or wants a run folder (`dashi flow simulate --out`)."""
+"""Bytes of all windows together: more is a slip of the keys, or wants a run folder (`dashi flow simulate --out`)."""
 
 
 def windows_of(
@@ -43,7 +43,7 @@ def windows_of(
     _check(seeds, interval, windows, spin_up)
     if device.info.type == "null":
         raise InputError("the null device computes nothing, so no windows come of it.", "use another device.")
-    told = progress or _silent
+    advance = progress or _silent
     frames = frames_in(steps, interval)
     place = {seed: j for j, seed in enumerate(seeds)}
 
@@ -53,7 +53,7 @@ def windows_of(
         return states[[place[seed] for seed in group]]
 
     parts = [
-        _simulated(flow, group, device, frames, interval, windows, spin_up, start, host_fft, told)
+        _simulated(flow, group, device, frames, interval, windows, spin_up, start, host_fft, advance)
         for group in _groups(flow, seeds)
     ]
     return Windows(
@@ -91,14 +91,14 @@ def _check(seeds: Sequence[int], interval: int, windows: int, spin_up: int) -> N
 
 def _groups(flow: Flow, seeds: Sequence[int]) -> list[list[int]]:
     """Seeds that run together. Kicks of member j are those of the first seed plus j: only seeds that follow fit."""
-    made: list[list[int]] = []
+    groups: list[list[int]] = []
     for seed in seeds:
-        together = made and (not isinstance(flow.forcing, Stochastic) or seed == made[-1][-1] + 1)
+        together = groups and (not isinstance(flow.forcing, Stochastic) or seed == groups[-1][-1] + 1)
         if together:
-            made[-1].append(seed)
+            groups[-1].append(seed)
         else:
-            made.append([seed])
-    return made
+            groups.append([seed])
+    return groups
 
 
 def _simulated(

@@ -79,7 +79,7 @@ class Windows:
 
     @cached_property
     def digests(self) -> frozenset[str]:
-        """Of every frame, rounded to float32: a field that is kept in another type is still known."""
+        """Digests of all frames, rounded to float32: a field that is kept in another type is still known."""
         frames = self.fields.reshape(-1, self.flow.n, self.flow.n)
         return frozenset(hashlib.blake2b(_octets(frame), digest_size=16).hexdigest() for frame in frames)
 
