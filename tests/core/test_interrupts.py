@@ -130,11 +130,10 @@ def test_sigterm_and_sighup_keep_what_was_finished(number: int, code: int) -> No
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as running:  # as a shell starts what runs in the background: without Ctrl-C
-        with ended(running):
-            steps = until_under_way()
-            running.send_signal(number)
-            _, err = running.communicate(timeout=120)
+    ) as running, ended(running):  # as a shell starts what runs in the background: without Ctrl-C
+        steps = until_under_way()
+        running.send_signal(number)
+        _, err = running.communicate(timeout=120)
     assert running.returncode == code, err
     assert "go on: " in err
     assert err.endswith("stopped\n")
