@@ -27,7 +27,7 @@ def test_another_solver_gives_the_same_flow(solver: Any, drag: float) -> None:
     jax.config.update("jax_enable_x64", True)
     flow = Flow(n=96, nu=0.03, dt=0.005, drag=drag, scheme="etdrk4", dtype="float64")
     start = initial.ensemble(flow, "random", [2], peak=3)
-    ours = grid.to_field(solver.run(flow, start, 200).states[0])
+    ours = grid.to_field(solver.run(flow, start, 200).state[0])
     stepper = exponax.stepper.NavierStokesVorticity(
         2, flow.length, flow.n, flow.dt, diffusivity=flow.nu, drag=-drag, order=4
     )

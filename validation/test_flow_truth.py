@@ -100,7 +100,7 @@ def test_a_dipole_moves_as_lamb_and_chaplygin_say(solver: Any) -> None:
 def test_each_scheme_has_its_order(solver: Any, scheme: Any, order: int) -> None:
     def solve(steps: int) -> Floats:
         flow = Flow(n=48, nu=5e-3, dt=0.4 / steps, scheme=scheme, dtype="float64", drag=0.1)
-        return solver.run(flow, initial.ensemble(flow, "random", [3], peak=4), steps).states
+        return solver.run(flow, initial.ensemble(flow, "random", [3], peak=4), steps).state
 
     exact = solve(640)
     errors = [np.linalg.norm(solve(steps) - exact) for steps in (20, 40, 80)]

@@ -121,7 +121,8 @@ def test_an_interrupted_run_prints_what_it_measured_where_nothing_is_kept() -> N
     done = bench("add", "sub")
     assert done.exit_code == 130
     assert "stopped: 1 of 2 cases were measured" in done.stdout
-    assert [line.split()[0] for line in done.stdout.splitlines() if line.startswith(("add ", "sub "))] == ["add"]
+    # A table that is wider than the terminal goes on below, with its keys again.
+    assert {line.split()[0] for line in done.stdout.splitlines() if line.startswith(("add ", "sub "))} == {"add"}
     assert "nothing is kept without --save" in done.stderr
 
 

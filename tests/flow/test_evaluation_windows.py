@@ -237,7 +237,7 @@ def window(seed: int, start: int, value: float = 0.0, flow: Flow = FLOW) -> Wind
 def test_the_same_seed_at_the_same_time_is_refused_unless_told() -> None:
     with pytest.raises(InputError, match=r"seed 1 from time 0\.02 to 0\.06") as caught:
         require_disjoint(window(1, 0), window(1, 2, 0.5))
-    assert "--eval-seed" in caught.value.fix
+    assert "`eval_seed=`" in caught.value.fix
     assert require_disjoint(window(1, 0), window(1, 2, 0.5), allow=True)
 
 

@@ -293,7 +293,7 @@ def test_what_cannot_be_fitted_or_rolled_is_refused(tiny: Windows) -> None:
             model.rollout(z0[0], 2, device=cpu)
         with pytest.raises(InputError, match="not finite"):
             model.rollout(np.where(z0 > 0.01, np.nan, z0), 2, device=cpu)
-    with pytest.raises(InputError, match=r"there is no model 'other'. Fix: use one of persistence"):
+    with pytest.raises(InputError, match=r"there is no model 'other'. Fix: use one of damped"):
         model_class("other")
 
 
