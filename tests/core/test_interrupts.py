@@ -125,12 +125,15 @@ def until_under_way() -> int:
 @pytest.mark.usefixtures("_inputs")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_sigterm_and_sighup_keep_what_was_finished(number: int, code: int) -> None:
-    with subprocess.Popen(
-        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *COMMAND],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as running, ended(running):  # as a shell starts what runs in the background: without Ctrl-C
+    with (
+        subprocess.Popen(
+            ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *COMMAND],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as running,
+        ended(running),
+    ):  # as a shell starts what runs in the background: without Ctrl-C
         steps = until_under_way()
         running.send_signal(number)
         _, err = running.communicate(timeout=120)

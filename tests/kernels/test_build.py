@@ -183,6 +183,19 @@ def test_a_loader_validates_each_binary_once(kernel: Kernel, monkeypatch: pytest
     assert calls == ["f32", "f64"]
 
 
+def test_binaries_of_the_package_are_held_to_their_digests_and_validated_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(build, "validate", lambda *_: calls.append("validated"))
+    axpy = dashi.kernels.get("axpy")
+    shader = next(iter(axpy.shaders))
+    assert build.Loader().load(axpy, shader, "f32").digest == build.digest_of(axpy, shader, "f32")
+    assert calls == []
+    build.Loader(everything=True).load(axpy, shader, "f32")
+    assert calls == ["validated"]
+
+
 def test_check_names_every_difference(kernel: Kernel) -> None:
     folder = kernel.folder / "spirv"
     (folder / "extra.spv").write_bytes(b"")
