@@ -45,12 +45,12 @@ class DiagnosticsRecord:
 
     @property
     def energy(self) -> Floats:
-        """Of every member."""
+        """Kinetic energy mean(u^2 + v^2)/2 of every member."""
         return totals(self.energy_spectrum)
 
     @property
     def enstrophy(self) -> Floats:
-        """Of every member."""
+        """Enstrophy mean(w^2)/2 of every member."""
         return totals(self.enstrophy_spectrum)
 
     @property

@@ -1,5 +1,5 @@
-"""The same scheme on SciPy's (or NumPy's) own transforms: much faster than the portable references on a processor, with
-bits that hold for one machine and one version of the library."""
+"""The solver on SciPy's (or NumPy's) own transforms: much faster than the portable references on a processor, with bits
+that hold for one machine and one version of the library."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ class SimulatedRun:
     def resume(
         self, steps: int, *, device: str | Device | None = None, overwrite: bool = False, events: Events = SILENT
     ) -> SimulatedRun:
-        """The same run up to `steps` steps in all, in the same folder. It goes on from its last state, with the bits
-        of a run that was never interrupted."""
+        """Goes on with this run up to `steps` steps in all, in the same folder, from its last state, with the bits of a
+        run that was never interrupted."""
         if steps <= self.steps:
             raise _done_already(self.steps, steps)
         every = self.every

@@ -56,7 +56,7 @@ class DecodedRun:
 
     rollout: Run
     step_seconds: float
-    """Of the steps alone."""
+    """Seconds of the steps alone."""
     each: tuple[float, ...]
     """Seconds of every decode, with what its observer brought back."""
     looking: float
@@ -83,7 +83,7 @@ class DecodedRun:
 
     @property
     def decode_seconds(self) -> float:
-        """Of all decodes."""
+        """Seconds of all decodes."""
         return sum(self.each)
 
     @property
@@ -174,7 +174,7 @@ def follow_and_decode(
     keep: Keep | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> DecodedRun:
-    """The same for a model of proxies, which has a rollout of its own: it advances z0 by so many of its frames, and
+    """Decodes along a model of proxies, which has a rollout of its own: it advances z0 by so many of its frames, and
     brings their z to the host, `PIECE` frames at a time. Ctrl-C ends it after the piece that is under way, a second one
     at once: Interrupted, whose `partial` is the run with all that was decoded. `keep` is given the step and the z after
     every piece. Its dispatches are the model's own, those of decodes left out: none are those of a model that runs on

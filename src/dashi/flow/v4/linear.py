@@ -47,7 +47,7 @@ def roll(z0: Floats, A: Floats, steps: int) -> Floats:  # noqa: N803 - A in the 
 def roll_on(
     device: Device, z0: Floats, A: Floats, steps: int, *, hash_every: int = 0  # noqa: N803 - as above
 ) -> tuple[Floats, Run]:  # fmt: skip
-    """The same by CORE's rollout, with A on the device from the first step to the last; every row is read back,
+    """Rows z A^k by CORE's rollout, with A on the device from the first step to the last; every row is read back,
     because v4 decodes any of them."""
     rows: list[Any] = [z0]
     done = rollout(

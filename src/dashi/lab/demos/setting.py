@@ -35,7 +35,7 @@ class Setting:
 
     @property
     def form(self) -> str:
-        """Its name in run folders."""
+        """The name of this setting in run folders."""
         return " ".join(self.words) or "full"
 
     @property
