@@ -117,10 +117,10 @@ def dtype(of: str | npt.DTypeLike) -> DType:
         named = np.dtype(of)
     except (TypeError, ValueError):
         named = None
-    found = None if named is None else _BY_NUMPY.get(named)
-    if found is None:
+    match = None if named is None else _BY_NUMPY.get(named)
+    if match is None:
         raise DTypeError(f"dashi has no element type {of!r}.", _conversion(named))
-    return found
+    return match
 
 
 def _conversion(named: np.dtype[np.generic] | None) -> str:

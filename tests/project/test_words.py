@@ -19,9 +19,7 @@ WORDS = frozenset({"made", "told", "found", "given", "kept", "seen", "wanted", "
 LONGEST = 3
 BEGINNINGS = ("Of ", "The same", "All of them", "Its ")
 
-NAMES = {
-    "cli, lab": 39, "core": 66, "flow": 11, "flow/decode": 6, "flow/proxy": 2, "flow/v4": 14, "runtime": 6, "types": 1,
-}  # fmt: skip
+NAMES = {"cli, lab": 39, "core": 66, "flow/decode": 6, "flow/v4": 14}
 """Names from `WORDS` that live longer, by package; none in packages that are not here. flow/decode has one for good:
 the field `wanted` of Parity, which is a key of the JSON that `dashi flow parity` prints."""
 DOCSTRINGS: dict[str, int] = {}

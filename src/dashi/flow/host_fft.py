@@ -129,28 +129,28 @@ class HostSolver:
             "strain_shear": (x * x - y * y) * less,
         }
 
-    def _physical(self, one: Complex) -> Any:
+    def _physical(self, modes: Complex) -> Any:
         """-u, -v, w_x and w_y of a member."""
         if self._small:
-            return self._turns.back(self._together * one)
+            return self._turns.back(self._together * modes)
         # One field at a time: what they need then stays in the processor's cache.
-        return (self._turns.back(np.multiply(m, one, out=self._room)) for m in self._advected)
+        return (self._turns.back(np.multiply(m, modes, out=self._room)) for m in self._advected)
 
     def _advection(self, state: Complex, eddy: float) -> Complex:
-        made = np.empty_like(state)
-        for member, one in enumerate(state):
-            u, v, slope_x, slope_y = self._physical(one)
+        advected = np.empty_like(state)
+        for member, modes in enumerate(state):
+            u, v, slope_x, slope_y = self._physical(modes)
             u *= slope_x
             v *= slope_y
             u += v
-            made[member] = self._turns.forward(u, self._columns)
+            advected[member] = self._turns.forward(u, self._columns)
             if eddy:
-                normal, shear = self._turns.back(self._strained * one)
+                normal, shear = self._turns.back(self._strained * modes)
                 viscosity = eddy * np.sqrt(normal * normal + shear * shear)
                 fluxes = self._turns.forward(np.stack([viscosity * slope_x, viscosity * slope_y]), self._columns)
-                made[member] += self._multipliers["vorticity_x"] * fluxes[0]
-                made[member] += self._multipliers["vorticity_y"] * fluxes[1]
-        return made
+                advected[member] += self._multipliers["vorticity_x"] * fluxes[0]
+                advected[member] += self._multipliers["vorticity_y"] * fluxes[1]
+        return advected
 
     def _step(self) -> None:
         known = [self._state]
@@ -210,21 +210,21 @@ class HostSolver:
     @_quiet
     def fields(self, names: Sequence[str]) -> Mapping[str, Floats]:
         """Fields by their names, (members, n, n) each."""
-        made: dict[str, Floats] = {}
+        fields: dict[str, Floats] = {}
         for name in names:
             if name != "pressure":
-                made[name] = self._turns.back(self._state * self._multipliers[name])
+                fields[name] = self._turns.back(self._state * self._multipliers[name])
                 continue
             named = ("vorticity", "strain_normal", "strain_shear")
             w, normal, shear = (self._turns.back(self._state * self._multipliers[n]) for n in named)
             source = self._turns.forward(0.5 * (w * w - normal * normal - shear * shear), self.flow.modes)
-            made[name] = self._turns.back(-source * grid.waves(self.flow)[2])
-        return {name: field.astype(self.flow.kind) for name, field in made.items()}
+            fields[name] = self._turns.back(-source * grid.waves(self.flow)[2])
+        return {name: field.astype(self.flow.kind) for name, field in fields.items()}
 
     def states(self) -> Floats:
         """The states as every device has them, (members, n, n/2 + 1, 2)."""
-        made = self._whole(self._state / self._scale)
-        pairs = np.stack([made.real, made.imag], axis=-1).astype(self.flow.kind)
+        modes = self._whole(self._state / self._scale)
+        pairs = np.stack([modes.real, modes.imag], axis=-1).astype(self.flow.kind)
         if self._kick is not None:
             pairs[:, 0, 0, 1] = self._clock
         return pairs

@@ -102,12 +102,12 @@ class Vorticity(Operator):
         kicked = isinstance(self.flow.forcing, Stochastic)
         between = [constants.work(f"stage_{j}", source.shape, self.dtype) for j in (0, 1)]
         known, steps, now = [source], list[Step](), source
-        for number, one in enumerate(self._tableau.stages, start=1):
+        for number, stage in enumerate(self._tableau.stages, start=1):
             known.append(constants.work(f"tendency_{number}", source.shape, self.dtype))
             last = number == len(self._tableau.stages)
-            made = target if last and not kicked else between[number % 2]
-            steps += self._stage(device, constants, now, known, one, made)
-            now = made
+            after = target if last and not kicked else between[number % 2]
+            steps += self._stage(device, constants, now, known, stage, after)
+            now = after
         if isinstance(self.flow.forcing, Stochastic):
             seed = self.flow.forcing.seed
             steps.append(device.bind("random_kick", now, constants["amplitude"], out=target, seed=seed))
@@ -154,11 +154,11 @@ def advection(
     """The step that makes -(u w_x + v w_y), with the divergence of the eddy flux where there is one, unless told
     otherwise."""
     assert isinstance(constants, DeviceTables)
-    given = (state, *(constants[name] for name in TABLES))
+    inputs = (state, *(constants[name] for name in TABLES))
     size = flow.smagorinsky * flow.dx
     if size and eddies:
-        return device.bind("vorticity_eddy", *given, scratch=constants.room, out=out, eddy=size * size)
-    return device.bind("vorticity_tendency", *given, scratch=constants.room, out=out)
+        return device.bind("vorticity_eddy", *inputs, scratch=constants.room, out=out, eddy=size * size)
+    return device.bind("vorticity_tendency", *inputs, scratch=constants.room, out=out)
 
 
 def numbers_of(fields: Sequence[str]) -> HostArray:
@@ -170,7 +170,7 @@ def tables(flow: Flow) -> dict[str, HostArray]:
     """What a device needs to know of the grid and the forcing, besides the tables of the time scheme."""
     wave_x, wave_y, inverse = grid.waves(flow)
     kind = flow.kind
-    made: dict[str, HostArray] = {
+    arrays: dict[str, HostArray] = {
         "wave_x": wave_x.astype(kind),
         "wave_y": wave_y.astype(kind),
         "inverse": inverse.astype(kind),
@@ -178,18 +178,18 @@ def tables(flow: Flow) -> dict[str, HostArray]:
         "twiddles_columns": table(flow.n, kind),
     }
     steady = steady_force(flow, flow.forcing) if isinstance(flow.forcing, Kolmogorov) else np.zeros((1, 2))
-    made["force"] = steady.astype(kind)
+    arrays["force"] = steady.astype(kind)
     if isinstance(flow.forcing, Stochastic):
-        made["amplitude"] = kicks(flow, flow.forcing).astype(kind)
-    return made
+        arrays["amplitude"] = kicks(flow, flow.forcing).astype(kind)
+    return arrays
 
 
 def steady_force(flow: Flow, forcing: Kolmogorov) -> grid.Floats:
     """The modes of the curl of a sin(k y) along x: -a k cos(k y)."""
-    made = np.zeros((flow.n, flow.modes, 2))
+    modes = np.zeros((flow.n, flow.modes, 2))
     k = forcing.wavenumber
-    made[k, 0, 0] = made[-k, 0, 0] = -0.5 * forcing.amplitude * (k * grid.unit(flow))
-    return made
+    modes[k, 0, 0] = modes[-k, 0, 0] = -0.5 * forcing.amplitude * (k * grid.unit(flow))
+    return modes
 
 
 def kicks(flow: Flow, forcing: Stochastic) -> grid.Floats:

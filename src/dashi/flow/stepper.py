@@ -31,13 +31,13 @@ def stepper(
     program = device.program(operator.step(device, operator.load(device), source, target), label="flow step")
 
     def step(states: Floats) -> Floats:
-        given = np.asarray(states, flow.kind).reshape(-1, *operator.shape)
-        if given.shape != shape:
+        batch = np.asarray(states, flow.kind).reshape(-1, *operator.shape)
+        if batch.shape != shape:
             raise ShapeError(
                 f"the states have shape {np.shape(states)}, this stepper takes {shape}.",
-                f"make one for them: stepper(flow, device, members={len(given)}).",
+                f"make one for them: stepper(flow, device, members={len(batch)}).",
             )
-        device.write(source, canon(given))
+        device.write(source, canon(batch))
         program.run()
         after = target.numpy()
         if stop_on_nonfinite and not np.isfinite(after).all():

@@ -78,14 +78,14 @@ class Trajectory:
 
     def _coordinates(self) -> dict[str, Variable]:
         n = self.flow.n
-        made = {
+        variables = {
             axis: Variable((axis,), "float64", (n,), {"units": "L", "long_name": f"position along {axis}"})
             for axis in ("x", "y")
         }
-        made["member"] = Variable(("member",), "int64", (self._members,), {"long_name": "seed of the member"})
-        made["time"] = series_variable("time", (), (), "float64", units="T", long_name="time since the start")
-        made["step"] = series_variable("time", (), (), "int64", units="1", long_name="steps done")
-        return made
+        variables["member"] = Variable(("member",), "int64", (self._members,), {"long_name": "seed of the member"})
+        variables["time"] = series_variable("time", (), (), "float64", units="T", long_name="time since the start")
+        variables["step"] = series_variable("time", (), (), "int64", units="1", long_name="steps done")
+        return variables
 
     def _frames(self) -> dict[str, Variable]:
         shape = (self._members, self.flow.n, self.flow.n)
@@ -98,24 +98,24 @@ class Trajectory:
         count = self._shells
         wave = Variable(("wavenumber",), "float64", (count,), {"units": "1/L", "long_name": "wave number of a shell"})
         grows, members = "time_look", self._members
-        made = {
+        variables = {
             "wavenumber": wave,
             "time_look": series_variable(grows, (), (), "float64", units="T", long_name="time of a look"),
             "courant": series_variable(grows, (), (), "float64", units="1", long_name="dt max(|u| + |v|) / dx"),
         }
         totals = {"energy": "L^2/T^2", "enstrophy": "1/T^2", "palinstrophy": "1/(L^2 T^2)"}
         for name, units in totals.items():
-            made[name] = series_variable(
+            variables[name] = series_variable(
                 grows, ("member",), (members,), "float64", units=units, long_name=f"{name} per area"
             )
         spectra = {"energy_spectrum": "L^2/T^2", "enstrophy_spectrum": "1/T^2"}
         spectra |= {"energy_transfer": "L^2/T^3"} if self.transfer else {}
         for name, units in spectra.items():
-            made[name] = series_variable(
+            variables[name] = series_variable(
                 grows, ("member", "wavenumber"), (members, count), "float64", units=units,
                 long_name=name.replace("_", " ") + ", per shell",
             )  # fmt: skip
-        return made
+        return variables
 
     def add(self, step: int, fields: Mapping[str, Floats]) -> None:
         """Writes a frame. It is part of the store once `commit` has counted it."""

@@ -46,15 +46,15 @@ def create_device(
     structs = raw_instance.feature_structs(fns, physical, extensions)
     # Robust access costs speed and hides errors; the plans keep every access inside its buffer.
     structs["core"].features.robustBufferAccess = 0
-    wanted = [e for e in _OPTIONAL_EXTENSIONS if e in extensions]
+    enabled = [e for e in _OPTIONAL_EXTENSIONS if e in extensions]
     if "VK_KHR_portability_subset" in extensions:
-        wanted.append("VK_KHR_portability_subset")
-    names = raw_instance.strings(wanted)
+        enabled.append("VK_KHR_portability_subset")
+    names = raw_instance.strings(enabled)
     info = s.DeviceCreateInfo(
         pNext=ctypes.addressof(structs["core"]),
         queueCreateInfoCount=len(families),
         pQueueCreateInfos=ctypes.addressof(queues),
-        enabledExtensionCount=len(wanted),
+        enabledExtensionCount=len(enabled),
         ppEnabledExtensionNames=ctypes.addressof(names),
     )
     handle = ctypes.c_void_p()

@@ -262,14 +262,14 @@ def compare(
 ) -> Result:
     """The result, with the first difference between what a device made and what the reference says, if there is one:
     of bits for portable kernels and integers, past the bound for others."""
-    for operand, got, wanted in zip(kernel.outputs, values, expected, strict=True):
-        if got.size != wanted.size:
-            text = f"the reference makes {wanted.size} elements of {operand.name}, the device {got.size}{how}"
+    for operand, got, reference in zip(kernel.outputs, values, expected, strict=True):
+        if got.size != reference.size:
+            text = f"the reference makes {reference.size} elements of {operand.name}, the device {got.size}{how}"
             return replace(result, ok=False, message=text)
         if kernel.portable or got.dtype.kind != "f":
-            result = _same_bits(result, operand, got, wanted, how)
+            result = _same_bits(result, operand, got, reference, how)
         else:
-            result = _within(result, operand, got, wanted, kernel.bound or 0.0, how)
+            result = _within(result, operand, got, reference, kernel.bound or 0.0, how)
         if not result.ok:
             break
     return result
@@ -291,15 +291,15 @@ def _poison(shape: tuple[int, ...], kind: DType) -> HostArray:
     return np.full(shape, _POISON[kind.size], word).view(kind.numpy)
 
 
-def _same_bits(result: Result, operand: Operand, got: HostArray, wanted: HostArray, how: str) -> Result:
-    ours, theirs = _words(got), _words(wanted)
+def _same_bits(result: Result, operand: Operand, got: HostArray, reference: HostArray, how: str) -> Result:
+    ours, theirs = _words(got), _words(reference)
     different = np.flatnonzero(ours != theirs)
     if not different.size:
         return result
     index = int(different[0])
     digits = got.dtype.itemsize * 2
     unwritten = int(ours[index]) == _POISON.get(got.dtype.itemsize)
-    text = "was never written" if unwritten else f"is {got.reshape(-1)[index]!r}, not {wanted.reshape(-1)[index]!r}"
+    text = "was never written" if unwritten else f"is {got.reshape(-1)[index]!r}, not {reference.reshape(-1)[index]!r}"
     return replace(
         result,
         ok=False,

@@ -39,10 +39,10 @@ class Instance:
             )
         with driver_environment(drivers):
             offered = set(raw.extension_names(base))
-            wanted = [e for e in (_PORTABILITY, *((_DEBUG,) if validation else ())) if e in offered]
-            flags = 1 if _PORTABILITY in wanted else 0
-            self.handle = raw.create_instance(base, wanted, layers, flags)
-        self.debug = _DEBUG in wanted
+            enabled = [e for e in (_PORTABILITY, *((_DEBUG,) if validation else ())) if e in offered]
+            flags = 1 if _PORTABILITY in enabled else 0
+            self.handle = raw.create_instance(base, enabled, layers, flags)
+        self.debug = _DEBUG in enabled
         self.fns = vk.instance_functions(base, self.handle, debug=self.debug)
         self._messenger: tuple[int, Any] | None = None
         if self.debug:
@@ -78,17 +78,17 @@ def _usable(info: DeviceInfo) -> bool:
     return version >= (1, 2) and "timeline" in info.features and any(q.compute for q in info.queues)
 
 
-def find(instance: Instance, wanted: str) -> tuple[int, DeviceInfo]:
+def find(instance: Instance, name: str) -> tuple[int, DeviceInfo]:
     """The device `vulkan:N` or `vulkan:part-of-name` (without the prefix)."""
     devices = instance.devices()
     for handle, info in devices:
-        if info.spec == f"vulkan:{wanted}":
+        if info.spec == f"vulkan:{name}":
             return handle, info
-    named = [(handle, info) for handle, info in devices if wanted.lower() in info.name.lower()]
-    if named and not wanted.isdigit():
+    named = [(handle, info) for handle, info in devices if name.lower() in info.name.lower()]
+    if named and not name.isdigit():
         return named[0]
     names = ", ".join(f"{info.spec} ({info.name})" for _, info in devices) or "none"
     raise DeviceNotFoundError(
-        f"no Vulkan device matches {wanted!r}; there are: {names}.",
+        f"no Vulkan device matches {name!r}; there are: {names}.",
         "choose one of these, or auto, cpu or null (`dashi devices list` shows them).",
     )

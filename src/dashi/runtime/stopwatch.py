@@ -56,15 +56,15 @@ def measure(prepare: Callable[[int], Batch], effort: Effort, multiple: int = 1) 
         batch = stack.enter_context(closing(prepare(calls)))
         batch.run()
         took = batch.run()
-        wanted = _calls(effort.batch, took / calls, multiple, effort.calls)
-        if wanted > calls:
-            calls = wanted
+        calls_needed = _calls(effort.batch, took / calls, multiple, effort.calls)
+        if calls_needed > calls:
+            calls = calls_needed
             batch = stack.enter_context(closing(prepare(calls)))
-        took = warm(batch.run, effort.warm) if effort.warm or wanted > 1 else took
+        took = warm(batch.run, effort.warm) if effort.warm or calls_needed > 1 else took
         # The first estimate was made on a cold clock.
-        wanted = _calls(effort.batch, took / calls, multiple, effort.calls)
-        if wanted > 2 * calls:
-            calls = wanted
+        calls_needed = _calls(effort.batch, took / calls, multiple, effort.calls)
+        if calls_needed > 2 * calls:
+            calls = calls_needed
             batch = stack.enter_context(closing(prepare(calls)))
             took = batch.run()
         runs = max(2, min(effort.runs, round(effort.total / max(took, 1))))

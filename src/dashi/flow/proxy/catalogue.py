@@ -61,28 +61,31 @@ def pack(model: Model) -> dict[str, HostArray]:
     return {**head, "interval": np.array(model.interval), **pack_schema(model.schema), **numbers, **arrays}
 
 
-def unpack(found: Mapping[str, HostArray], where: str = "the file") -> Model:
+def unpack(packed: Mapping[str, HostArray], where: str = "the file") -> Model:
     """The model that arrays keep."""
-    name, version = (_plain(found, key) for key in ("model", "version"))
+    name, version = (_plain(packed, key) for key in ("model", "version"))
     if not isinstance(name, str) or type(version) is not int:
         raise FileError(f"{where} holds no model.", "write one with save_model, or `dashi flow fit`.")
-    made = _known(name, where)
-    unknown = [key for key in found if key not in _HEAD and not key.startswith(_PARTS)]
+    kind = _known(name, where)
+    unknown = [key for key in packed if key not in _HEAD and not key.startswith(_PARTS)]
     if unknown:
         raise FileError(f"{where}: a file of a model has no {unknown[0][:40]!r}.", "fit it again.")
-    if version != made.version:
+    if version != kind.version:
         raise FileError(
-            f"{where}: version {version} of the model {name}; this dashi has version {made.version}.", "fit it again."
+            f"{where}: version {version} of the model {name}; this dashi has version {kind.version}.",
+            "fit it again.",
         )
-    schema = unpack_schema(found, where)
-    interval: Any = _plain(found, "interval")
+    schema = unpack_schema(packed, where)
+    interval: Any = _plain(packed, "interval")
     if not isinstance(interval, float) or not math.isfinite(interval) or interval <= 0:
         raise FileError(f"{where}: the time between frames is {interval!r}.", "fit the model again.")
-    arrays = {key.removeprefix("array_"): values for key, values in found.items() if key.startswith("array_")}
+    arrays = {key.removeprefix("array_"): values for key, values in packed.items() if key.startswith("array_")}
     numbers: dict[str, Any] = {
-        key.removeprefix("parameter_"): values.tolist() for key, values in found.items() if key.startswith("parameter_")
+        key.removeprefix("parameter_"): values.tolist()
+        for key, values in packed.items()
+        if key.startswith("parameter_")
     }
-    return restore_model(made, schema, interval, arrays, numbers, where)
+    return restore_model(kind, schema, interval, arrays, numbers, where)
 
 
 def restore_model(
