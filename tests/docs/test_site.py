@@ -83,6 +83,7 @@ def undescribed(pages: dict[Path, Page]) -> list[str]:
     return [name for name in api.homes().values() if name not in ids]
 
 
+@pytest.mark.long
 def test_site_is_built_without_a_warning_is_whole_and_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = {file.resolve(): Page(file.read_text()) for file in site.rglob("*.html")}
     assert fetched(pages, site) == []
