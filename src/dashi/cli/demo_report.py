@@ -12,8 +12,8 @@ from dashi.lab.demos.wave import WaveResult
 def print_demo(result: DemoResult, as_json: bool) -> None:
     """The main job: a table for people, or one document."""
     report = str(result.report) if result.report else None
-    told = {"folder": str(result.folder), "report": report, "total_seconds": result.seconds}
-    print_summary({**result.summary, **told}, as_json)
+    summary_document = {"folder": str(result.folder), "report": report, "total_seconds": result.seconds}
+    print_summary({**result.summary, **summary_document}, as_json)
 
 
 def print_summary(summary: dict[str, Any], as_json: bool) -> None:

@@ -132,8 +132,8 @@ def follow(
         decoder = stack.enter_context(
             Decoder(setup.schema, placed.device, settings=settings, members=members, statistics=setup.statistics)
         )
-        told = settings_of(request, setup) if job.out else None
-        folder = stack.enter_context(job.open_folder(told, files=files_of(request)))
+        run_settings = settings_of(request, setup) if job.out else None
+        folder = stack.enter_context(job.open_folder(run_settings, files=files_of(request)))
         album = Album(folder, setup.schema, members, settings, setup.interval, setup.flow) if folder else None
         work = _Work(job, request, setup, placed, decoder)
         decoded, failure = work.run(album)

@@ -95,11 +95,11 @@ def summary_of(
 ) -> dict[str, Any]:
     """The document of all scores, `evaluation.json`; with or without the scores along time."""
     finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    told = record.model_copy(update={"stopped": stopped, "finished": finished})
+    final_record = record.model_copy(update={"stopped": stopped, "finished": finished})
     return {
         "schema_version": 1,
         "model": str(request.model),
-        **told.model_dump(mode="json"),
+        **final_record.model_dump(mode="json"),
         "evaluations": [document(evaluation, along=along) for evaluation in evaluations],
     }
 
