@@ -32,10 +32,10 @@ from dashi.errors import DashiError, InputError
 from dashi.flow import Flow, Kolmogorov
 from dashi.flow.evaluation import Evaluation, evaluate, gap_closed, largest_energy, spread
 from dashi.flow.proxy import MODELS, Model, Schema, load_model, save_model
-from dashi.flow.proxy.perfect import Perfect
+from dashi.flow.proxy._perfect import Perfect
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
-from dashi.io.files import write_text
+from dashi.io._files import write_text
 from dashi.runtime import open_device
 from dashi.runtime.device import Device
 

@@ -24,11 +24,11 @@ from closure_skill import settings
 from dashi.flow.evaluation.scores import horizons
 from dashi.flow.grid import Floats
 from dashi.flow.proxy import Model, Schema, decode, encode, load_model
+from dashi.flow.proxy._eddy import eddy_viscosity, subgrid
+from dashi.flow.proxy._perfect import Perfect
 from dashi.flow.proxy.carried import correlations, encoded, squares
-from dashi.flow.proxy.eddy import eddy_viscosity, subgrid
-from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.windows import Windows
-from dashi.io.files import write_text
+from dashi.io._files import write_text
 from dashi.runtime import open_device
 from dashi.runtime.device import Device
 

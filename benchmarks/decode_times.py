@@ -16,7 +16,7 @@ import dashi
 from dashi.flow import Flow, ensemble, to_field
 from dashi.flow.decode import Decoder, fit_statistics
 from dashi.flow.proxy import Schema, encode
-from dashi.runtime import stopwatch
+from dashi.runtime import _stopwatch as stopwatch
 from dashi.runtime.array import Array
 
 ANCHORS = ((9, 1), (0, 10), (10, 0), (-9, 2))

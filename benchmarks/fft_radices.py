@@ -2,7 +2,7 @@
 
     python benchmarks/fft_radices.py --device vulkan:0 --side 256 --radices 256=16x16,128=16x8 256=8x4x8,128=4x8x4
 
-Radices decide the bits of a length, so they are one list (`dashi.kernels.fft.roots`) and no tuning: this script puts
+Radices decide the bits of a length, so they are one list (`dashi.kernels.fft._roots`) and no tuning: this script puts
 others in their place for as long as it measures. A field of side n has columns of n values, and rows of n, or of n/2
 where it is real: give both lengths. Every set of radices is measured with every number of values that an invocation is
 to hold (`--each`); where a pass has few of them that is at most the largest radix. The first line is the list as it is.
@@ -21,7 +21,7 @@ from unittest import mock
 from dashi import kernels
 from dashi.bench import fft as fft_bench
 from dashi.bench import flow as flow_bench
-from dashi.kernels.fft import roots as fourier
+from dashi.kernels.fft import _roots as fourier
 from dashi.runtime import open_device
 from dashi.runtime.device import Device
 

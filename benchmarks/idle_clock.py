@@ -4,7 +4,7 @@
 
 Runs a transform again and again after each of these pauses, in seconds. A line tells what it took at first and in the
 end, by the device's own clock, and how long it was slow: until it took 1.1 times the least time, or less, from then on.
-`dashi.runtime.stopwatch` lets a device work for longer than that before it measures.
+`dashi.runtime._stopwatch` lets a device work for longer than that before it measures.
 """
 
 from __future__ import annotations

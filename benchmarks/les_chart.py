@@ -17,7 +17,7 @@ import numpy as np
 
 import dashi
 from dashi.flow import Flow
-from dashi.flow.charts import TWINS, DegenerateChart, les_chart
+from dashi.flow._charts import TWINS, DegenerateChart, les_chart
 
 
 def told(made: DegenerateChart) -> str:

@@ -3,7 +3,7 @@
     python benchmarks/proxy_ways.py --device vulkan:0
     python benchmarks/proxy_ways.py --device vulkan:0 --cuts 16 --grids 50 64
 
-The table of `dashi.flow.proxy.galerkin.strategies` was made of what this prints. With --grids, grids of several sizes
+The table of `dashi.flow.proxy.galerkin._strategies` was made of what this prints. With --grids, grids of several sizes
 take turns at the same step: products are free of aliasing on any of more than 3 k_cut points.
 """
 
@@ -20,8 +20,8 @@ import numpy as np
 from dashi.core.rollouts.rollout import rollout
 from dashi.flow import Flow, Kolmogorov, ensemble, to_field
 from dashi.flow.proxy.encode import Encoder, encode
-from dashi.flow.proxy.galerkin.host import FastGalerkin
-from dashi.flow.proxy.galerkin.operator import FORMS, Galerkin, modes_of
+from dashi.flow.proxy.galerkin._host import FastGalerkin
+from dashi.flow.proxy.galerkin._operator import FORMS, Galerkin, modes_of
 from dashi.flow.proxy.lowpass import Lowpass, decode
 from dashi.flow.proxy.schema import Schema
 from dashi.runtime import open_device

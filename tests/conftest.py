@@ -22,10 +22,10 @@ from dashi.errors import DeviceError
 from dashi.flow import Flow, Kolmogorov, ensemble
 from dashi.flow.simulation import simulate
 from dashi.flow.windows import Windows
-from dashi.io import files
+from dashi.io import _files as files
 from dashi.runtime import Device, open_device
-from dashi.runtime.cpu_device import CpuDevice
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 # Time limits per example would measure the machine's load, not the code.
 hypothesis.settings.register_profile("dashi", deadline=None, max_examples=50)

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.kernels import build, compiler, registry
+from dashi.kernels import _build as build
+from dashi.kernels import _compiler as compiler
+from dashi.kernels import _registry as registry
 from dashi.kernels.abi import Kernel
-from dashi.runtime import stopwatch, tuning
+from dashi.runtime import _stopwatch as stopwatch
+from dashi.runtime import _tuning as tuning
 
 SHADER = """
 void main() {
@@ -26,7 +29,7 @@ void main() {
 KERNEL = """
 from dashi.kernels.abi import Binding, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon
-from dashi.kernels.work import groups_for
+from dashi.kernels._work import groups_for
 from dashi.types import Cost
 
 

@@ -20,8 +20,8 @@ from dashi.cli import bench_flow
 from dashi.cli.bench_beside import Bench, bench_device, cases_of
 from dashi.cli.main import app
 from dashi.errors import InputError, NoResultError
-from dashi.runtime import stopwatch
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime import _stopwatch as stopwatch
+from dashi.runtime._cpu_device import CpuDevice
 
 
 def tables(document: dict[str, Any]) -> list[list[list[str]]]:

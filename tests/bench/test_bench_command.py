@@ -16,8 +16,8 @@ from dashi.bench.workloads import Workload
 from dashi.cli import bench_report
 from dashi.cli.main import app
 from dashi.kernels.abi import Kernel
-from dashi.runtime import bandwidth
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime import _bandwidth as bandwidth
+from dashi.runtime._vulkan_device import VulkanDevice
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from dashi.bench.peers import flow as flow_peers
 from dashi.bench.peers import rollout as rollout_peers
 from dashi.bench.peers.cuda_timing import Graph, Timed
 from dashi.flow import Flow
-from dashi.runtime import stopwatch
+from dashi.runtime import _stopwatch as stopwatch
 
 PREPARED = ["synchronize", "new graph", "capture"]
 ROUND = ["event", "event", "record start", "replay", "record end", "wait for end"]

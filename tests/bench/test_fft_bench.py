@@ -16,7 +16,7 @@ from dashi.bench import fft as bench
 from dashi.bench.fft import BenchCase
 from dashi.bench.peers import fft as peers
 from dashi.errors import InputError
-from dashi.kernels.fft.roots import radices
+from dashi.kernels.fft._roots import radices
 from dashi.runtime import Device
 from dashi.runtime.device import Timing
 

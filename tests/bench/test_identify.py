@@ -16,9 +16,9 @@ from dashi.bench.identify.study import Outcome, Setting, identify, observe, sett
 from dashi.bench.identify.systems import SYSTEMS, System, graph_laplacian, reaction_diffusion, tree_bands
 from dashi.cli import bench_identify
 from dashi.errors import DashiError, InputError
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 
 EACH_SYSTEM = pytest.mark.parametrize("make", SYSTEMS.values(), ids=SYSTEMS.keys())
 

@@ -13,11 +13,12 @@ from dashi.bench.kernels import Measurement, measure
 from dashi.bench.workloads import Room, Workload
 from dashi.errors import LimitError
 from dashi.kernels.abi import Call, Case, Kernel, Plan
-from dashi.runtime import bandwidth, stopwatch
-from dashi.runtime.cpu_device import CpuDevice, CpuProgram
+from dashi.runtime import _bandwidth as bandwidth
+from dashi.runtime import _stopwatch as stopwatch
+from dashi.runtime._cpu_device import CpuDevice, CpuProgram
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device, Program, Step
 from dashi.runtime.info import Heap
-from dashi.runtime.vulkan_device import VulkanDevice
 from dashi.types import Cost
 
 

@@ -16,7 +16,7 @@ from dashi.bench.peers import kernels as peers
 from dashi.bench.workloads import Workload
 from dashi.cli import bench_report
 from dashi.errors import InputError
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 COMPARED = sorted(set(peers.PEERS) & set(kernels.names()))
 

@@ -11,14 +11,14 @@ import pytest
 from dashi import kernels
 from dashi.bench.kernels import tune
 from dashi.errors import AbiError, InputError
+from dashi.kernels._calls import resolve_call
 from dashi.kernels.abi import Kernel, Limits
-from dashi.kernels.calls import resolve_call
-from dashi.runtime import tuning
+from dashi.runtime import _tuning as tuning
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._null_device import NullDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.conformance import Trial, check, check_one, trials
-from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.null_device import NullDevice
-from dashi.runtime.vulkan_device import VulkanDevice
 
 INFO = DeviceInfo("vulkan:0", "made up", "discrete", vendor_id=1, device_id=2, uuid="aa")
 

@@ -11,7 +11,7 @@ from dashi import kernels
 from dashi.bench.workloads import Room, Workload, fits, host_inputs, shrink, workloads
 from dashi.errors import InputError
 from dashi.kernels.abi import Case, Kernel, Limits
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 WIDE = Limits(storage_range=1 << 30)
 

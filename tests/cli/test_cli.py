@@ -20,11 +20,11 @@ from typer.testing import CliRunner
 
 import dashi
 from dashi.cli.main import app
-from dashi.io.run_mark import MARK
-from dashi.kernels import compiler
-from dashi.runtime import hostcost
-from dashi.runtime.instance import Instance
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.io._run_mark import MARK
+from dashi.kernels import _compiler as compiler
+from dashi.runtime import _hostcost as hostcost
+from dashi.runtime._instance import Instance
+from dashi.runtime._vulkan_device import VulkanDevice
 
 needs_compiler = pytest.mark.skipif(
     not compiler.available(), reason="the compiler of dashi-compute[compile] is not installed"
@@ -259,7 +259,7 @@ def test_demo_rollout_has_the_same_hashes_on_every_machine(here: Path) -> None:
 
 def test_demo_rollout_says_when_a_hash_differs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dashi.lab.demos import wave
-    from dashi.runtime.cpu_device import CpuDevice
+    from dashi.runtime._cpu_device import CpuDevice
 
     right = wave.start
     calls: list[int] = []

@@ -11,11 +11,11 @@ import pytest
 
 from dashi import kernels
 from dashi.errors import DeviceLostError
+from dashi.runtime._cpu_device import CpuDevice, CpuProgram
+from dashi.runtime._null_device import NullDevice
 from dashi.runtime.array import Array
 from dashi.runtime.conformance import Result, Trial, check, check_one, trials
-from dashi.runtime.cpu_device import CpuDevice, CpuProgram
 from dashi.runtime.device import Program, Step, Waitable
-from dashi.runtime.null_device import NullDevice
 
 Spoil = Callable[[Step], None]
 TRIAL = Trial("f32", 3, "normal")

@@ -15,10 +15,11 @@ from typer.testing import CliRunner
 from dashi.cli.main import app
 from dashi.core.traces.file import read_trace
 from dashi.flow.equations import Flow, Kolmogorov
-from dashi.lab.demos import setting, stages
+from dashi.lab.demos import _stages as stages
+from dashi.lab.demos import setting
+from dashi.report._story import Story, write_story
 from dashi.report.page import GENERATOR
 from dashi.report.run import read_run
-from dashi.report.story import Story, write_story
 
 
 def call(*words: str) -> Any:

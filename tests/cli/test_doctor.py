@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 
 from dashi.cli.main import app
 from dashi.lab import health
-from dashi.runtime import probe
-from dashi.runtime.drivers import driver_environment, driver_files
+from dashi.runtime import _probe as probe
+from dashi.runtime._drivers import driver_environment, driver_files
 
 # Code that ends a process at once, or never: an undefined instruction, and a jump to itself.
 CRASH = {"x86_64": b"\x0f\x0b", "aarch64": b"\x00\x00\x00\x00"}

@@ -16,17 +16,17 @@ from dashi.cli.main import app
 from dashi.errors import FileError
 from dashi.flow import Flow
 from dashi.flow.evaluation import evaluate, load_evaluation
-from dashi.flow.evaluation.fits import load_fit
+from dashi.flow.evaluation._fits import load_fit
+from dashi.flow.evaluation._record import read_record
 from dashi.flow.evaluation.kept import array_text, text_array
-from dashi.flow.evaluation.record import read_record
+from dashi.flow.proxy._perfect import Perfect
 from dashi.flow.proxy.catalogue import MODELS
-from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.lab import evaluations
 from dashi.lab.evaluations import perfect_model
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 EVALUATE = "--device cpu --fast --eval-seed 9 --no-train"
 

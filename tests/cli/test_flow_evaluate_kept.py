@@ -18,8 +18,8 @@ from dashi.cli.main import app
 from dashi.cli.output import add_row, new_table, print_json, print_table
 from dashi.errors import FileError, InputError
 from dashi.flow.evaluation import load_evaluation
-from dashi.flow.evaluation.fits import load_fit
-from dashi.flow.proxy.galerkin.model import Truncation
+from dashi.flow.evaluation._fits import load_fit
+from dashi.flow.proxy.galerkin._model import Truncation
 from dashi.lab import evaluation_plans
 
 FullDisk = Callable[[int], AbstractContextManager[list[Path]]]

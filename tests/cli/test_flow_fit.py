@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 from dashi.cli.main import app
 from dashi.errors import InputError, Interrupted
 from dashi.flow import Flow
-from dashi.flow.evaluation.fits import load_fit
+from dashi.flow.evaluation._fits import load_fit
 from dashi.flow.proxy.catalogue import load_model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows.simulated import windows_of
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 SMALL = "--n 32 --nu 0.005 --dt 0.02 --set peak=3 --k-cut 5 --device cpu --fast"
 FIT = f"flow fit --train-steps 40 --train-seed 1 --frame-every 5 --spin-up 20 {SMALL}"
@@ -58,7 +58,7 @@ def test_a_fit_is_a_model_that_anything_loads(fitted: Path) -> None:
 
 
 def test_baselines_roll_out_after_loading_as_before(fitted: Path, tmp_path: Path) -> None:
-    from dashi.flow.evaluation.fits import save_fit
+    from dashi.flow.evaluation._fits import save_fit
 
     fit = load_fit(fitted)
     save_fit(tmp_path / "again.npz", fit)
@@ -79,7 +79,7 @@ def test_dmd_is_fitted_by_pydmd_and_rolled_out_without(fitted: Path, no_pydmd: N
 
 def test_dmd_on_a_linear_flow_finds_its_eigenvalues() -> None:
     pytest.importorskip("pydmd")
-    from dashi.flow.proxy.dmd import Dmd
+    from dashi.flow.proxy._dmd import Dmd
     from dashi.flow.proxy.encode import encode
     from dashi.flow.windows import Windows
 
@@ -99,9 +99,9 @@ def test_dmd_on_a_linear_flow_finds_its_eigenvalues() -> None:
 def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
     """Least squares over the same pairs, one cut by rank and one damped: neither may be far behind the other."""
     pytest.importorskip("pydmd")
+    from dashi.flow.proxy._dmd import Dmd
+    from dashi.flow.proxy._linear import Ridge
     from dashi.flow.proxy.carried import encoded, validation_score
-    from dashi.flow.proxy.dmd import Dmd
-    from dashi.flow.proxy.linear import Ridge
 
     flow, schema = Flow(64, nu=2e-3, dt=0.02, scheme="etdrk4"), Schema(64, 8)
     with CpuDevice() as cpu:
@@ -120,7 +120,7 @@ def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
 
 
 def test_a_dmd_that_is_not_finite_is_refused() -> None:
-    from dashi.flow.proxy.dmd import Dmd
+    from dashi.flow.proxy._dmd import Dmd
 
     schema = Schema(16, 2)
     held = schema.parts["modes"].stop
@@ -222,7 +222,7 @@ def test_a_netcdf_file_is_fitted_and_scored_as_well(here: Path) -> None:
 
 
 def test_ctrl_c_while_a_baseline_is_fitted_keeps_the_model(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dashi.flow.proxy.persistence import Damped
+    from dashi.flow.proxy._persistence import Damped
 
     def stop(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
@@ -268,7 +268,7 @@ def test_ctrl_c_while_data_are_simulated_writes_nothing(here: Path, monkeypatch:
 
 
 def test_ctrl_c_while_the_last_model_is_scored_stops_the_fit(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dashi.flow.proxy.persistence import Persistence
+    from dashi.flow.proxy._persistence import Persistence
 
     def stop(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt

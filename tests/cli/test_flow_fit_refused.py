@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 from dashi.cli import flow_options as o
 from dashi.cli.main import app
 from dashi.errors import FileError, InputError
-from dashi.flow.evaluation.fits import load_fit
+from dashi.flow.evaluation._fits import load_fit
 from dashi.flow.proxy.catalogue import MODELS, load_model
-from dashi.io import files
+from dashi.io import _files as files
 from dashi.io.arrays import read_arrays, write_arrays
-from dashi.lab.capacity import require_memory
+from dashi.lab._capacity import require_memory
 
 SMALL = "--n 16 --nu 0.01 --dt 0.02 --set peak=2 --k-cut 3 --device cpu --fast"
 FIT = f"flow fit --train-steps 10 --frame-every 5 --spin-up 0 --seeds 1 --validation-seeds 0 {SMALL} --out m.npz"

@@ -15,10 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
+from dashi.flow._fields import read_frame
 from dashi.flow.decode import Decoder, load_statistics, save_statistics
-from dashi.flow.decode.album import Album
+from dashi.flow.decode._album import Album
 from dashi.flow.decode.statistics import fit_statistics
-from dashi.flow.fields import read_frame
 from dashi.flow.proxy.catalogue import load_model, model_class, save_model
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.files import load_z, save_z
@@ -26,8 +26,8 @@ from dashi.flow.proxy.lowpass import decode as lowpass
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.metrics import read_metrics
-from dashi.runtime.cpu_device import CpuDevice
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 N = 16
 SIMULATE = ["flow", "simulate", "--n", str(N), "--nu", "0.01", "--set", "peak=2", "--device", "cpu", "--steps", "12"]
@@ -243,7 +243,7 @@ def test_a_model_of_the_host_never_passes_for_one_of_the_device(
     # Three frames of two steps, at least a dispatch each; decodes are counted elsewhere.
     assert galerkin["hotloop_dispatches"] >= 3
     assert "by measure" in galerkin["way_reason"]
-    monkeypatch.setattr("dashi.core.metrics.placement.is_gpu", lambda _: True)
+    monkeypatch.setattr("dashi.core.metrics._placement.is_gpu", lambda _: True)
     refused = dashi("flow", "rollout", "--model", "damped.npz", *words, "--require-gpu")
     assert refused.exit_code != 0
     assert "no step was executed on a GPU: the model's own rollout, by NumPy on the host" in refused.stdout

@@ -15,19 +15,19 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
+from dashi.flow._fields import read_line
 from dashi.flow.decode import Decoder
-from dashi.flow.decode.album import Album
-from dashi.flow.decode.harness import PIECE
-from dashi.flow.fields import read_line
+from dashi.flow.decode._album import Album
+from dashi.flow.decode._harness import PIECE
 from dashi.flow.proxy.catalogue import model_class, save_model
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.files import load_z
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.metrics import read_metrics
-from dashi.lab import capacity
+from dashi.lab import _capacity as capacity
 from dashi.report.measures import flow_of
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 N = 16
 SCHEMA = Schema(N, 3)
@@ -187,7 +187,7 @@ def test_a_rollout_in_pieces_is_the_rollout(name: str, run: str, models: dict[st
 def test_a_z_that_blows_up_ends_a_model_and_keeps_what_came_before(
     run: str, models: dict[str, str], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dashi.flow.proxy.persistence import Persistence
+    from dashi.flow.proxy._persistence import Persistence
 
     usual = Persistence.advance
 

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.flow.trajectory import Trajectory
+from dashi.flow._trajectory import Trajectory
 from dashi.io.arrays import read_arrays, write_arrays
 
 FullDisk = Callable[[int], AbstractContextManager[list[Path]]]
@@ -31,7 +31,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint with every frame, however fast they come."""
-    monkeypatch.setattr("dashi.flow.trajectory.Recording.pause", lambda self: 0.0)
+    monkeypatch.setattr("dashi.flow._trajectory.Recording.pause", lambda self: 0.0)
 
 
 def dashi(*words: str) -> Any:

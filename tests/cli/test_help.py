@@ -19,11 +19,11 @@ from dashi.cli import completion
 from dashi.cli.main import app
 from dashi.cli.options import whole
 from dashi.errors import suggestion
-from dashi.flow.derived_fields import DERIVED
+from dashi.flow._derived_fields import DERIVED
 from dashi.flow.initial import INITIAL
 from dashi.flow.proxy.catalogue import MODELS
-from dashi.kernels import catalogue
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.kernels import _catalogue as catalogue
+from dashi.runtime._cpu_device import CpuDevice
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

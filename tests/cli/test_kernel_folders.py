@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.kernels import compiler, scaffold
+from dashi.kernels import _compiler as compiler
+from dashi.kernels import _scaffold as scaffold
 
 needs_compiler = pytest.mark.skipif(not compiler.available(), reason="the extra `compile` is not installed")
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from dashi.cli.main import app
 from dashi.cli.output import add_row, new_table, one_line, print_error, print_json, print_table, printable, remark
 from dashi.cli.tables import print_fitted
-from dashi.core.certificates.certificate import document_digest
+from dashi.core.certificates._certificate import document_digest
 from dashi.errors import InputError
 
 HOSTILE = {

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import dashi
 from dashi.cli.main import app
-from dashi.core.certificates.certificate import read_certificate
+from dashi.core.certificates._certificate import read_certificate
 from dashi.io.metrics import read_metrics
-from dashi.kernels.hash.blake3 import hexdigest128
+from dashi.kernels.hash._blake3 import hexdigest128
 from dashi.kernels.portable import canon
 
 D = 12

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.io.run_folder import open_run
-from dashi.io.run_reading import typed_for
+from dashi.io._run_folder import open_run
+from dashi.io._run_reading import typed_for
 from dashi.lab import rollouts
 from dashi.report.run import read_run
 
@@ -115,7 +115,7 @@ def test_a_place_that_a_rollout_cannot_have_is_refused_before_the_work(
     (here / "taken").mkdir()
     (here / "taken" / "thesis.txt").touch()
     before = {path.name for path in here.iterdir()}
-    monkeypatch.setattr("dashi.lab.job.place", pytest.fail)
+    monkeypatch.setattr("dashi.lab._job.place", pytest.fail)
     found = dashi(ROLLOUT, "--out run" if "--out" not in words else "", words)
     assert (found.exit_code, said in found.stderr, "\nFix: " in found.stderr) == (3, True, True), found.output
     assert {path.name for path in here.iterdir()} == before

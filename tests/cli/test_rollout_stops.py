@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import dashi
 from dashi.cli.main import app
-from dashi.core.certificates.certificate import read_certificate
+from dashi.core.certificates._certificate import read_certificate
 from dashi.io.metrics import read_metrics
 
 INPUTS = ("--z0", "z0.npz", "--A", "A.npz")

@@ -16,23 +16,24 @@ from typer.testing import CliRunner
 
 from dashi.cli.main import app
 from dashi.core.operators.affine import Linear
-from dashi.core.rollouts.engine import DeviceEngine
-from dashi.core.rollouts.host_engine import HostEngine
+from dashi.core.rollouts._engine import DeviceEngine
+from dashi.core.rollouts._host_engine import HostEngine
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import Interrupted
 from dashi.flow.equations import Flow, Kolmogorov
-from dashi.flow.evaluation.fits import load_fit
+from dashi.flow.evaluation._fits import load_fit
 from dashi.flow.initial import ensemble
-from dashi.flow.proxy.persistence import Damped
+from dashi.flow.proxy._persistence import Damped
 from dashi.flow.simulation import simulate
 from dashi.flow.windows.simulated import windows_of
-from dashi.io.files import unwritable
-from dashi.io.run_folder import CHECKPOINT
-from dashi.lab import fit_files
-from dashi.lab.demos import main_job, setting, stages
+from dashi.io._files import unwritable
+from dashi.io._run_folder import CHECKPOINT
+from dashi.lab import _fit_files as fit_files
+from dashi.lab.demos import _stages as stages
+from dashi.lab.demos import main_job, setting
+from dashi.report._sections import what_is_shown
 from dashi.report.run import read_run
-from dashi.report.sections import what_is_shown
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 FLOW = Flow(16, nu=2e-2, dt=0.02)
 TINY = setting.Setting(

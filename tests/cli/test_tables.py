@@ -18,9 +18,9 @@ from dashi.cli.doctor import _print as print_findings  # pyright: ignore[reportP
 from dashi.cli.flow_scores import print_scores
 from dashi.cli.main import app
 from dashi.cli.tables import Table
-from dashi.flow.evaluation.fits import load_fit
+from dashi.flow.evaluation._fits import load_fit
+from dashi.lab._score_tables import ScoreTable, ScoreTables
 from dashi.lab.health import Health, PartHealth
-from dashi.lab.score_tables import ScoreTable, ScoreTables
 
 MEASURED = Path(__file__).parents[2] / "docs" / "benchmarks"
 WIDTHS = (60, 80, 120)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dashi import lab
 from dashi.cli.main import app
-from dashi.core.certificates.certificate import document_digest
+from dashi.core.certificates._certificate import document_digest
 
 
 @pytest.fixture(autouse=True)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from dashi import kernels
 from dashi.errors import AlignmentError, FeatureError
+from dashi.kernels._cases import inputs
 from dashi.kernels.abi import Kernel
-from dashi.kernels.cases import inputs
+from dashi.runtime._null_device import NullDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.array import Array
 from dashi.runtime.conformance import check, missing_features
-from dashi.runtime.null_device import NullDevice
-from dashi.runtime.vulkan_device import VulkanDevice
 
 NAMES = kernels.names()
 LISTS = [n for n in NAMES if not n.startswith("complex_")]  # those take pairs

@@ -19,19 +19,19 @@ import pytest
 
 from dashi import kernels
 from dashi.errors import LimitError
-from dashi.kernels import glsl
+from dashi.kernels import _glsl as glsl
+from dashi.kernels._build import Binary
+from dashi.kernels._calls import resolve_call
+from dashi.kernels._compiler import Compiler
+from dashi.kernels._validate import check_plan
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Plan
-from dashi.kernels.build import Binary
-from dashi.kernels.calls import resolve_call
-from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv.module import parse
-from dashi.kernels.spirv.portable_lint import forbid_contraction
-from dashi.kernels.validate import check_plan
+from dashi.kernels.spirv._module import parse
+from dashi.kernels.spirv._portable_lint import forbid_contraction
+from dashi.runtime._operands import dtype_of_operand
+from dashi.runtime._probes import expected
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.conformance import Sample, missing_features, samples
 from dashi.runtime.device import Step
-from dashi.runtime.operands import dtype_of_operand
-from dashi.runtime.probes import expected
-from dashi.runtime.vulkan_device import VulkanDevice
 
 COUNTS: Final = "counted_trips"
 _LOOP: Final = re.compile(r"(?P<unroll>\[\[unroll\]\]\s*)?\b(?:for|while)\s*\(")

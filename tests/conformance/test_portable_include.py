@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 
 import dashi
-from dashi.kernels import build, compiler, portable, registry
+from dashi.kernels import _build as build
+from dashi.kernels import _compiler as compiler
+from dashi.kernels import _registry as registry
+from dashi.kernels import portable
 from dashi.kernels.abi import Kernel
-from dashi.kernels.portable import accuracy
+from dashi.kernels.portable import _accuracy as accuracy
 from dashi.kernels.portable._bits import F32, F64, Format
 from dashi.runtime.device import Device
 

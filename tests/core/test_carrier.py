@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dashi.core.carriers.carrier import PACKINGS, Carrier, Counts, Defect, Packing, require_field
 from dashi.errors import DashiError, DTypeError, InputError, ShapeError
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.device import Device
 
 SHARED_DEVICE = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.certificates.certificate import (
+from dashi.core.certificates._certificate import (
     Certificate,
     Source,
     array_digest,
@@ -19,14 +19,14 @@ from dashi.core.certificates.certificate import (
     read_certificate,
     write_certificate,
 )
-from dashi.core.certificates.certify import certify
+from dashi.core.certificates._certify import certify
 from dashi.core.observations.observation import Hash
 from dashi.core.operators.operator import Operator
-from dashi.core.rollouts.fingerprint import Used, fingerprints
-from dashi.core.rollouts.observers import Hashes
+from dashi.core.rollouts._fingerprint import Used, fingerprints
+from dashi.core.rollouts._observers import Hashes
 from dashi.core.rollouts.run import Run
 from dashi.errors import CertificateError, FileError
-from dashi.runtime.cpu_device import CpuDevice, cpu_info
+from dashi.runtime._cpu_device import CpuDevice, cpu_info
 from dashi.types import HostArray
 
 

@@ -20,22 +20,22 @@ from typer.testing import CliRunner
 
 import dashi
 from dashi.cli.main import app
-from dashi.core.certificates import certificate as certificates
-from dashi.core.certificates.certificate import (
+from dashi.core.certificates import _certificate as certificates
+from dashi.core.certificates._certificate import (
     document_digest,
     read_certificate,
     write_certificate,
 )
-from dashi.core.certificates.certify import certify
+from dashi.core.certificates._certify import certify
+from dashi.core.certificates._verify import check
 from dashi.core.certificates.inputs import certified_inputs, save_inputs
-from dashi.core.certificates.verify import check
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import CertificateError, InputError
 from dashi.flow import Flow
+from dashi.flow._operator import Vorticity
 from dashi.flow.initial import ensemble
-from dashi.flow.operator import Vorticity
 from dashi.runtime.device import Device
 
 Keys = tuple[Any, ...]

@@ -13,9 +13,9 @@ import pytest
 
 from dashi.core.observations.observation import Hash, Observation, SheetRow
 from dashi.core.operators.affine import Linear
-from dashi.core.rollouts.checkpoint import identity, read_checkpoint, read_settings, write_checkpoint
+from dashi.core.rollouts._checkpoint import identity, read_checkpoint, read_settings, write_checkpoint
+from dashi.core.rollouts._observers import Hashes, Sheet, StateMetrics
 from dashi.core.rollouts.observer import Bound, Context, Observer
-from dashi.core.rollouts.observers import Hashes, Sheet, StateMetrics
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import FileError

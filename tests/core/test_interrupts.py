@@ -18,14 +18,14 @@ import pytest
 
 from dashi.cli.signals import ended_in_order
 from dashi.core.operators.affine import Linear
-from dashi.core.rollouts.interrupt import deferred_interrupt
+from dashi.core.rollouts._interrupt import deferred_interrupt
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted
 from dashi.flow import Flow, ensemble
 from dashi.flow.simulation import simulate
 from dashi.io.arrays import read_arrays
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 FLOW = Flow(16, nu=2e-2, dt=0.01)
 STEPS = 100_000

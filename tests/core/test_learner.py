@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.learning.batches import batches, shuffled
+from dashi.core.learning._batches import batches, shuffled
+from dashi.core.learning._training import BLOCK
 from dashi.core.learning.learner import BandModel, fit_bands, loss_gradient
-from dashi.core.learning.training import BLOCK
 from dashi.errors import DTypeError, InputError, NonFiniteError, NoResultError, ShapeError
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._null_device import NullDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.array import Array
-from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
-from dashi.runtime.null_device import NullDevice
-from dashi.runtime.vulkan_device import VulkanDevice
 
 KINDS = pytest.mark.parametrize("kind", [np.float32, np.float64])
 ORDER = [6, 7, 1, 2, 9, 0, 5, 8, 3, 4, 10, 11]

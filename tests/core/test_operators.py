@@ -11,18 +11,18 @@ import numpy.typing as npt
 import pytest
 
 from dashi.core.certificates.inputs import load_operator, save_operator
+from dashi.core.operators._catalogue import KINDS, restore
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.bands import Bands, graph, path, ring, tree
-from dashi.core.operators.catalogue import KINDS, restore
 from dashi.core.operators.operator import Operator, Strategy
 from dashi.core.operators.quadratic import Quadratic
 from dashi.core.operators.sparse import BlockSparse, Csr
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import FeatureError, InputError
 from dashi.kernels.abi import Limits
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 
 D = 130  # no multiple of a run, a workgroup or a vector
 Array = npt.NDArray[Any]

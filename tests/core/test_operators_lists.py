@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dashi.core.operators.sparse import Csr
 from dashi.errors import LimitError, ShapeError
-from dashi.kernels.interleaved_lists import SLAB, interleave, lists_in_slabs
-from dashi.kernels.lists import lists_at, prepare_sums
+from dashi.kernels._interleaved_lists import SLAB, interleave, lists_in_slabs
+from dashi.kernels._lists import lists_at, prepare_sums
 from dashi.kernels.portable import sum64
 from dashi.runtime.device import Device
 

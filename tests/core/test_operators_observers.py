@@ -10,11 +10,11 @@ import pytest
 
 from dashi import kernels
 from dashi.errors import InputError, LimitError, ShapeError
+from dashi.kernels._calls import resolve_call
+from dashi.kernels._psi import NAMES, apply_psi, number_of
+from dashi.kernels._validate import check_plan
 from dashi.kernels.abi import Limits
-from dashi.kernels.calls import resolve_call
 from dashi.kernels.portable import divide
-from dashi.kernels.psi import NAMES, apply_psi, number_of
-from dashi.kernels.validate import check_plan
 from dashi.runtime.device import Device
 from dashi.types import DTYPES
 

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from dashi.core.certificates.inputs import load_operator, save_operator
+from dashi.core.operators._catalogue import KINDS, restore
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.bands import Bands, path
-from dashi.core.operators.catalogue import KINDS, restore
 from dashi.core.operators.operator import Operator
 from dashi.core.operators.quadratic import Quadratic
 from dashi.core.operators.sparse import BlockSparse, Csr
 from dashi.errors import InputError
 from dashi.flow import Flow
-from dashi.flow.operator import Vorticity
+from dashi.flow._operator import Vorticity
 from dashi.flow.proxy import Schema
-from dashi.flow.proxy.closure.operator import SlavedGalerkin
-from dashi.flow.proxy.closure.tables import Band, Closure
-from dashi.flow.proxy.galerkin.operator import Galerkin
+from dashi.flow.proxy.closure._operator import SlavedGalerkin
+from dashi.flow.proxy.closure._tables import Band, Closure
+from dashi.flow.proxy.galerkin._operator import Galerkin
 
 FLOW, SCHEMA = Flow(16), Schema(16, 2.0)
 

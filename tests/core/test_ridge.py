@@ -12,13 +12,13 @@ import pytest
 from dashi import kernels
 from dashi.core.learning.ridge import Fit, fit_pairs, fit_ridge, ridge
 from dashi.errors import DTypeError, InputError, NoResultError, ShapeError
+from dashi.kernels._calls import resolve_call
+from dashi.kernels._validate import check_plan
 from dashi.kernels.abi import Call, Limits, Plan
-from dashi.kernels.calls import resolve_call
-from dashi.kernels.validate import check_plan
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._null_device import NullDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.null_device import NullDevice
-from dashi.runtime.vulkan_device import VulkanDevice
 
 EPSILON = 2.0**-53
 

@@ -15,15 +15,15 @@ import pytest
 from dashi import kernels
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
+from dashi.core.rollouts._strategies import choose_strategy
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
-from dashi.core.rollouts.strategies import choose_strategy
 from dashi.errors import FeatureError, InputError, Interrupted, NonFiniteError, ShapeError
-from dashi.kernels.hash.blake3 import hexdigest128
+from dashi.kernels.hash._blake3 import hexdigest128
 from dashi.kernels.portable import canon, contract
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._null_device import NullDevice
 from dashi.runtime.device import Device, Step
-from dashi.runtime.null_device import NullDevice
 
 RNG = np.random.default_rng(7)
 

@@ -17,9 +17,9 @@ from dashi.core.observations.png import write_apng, write_png
 from dashi.core.observations.sheet import Look, draw, example_sheet, film, film_length, load_sheet, save_sheet
 from dashi.errors import DashiError, DTypeError, FileError, InputError, ShapeError
 from dashi.kernels.view.images import heat, unpack
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._null_device import NullDevice
 from dashi.runtime.device import Device
-from dashi.runtime.null_device import NullDevice
 
 CPU = CpuDevice()
 COLOURS = unpack(heat())[:, :3]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from dashi.core.metrics.dispatch_count import counted
+from dashi.core.metrics._dispatch_count import counted
 from dashi.core.traces.file import decode, read_trace
 from dashi.core.traces.queue import watch
 from dashi.core.traces.trace import Span, Trace, encode, write_trace

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dashi.core.observations._verdict_levels import distances, groups, levels, swings
 from dashi.core.observations.observation import Observation
 from dashi.core.observations.verdict import Verdict, verdict
-from dashi.core.observations.verdict_levels import distances, groups, levels, swings
 from dashi.errors import InputError
 
 State = NDArray[np.float64]

@@ -15,7 +15,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.core.certificates.certificate import read_certificate, write_certificate
+from dashi.core.certificates._certificate import read_certificate, write_certificate
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -9,10 +9,10 @@ import pytest
 
 from dashi import kernels
 from dashi.kernels.abi import Call, Limits, Plan
-from dashi.kernels.fft import layouts as fourier_layouts
-from dashi.kernels.fft.roots import is_length, radices, real_table, table
-from dashi.kernels.spectral import stages as spectral_stages
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.kernels.fft import _layouts as fourier_layouts
+from dashi.kernels.fft._roots import is_length, radices, real_table, table
+from dashi.kernels.spectral import _stages as spectral_stages
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.types import DTYPES
 
 LENGTHS = [n for n in range(1, 4097) if is_length(n)]

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import dashi.fft
 from dashi.errors import ShapeError
-from dashi.kernels import glsl
-from dashi.kernels.fft import roots as fourier
-from dashi.kernels.fft.roots import Use, is_length, radices, real_table, table, unit_roots
+from dashi.kernels import _glsl as glsl
+from dashi.kernels.fft import _roots as fourier
+from dashi.kernels.fft._roots import Use, is_length, radices, real_table, table, unit_roots
 
 LENGTHS = [n for n in range(1, 4097) if is_length(n)]
 TYPES = [np.float32, np.float64]

@@ -12,9 +12,9 @@ import pytest
 
 from dashi.errors import InputError
 from dashi.flow import Flow
-from dashi.flow.charts import TWINS, DegenerateChart, Twin, les_chart, ternary
+from dashi.flow._charts import TWINS, DegenerateChart, Twin, les_chart, ternary
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 
 FLOW = Flow(n=32, nu=2e-3, dt=0.02)
 
@@ -25,7 +25,7 @@ def chart(device: Device, twin: Twin, *, fast: bool, steps: int = 200) -> Degene
 
 @pytest.fixture(scope="module", params=TWINS)
 def made(request: pytest.FixtureRequest) -> Any:
-    from dashi.runtime.cpu_device import CpuDevice
+    from dashi.runtime._cpu_device import CpuDevice
 
     with CpuDevice() as device:
         yield chart(device, request.param, fast=True)
@@ -73,7 +73,7 @@ def test_the_ternary_chart_keeps_what_is_strong() -> None:
 
 @pytest.mark.parametrize("wrong", [{"coarse": 32}, {"steps": 50}, {"twin": "turn"}])
 def test_a_filter_that_filters_nothing_is_refused(wrong: dict[str, Any]) -> None:
-    from dashi.runtime.cpu_device import CpuDevice
+    from dashi.runtime._cpu_device import CpuDevice
 
     given: dict[str, Any] = {"coarse": 16, "steps": 40, "interval": 20, **wrong}
     with CpuDevice() as device, pytest.raises(InputError):

@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.operators.catalogue import restore
+from dashi.core.operators._catalogue import restore
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import DashiError, InputError
 from dashi.flow import Flow, Kolmogorov
 from dashi.flow.proxy import MODELS, Schema, load_model, save_model
 from dashi.flow.proxy.carried import encoded, validation_score
-from dashi.flow.proxy.closure.device_loss import DeviceLoss, rollout_batch
-from dashi.flow.proxy.closure.model import Slaved
-from dashi.flow.proxy.closure.operator import SlavedGalerkin
-from dashi.flow.proxy.closure.plan import Plan
-from dashi.flow.proxy.closure.tables import Band, Closure, Parameters
-from dashi.flow.proxy.closure.training import Loss, TrainingSetup
+from dashi.flow.proxy.closure._device_loss import DeviceLoss, rollout_batch
+from dashi.flow.proxy.closure._model import Slaved
+from dashi.flow.proxy.closure._operator import SlavedGalerkin
+from dashi.flow.proxy.closure._plan import Plan
+from dashi.flow.proxy.closure._tables import Band, Closure, Parameters
+from dashi.flow.proxy.closure._training import Loss, TrainingSetup
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
-from dashi.runtime.cpu_device import CpuDevice
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 SCHEMA = Schema(32, 4, 8, ((6, 0), (-4, 4)))
 FLOW = Flow(32, nu=5e-3, dt=0.02, drag=0.1, forcing=Kolmogorov(2, 1.0))
@@ -81,7 +81,7 @@ def test_members_that_go_one_after_another_give_the_same_slope(monkeypatch: pyte
     parameters, _, closure = some_closure(2, np.float64)
     loss, z = Loss(TrainingSetup.of(exact(), parameters.band, 0.1, 8.0)), some_modes(3, 4)
     together, slopes = loss(closure, z)
-    monkeypatch.setattr("dashi.flow.proxy.closure.training.MOST_BYTES", 1)
+    monkeypatch.setattr("dashi.flow.proxy.closure._training.MOST_BYTES", 1)
     apart, others = loss(closure, z)
     assert apart == pytest.approx(together, rel=1e-12)
     assert np.allclose(parameters.gradient(others), parameters.gradient(slopes), rtol=1e-9, atol=1e-14)
@@ -193,7 +193,7 @@ def test_training_by_kernels_goes_the_same_way(
     schema = Schema(32, 4)
     with CpuDevice() as cpu:
         ours = Slaved.fit(schema, data["train"], None, device=cpu, **TINY)
-    monkeypatch.setattr("dashi.flow.proxy.closure.model.fits", lambda *_: True)
+    monkeypatch.setattr("dashi.flow.proxy.closure._model.fits", lambda *_: True)
     theirs = Slaved.fit(schema, data["train"], None, device=vulkan, **TINY)
     # Adam makes steps of the same length of slopes of any size, so small ones may differ.
     assert theirs.loss == pytest.approx(ours.loss, rel=1e-3)

@@ -17,18 +17,19 @@ from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, NonFiniteError, NoResultError, ShapeError
 from dashi.flow import Flow, ensemble, to_field
 from dashi.flow.decode import Decoder, Settings, Statistics, fit_statistics
+from dashi.flow.decode._harness import DecodedRun, roll_and_decode
+from dashi.flow.decode._parity import agrees, compare
+from dashi.flow.decode._plain import decode_plainly
 from dashi.flow.decode.decoder import NOTHING
-from dashi.flow.decode.harness import DecodedRun, roll_and_decode
-from dashi.flow.decode.parity import agrees, compare
-from dashi.flow.decode.plain import decode_plainly
 from dashi.flow.decode.settings import GATES, RESIDUALS, STAGES
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.lowpass import decode as lowpass
 from dashi.flow.proxy.schema import Schema
-from dashi.runtime import open_device, stopwatch
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime import _stopwatch as stopwatch
+from dashi.runtime import open_device
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 
 N = 32
 SEEDS = range(5)

@@ -9,12 +9,12 @@ from statistics import median
 
 import numpy as np
 
-from dashi.flow.decode.album import Album
+from dashi.flow._fields import read_line
+from dashi.flow.decode._album import Album
 from dashi.flow.decode.decoder import Decoded
 from dashi.flow.decode.settings import Settings
-from dashi.flow.fields import read_line
 from dashi.flow.proxy.schema import Schema
-from dashi.io.run_names import DECODED
+from dashi.io._run_names import DECODED
 
 ONE, THREE = np.ones(1), np.ones((1, 3))
 MEASURED = Decoded(

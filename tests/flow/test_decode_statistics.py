@@ -12,7 +12,7 @@ from dashi.flow import Flow, ensemble, to_field
 from dashi.flow.decode import Decoder, Statistics, fit_statistics, load_statistics, save_statistics
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.schema import Schema
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 N = 64
 

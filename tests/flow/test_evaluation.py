@@ -31,8 +31,8 @@ from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
-from dashi.lab.score_tables import ScoreTable
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.lab._score_tables import ScoreTable
+from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.device import Device
 
 FLOW = Flow(n=32, nu=5e-3, dt=0.02, scheme="etdrk4")

@@ -14,12 +14,13 @@ from typer.testing import CliRunner
 from dashi.cli.main import app
 from dashi.errors import DashiError, FileError, InputError, ShapeError
 from dashi.flow import Flow, ensemble, to_field, windows_of
+from dashi.flow._units import parse_units
 from dashi.flow.evaluation import require_disjoint
 from dashi.flow.initial import INITIAL
-from dashi.flow.units import parse_units
-from dashi.flow.windows import UNKNOWN, Naming, foreign, read_windows
+from dashi.flow.windows import UNKNOWN, Naming, read_windows
+from dashi.flow.windows import _foreign as foreign
+from dashi.flow.windows._periodic import DOUBTFUL, MOST, edge_ratio
 from dashi.flow.windows.own_data import windows_from_dataset
-from dashi.flow.windows.periodic import DOUBTFUL, MOST, edge_ratio
 from dashi.flow.windows.recorded import windows_from_run
 
 xarray = pytest.importorskip("xarray")

@@ -10,11 +10,11 @@ import pytest
 
 from dashi.errors import InputError
 from dashi.flow import Flow, ensemble, to_field
+from dashi.flow._resample import resample
 from dashi.flow.evaluation import classify, perturbed, spread
 from dashi.flow.evaluation.perturb import same_times
 from dashi.flow.evaluation.scores import Spectra, carried_shells, correlation, horizons, spectrum_error
 from dashi.flow.grid import Floats
-from dashi.flow.resample import resample
 from dashi.flow.windows import UNKNOWN
 
 FLOW = Flow(n=32, nu=5e-3, dt=0.02, scheme="etdrk4")

@@ -18,7 +18,7 @@ from dashi.flow.evaluation import Seen, require_disjoint
 from dashi.flow.windows import UNKNOWN, Windows, cut
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.flow.windows.simulated import simulated_steps, windows_of
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.device import Device
 
 FLOW = Flow(n=16, nu=0.01, dt=0.01)

@@ -17,16 +17,16 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.core.rollouts.checkpoint import read_checkpoint, write_checkpoint
-from dashi.core.rollouts.observers import Hashes
+from dashi.core.rollouts._checkpoint import read_checkpoint, write_checkpoint
+from dashi.core.rollouts._observers import Hashes
 from dashi.errors import FileError
 from dashi.flow import Flow, ensemble
-from dashi.flow.diagnostics import Diagnostics
-from dashi.flow.fields import FieldStore, Variable, read_frame
-from dashi.flow.operator import Vorticity
+from dashi.flow._diagnostics import Diagnostics
+from dashi.flow._fields import FieldStore, Variable, read_frame
+from dashi.flow._operator import Vorticity
 from dashi.flow.simulation import simulate
 from dashi.runtime import open_device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 BASE = ["flow", "simulate", "--n", "16", "--nu", "0.01", "--set", "peak=2", "--device", "cpu"]
 

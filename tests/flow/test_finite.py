@@ -11,8 +11,8 @@ from dashi.core.operators.affine import Affine, Linear
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, NonFiniteError
 from dashi.flow import Flow, ensemble, stepper, windows_of
-from dashi.flow.diagnostics import Diagnostics
-from dashi.flow.host_fft import HostSolver
+from dashi.flow._diagnostics import Diagnostics
+from dashi.flow._host_fft import HostSolver
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.schema import Schema
@@ -21,7 +21,7 @@ from dashi.flow.v4.linear import roll
 from dashi.flow.v4.solver import Solver
 from dashi.flow.windows import Windows
 from dashi.runtime import Device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 FLOW = Flow(16, nu=2e-2, dt=0.02, dtype="float32")
 SCHEMA = Schema(16, k_cut=3)

@@ -17,7 +17,7 @@ import pytest
 
 from dashi.errors import FileError, InputError
 from dashi.flow import Flow, windows_from_dataset
-from dashi.flow.windows import foreign
+from dashi.flow.windows import _foreign as foreign
 
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("zarr")
@@ -173,7 +173,7 @@ def test_chunks_and_records_that_do_not_fit_into_memory_are_refused(
     with pytest.raises(FileError, match="claims chunks of 8796093022208 bytes"):
         windows_from_dataset(store, flow=FLOW)
     monkeypatch.setattr(foreign, "LIMIT", 1 << 62)
-    monkeypatch.setattr("dashi.io.memory.available_memory", lambda: 1 << 30)
+    monkeypatch.setattr("dashi.io._memory.available_memory", lambda: 1 << 30)
     with pytest.raises(FileError, match=r"a chunk of .* takes 8192.0 GiB of memory; 1.0 GiB are free"):
         windows_from_dataset(store, flow=FLOW)
 
@@ -181,8 +181,8 @@ def test_chunks_and_records_that_do_not_fit_into_memory_are_refused(
 def test_a_record_larger_than_memory_is_refused_before_it_is_loaded(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dashi.io.memory.SMALL", 100)
-    monkeypatch.setattr("dashi.io.memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("dashi.io._memory.SMALL", 100)
+    monkeypatch.setattr("dashi.io._memory.available_memory", lambda: 1000)
     monkeypatch.setattr(foreign, "_require_small_chunks", lambda *_: None)
     with pytest.raises(FileError, match="of memory"):
         windows_from_dataset(store, flow=FLOW)

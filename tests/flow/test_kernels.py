@@ -7,15 +7,15 @@ import pytest
 
 from dashi import kernels, types
 from dashi.errors import ShapeError
-from dashi.flow.operator import ADVECTED, STRAINS
+from dashi.flow._operator import ADVECTED, STRAINS
+from dashi.kernels._philox import philox, unit
 from dashi.kernels.abi import Call, Limits
-from dashi.kernels.fft.roots import real_table, table
-from dashi.kernels.philox import philox, unit
-from dashi.kernels.spectral.modes import FIELDS, Floats
-from dashi.kernels.spectral.stages import TUNINGS, dispatches, kept_columns
+from dashi.kernels.fft._roots import real_table, table
+from dashi.kernels.spectral._modes import FIELDS, Floats
+from dashi.kernels.spectral._stages import TUNINGS, dispatches, kept_columns
 from dashi.runtime import Device
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import ScratchPool
-from dashi.runtime.vulkan_device import VulkanDevice
 
 
 def test_philox_gives_the_published_words() -> None:

@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.certificates.certify import certify_folder
-from dashi.core.metrics.document import Stages, build_metrics
-from dashi.core.metrics.placement import Placement
+from dashi.core.certificates._certify import certify_folder
+from dashi.core.metrics._document import Stages, build_metrics
+from dashi.core.metrics._placement import Placement
 from dashi.core.operators.affine import Linear
-from dashi.core.rollouts.engine import DeviceEngine
+from dashi.core.rollouts._engine import DeviceEngine
 from dashi.core.rollouts.observer import Bound, Context, Observer
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, NonFiniteError, ShapeError
 from dashi.flow import Flow, ensemble
-from dashi.flow.derived_fields import DERIVED
-from dashi.flow.diagnostics import Diagnostics
-from dashi.flow.frames import Frames
-from dashi.flow.host_fft import HostVorticity
-from dashi.flow.operator import Vorticity
+from dashi.flow._derived_fields import DERIVED
+from dashi.flow._diagnostics import Diagnostics
+from dashi.flow._frames import Frames
+from dashi.flow._host_fft import HostVorticity
+from dashi.flow._operator import Vorticity
+from dashi.flow._trajectory import Recording, Strides, Trajectory
 from dashi.flow.simulation import simulate
-from dashi.flow.trajectory import Recording, Strides, Trajectory
-from dashi.io.run_folder import CHECKPOINT
+from dashi.io._run_folder import CHECKPOINT
 from dashi.runtime import Device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 FLOW = Flow(16, nu=0.01, dt=0.01)
 START = ensemble(FLOW, "random", [1, 2], peak=2)

@@ -17,7 +17,7 @@ from dashi.flow.proxy.lowpass import decode_states
 from dashi.flow.proxy.schema import VERSION, Schema
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.runtime import Device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 ANCHORS = ((9, 0), (-3, 9), (0, 11))
 

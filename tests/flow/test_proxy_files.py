@@ -12,11 +12,11 @@ from dashi.errors import FileError, InputError
 from dashi.flow.proxy import MODELS, Schema, load_model, model_class, save_model
 from dashi.flow.proxy.carried import encoded
 from dashi.flow.proxy.catalogue import pack, unpack
-from dashi.flow.proxy.galerkin.model import GalerkinModel
+from dashi.flow.proxy.galerkin._model import GalerkinModel
 from dashi.flow.windows import Windows
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.runtime import Device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 SMALL = Schema(32, 4)
 

@@ -12,22 +12,22 @@ from typer.testing import CliRunner
 
 from dashi.cli.main import app
 from dashi.core.certificates.inputs import load_operator, save_operator
-from dashi.core.operators.catalogue import restore
+from dashi.core.operators._catalogue import restore
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import FeatureError, InputError, ShapeError
 from dashi.flow import Flow, Kolmogorov, Stochastic, ensemble
-from dashi.flow.operator import Vorticity
+from dashi.flow._operator import Vorticity
+from dashi.flow.proxy._frame_recording import record_frames
 from dashi.flow.proxy.carried import squares
 from dashi.flow.proxy.encode import encode
-from dashi.flow.proxy.frame_recording import record_frames
-from dashi.flow.proxy.galerkin import terms
-from dashi.flow.proxy.galerkin.host import FastGalerkin
-from dashi.flow.proxy.galerkin.operator import FORMS, Form, Galerkin, OnGrid, modes_of
-from dashi.flow.proxy.galerkin.strategies import choose
+from dashi.flow.proxy.galerkin import _terms as terms
+from dashi.flow.proxy.galerkin._host import FastGalerkin
+from dashi.flow.proxy.galerkin._operator import FORMS, Form, Galerkin, OnGrid, modes_of
+from dashi.flow.proxy.galerkin._strategies import choose
 from dashi.flow.proxy.lowpass import decode_states
 from dashi.flow.proxy.schema import Schema
 from dashi.runtime import Device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 SCHEMA = Schema(32, 5, 8, ((6, 0), (-4, 4), (0, 7)))
 FLOWS: dict[str, Flow] = {
@@ -251,7 +251,7 @@ def test_random_kicks_are_left_away() -> None:
 def test_frames_of_several_blocks_are_the_states_of_single_rollouts(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dashi.core.rollouts.segments.MOST_SEGMENTS", 2)
+    monkeypatch.setattr("dashi.core.rollouts._segments.MOST_SEGMENTS", 2)
     flow = FLOWS["forced"]
     operator = Galerkin(flow, SCHEMA, form="triads")
     z = starts(flow, SCHEMA)

@@ -12,23 +12,24 @@ import numpy as np
 import pytest
 
 from dashi.errors import InputError, ShapeError
-from dashi.flow import Flow, diagnostics
+from dashi.flow import Flow
+from dashi.flow import _diagnostics as diagnostics
 from dashi.flow.decode import statistics
 from dashi.flow.grid import shell_numbers
 from dashi.flow.proxy import Schema, model_class
+from dashi.flow.proxy._dmd import Dmd
+from dashi.flow.proxy._eddy import eddy_viscosity, shells_of, subgrid
+from dashi.flow.proxy._judge import Judge, held_energy
+from dashi.flow.proxy._linear import Delay, Ridge
+from dashi.flow.proxy._perfect import Perfect
+from dashi.flow.proxy._persistence import Damped
 from dashi.flow.proxy.carried import correlations, encoded, squares, validation_score
-from dashi.flow.proxy.dmd import Dmd
-from dashi.flow.proxy.eddy import eddy_viscosity, shells_of, subgrid
 from dashi.flow.proxy.encode import encode
-from dashi.flow.proxy.galerkin.model import GalerkinModel, Truncation
-from dashi.flow.proxy.judge import Judge, held_energy
-from dashi.flow.proxy.linear import Delay, Ridge
+from dashi.flow.proxy.galerkin._model import GalerkinModel, Truncation
 from dashi.flow.proxy.lowpass import decode
-from dashi.flow.proxy.perfect import Perfect
-from dashi.flow.proxy.persistence import Damped
 from dashi.flow.windows import Windows
 from dashi.runtime import Device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 FLOW = Flow(64, nu=2e-3, dt=0.02, scheme="etdrk4")
 SCHEMA = Schema(64, 8)
@@ -111,8 +112,8 @@ def test_backscatter_that_makes_a_forced_flow_gain_energy_is_bounded(
 
     with CpuDevice() as cpu:
         assert GalerkinModel.fit(SMALL, tiny, tiny.take([2]), device=cpu).backscatter == "scaled"
-        monkeypatch.setattr("dashi.flow.proxy.galerkin.model.eddy_viscosity", feeding)
-        monkeypatch.setattr("dashi.flow.proxy.judge.LONGER", 40)
+        monkeypatch.setattr("dashi.flow.proxy.galerkin._model.eddy_viscosity", feeding)
+        monkeypatch.setattr("dashi.flow.proxy._judge.LONGER", 40)
         for validation in (tiny.take([2]), None):
             model = GalerkinModel.fit(SMALL, tiny, validation, device=cpu)
             assert model.backscatter == "bounded"
@@ -202,7 +203,7 @@ def test_of_ranks_that_score_alike_the_one_that_correlates_best_is_taken(
     tiny: Windows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pydmd")
-    monkeypatch.setattr("dashi.flow.proxy.judge.validation_score", lambda *_: 0.0)
+    monkeypatch.setattr("dashi.flow.proxy._judge.validation_score", lambda *_: 0.0)
     with CpuDevice() as cpu:
         judge = Judge(SMALL, tiny.take([2]), cpu)
         found = {rank: Dmd.fit(SMALL, tiny, None, device=cpu, rank=rank) for rank in (4, 8, 15)}
@@ -254,7 +255,7 @@ def test_ctrl_c_leaves_no_half_of_a_perfect_rollout(tiny: Windows, monkeypatch: 
     with CpuDevice() as cpu:
         model = Perfect.fit(SMALL, tiny, None, device=cpu)
         z0 = encoded(SMALL, tiny, device=cpu)[:, 0]
-        monkeypatch.setattr("dashi.flow.proxy.perfect.encode", pressed)
+        monkeypatch.setattr("dashi.flow.proxy._perfect.encode", pressed)
         monkeypatch.setattr("dashi.core.rollouts.rollout.BLOCK_US", 0.0)  # blocks of one step
         with pytest.raises(KeyboardInterrupt):
             model.rollout(z0, 6, device=cpu)

@@ -14,12 +14,12 @@ from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, NonFiniteError, ShapeError
 from dashi.flow import grid, initial
+from dashi.flow._operator import Vorticity
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
-from dashi.flow.operator import Vorticity
 from dashi.flow.simulation import simulate
 from dashi.flow.stepper import stepper
 from dashi.runtime import Device, open_device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 FLOWS: dict[str, dict[str, Any]] = {
     "rk4": {},

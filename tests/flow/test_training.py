@@ -14,7 +14,7 @@ from dashi.cli.main import app
 from dashi.errors import InputError
 from dashi.flow import Flow, windows_of
 from dashi.flow.evaluation import evaluate
-from dashi.flow.evaluation.fits import load_fit
+from dashi.flow.evaluation._fits import load_fit
 from dashi.flow.proxy import MODELS, Model, Schema, load_model, save_model
 from dashi.flow.windows import Windows
 

@@ -16,15 +16,15 @@ import pytest
 from dashi import kernels
 from dashi.cli.rollout_report import print_report
 from dashi.core.carriers.carrier import Carrier
-from dashi.core.metrics.document import Stages, build_metrics
-from dashi.core.metrics.placement import place
+from dashi.core.metrics._document import Stages, build_metrics
+from dashi.core.metrics._placement import place
 from dashi.core.operators.affine import Linear
+from dashi.core.rollouts._strategies import choose_strategy
 from dashi.core.rollouts.rollout import rollout
-from dashi.core.rollouts.strategies import choose_strategy
 from dashi.errors import DeviceNotFoundError, FeatureError, SpirvError
 from dashi.flow import v4
 from dashi.flow.decode import Decoder, Settings
-from dashi.flow.decode.parity import compare
+from dashi.flow.decode._parity import compare
 from dashi.flow.equations import Flow
 from dashi.flow.initial import ensemble
 from dashi.flow.proxy.encode import choose_anchors, encode
@@ -33,15 +33,16 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.simulation import simulate
 from dashi.flow.v4.encode import majority, mask, threshold
 from dashi.io.metrics import Metrics, to_json
-from dashi.kernels import build, glsl
-from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv.module import parse
-from dashi.kernels.spirv.reflect import reflect
+from dashi.kernels import _build as build
+from dashi.kernels import _glsl as glsl
+from dashi.kernels._compiler import Compiler
+from dashi.kernels.spirv._module import parse
+from dashi.kernels.spirv._reflect import reflect
 from dashi.lab.rollouts import RolloutResult
 from dashi.runtime import Device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.select import open_device
-from dashi.runtime.vulkan_device import VulkanDevice
 
 D = 654
 

@@ -18,15 +18,15 @@ from dashi.core.operators.bands import Bands, path
 from dashi.core.operators.operator import Operator
 from dashi.core.operators.quadratic import Quadratic
 from dashi.core.operators.sparse import BlockSparse, Csr
-from dashi.core.rollouts.checkpoint import read_checkpoint, write_checkpoint
-from dashi.core.rollouts.observers import Hashes, Sheet, StateMetrics
+from dashi.core.rollouts._checkpoint import read_checkpoint, write_checkpoint
+from dashi.core.rollouts._observers import Hashes, Sheet, StateMetrics
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError
 from dashi.flow import Flow
-from dashi.flow.operator import Vorticity
+from dashi.flow._operator import Vorticity
 from dashi.flow.proxy import Schema
 from dashi.flow.proxy.catalogue import MODELS, load_model, save_model
-from dashi.flow.proxy.galerkin.operator import Galerkin
+from dashi.flow.proxy.galerkin._operator import Galerkin
 from dashi.io.arrays import read_arrays, write_arrays
 
 FLOW, SCHEMA = Flow(16), Schema(16, 2.0)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from dashi.errors import FileError
 from dashi.flow import Flow
 from dashi.flow.evaluation import Evaluation, Line, Seen
+from dashi.flow.evaluation._training import Training
 from dashi.flow.evaluation.kept import array_text, pack, text_array, unpack
 from dashi.flow.evaluation.result import THRESHOLDS
-from dashi.flow.evaluation.training import Training
-from dashi.report.story import lasts
+from dashi.report._story import lasts
 
 ODD_VALUES = st.sampled_from([10**400, -(10**400), 1e308, 5e-324, "\ud800", "$$", r"$\frac{$", "\x1b[2J", "", 0, -1])
 JSON = st.recursive(

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dashi.core.certificates.certificate import document_digest, read_certificate
+from dashi.core.certificates._certificate import document_digest, read_certificate
 from dashi.errors import CertificateError, FileError, InputError
 from dashi.io.arrays import LIMIT, read_array, read_arrays
 from dashi.io.metrics import read_metrics

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 import dashi.kernels
 from dashi.errors import KernelError, SpirvError
-from dashi.kernels import build, glsl
-from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv.module import MAGIC, parse
-from dashi.kernels.spirv.ops import OPS
-from dashi.kernels.spirv.portable_lint import forbid_contraction, lint_portable
-from dashi.kernels.spirv.reflect import reflect
-from dashi.kernels.spirv.structure import check_structure
+from dashi.kernels import _build as build
+from dashi.kernels import _glsl as glsl
+from dashi.kernels._compiler import Compiler
+from dashi.kernels.spirv._module import MAGIC, parse
+from dashi.kernels.spirv._ops import OPS
+from dashi.kernels.spirv._portable_lint import forbid_contraction, lint_portable
+from dashi.kernels.spirv._reflect import reflect
+from dashi.kernels.spirv._structure import check_structure
 
 U32 = st.integers(0, (1 << 32) - 1)
 SMALL = st.one_of(st.integers(0, 60), U32)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dashi.core.certificates.certificate import array_digest
+from dashi.core.certificates._certificate import array_digest
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.rollout import rollout
 from dashi.runtime.device import Device

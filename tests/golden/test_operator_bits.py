@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 from dashi.core import Affine, Bands, BlockSparse, Csr, Linear, Operator, Quadratic, rollout
+from dashi.core.operators._catalogue import KINDS
 from dashi.core.operators.bands import ring
-from dashi.core.operators.catalogue import KINDS
 from dashi.flow import Flow, Kolmogorov, Stochastic
-from dashi.flow.operator import Vorticity
+from dashi.flow._operator import Vorticity
 from dashi.flow.proxy import Schema
-from dashi.flow.proxy.closure.operator import SlavedGalerkin
-from dashi.flow.proxy.closure.tables import Band, Closure
-from dashi.flow.proxy.galerkin.operator import Galerkin
-from dashi.kernels.hash.blake3 import hexdigest128
+from dashi.flow.proxy.closure._operator import SlavedGalerkin
+from dashi.flow.proxy.closure._tables import Band, Closure
+from dashi.flow.proxy.galerkin._operator import Galerkin
+from dashi.kernels.hash._blake3 import hexdigest128
 from dashi.runtime import Device, open_device
 
 TABLE = Path(__file__).with_name("operator_bits.json")

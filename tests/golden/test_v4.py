@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from dashi.cli import flow_v4
 from dashi.cli.main import app
-from dashi.core.certificates.certificate import read_certificate
+from dashi.core.certificates._certificate import read_certificate
+from dashi.core.certificates._verify import check
 from dashi.core.certificates.inputs import certified_inputs
-from dashi.core.certificates.verify import check
 from dashi.errors import InputError, NoResultError, ShapeError
 from dashi.flow.v4 import GOLDEN, Encoder, Layout, Report, Row, Solver, encode, learn, measure, roll
 from dashi.flow.v4.decode import decode, rest
@@ -24,7 +24,7 @@ from dashi.flow.v4.linear import roll_on
 from dashi.flow.v4.measure import record, rolled
 from dashi.lab import v4_comparison
 from dashi.runtime import Device, open_device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 
 @pytest.fixture(scope="module")

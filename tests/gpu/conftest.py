@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dashi.runtime import open_device
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 
 from dashi.flow import Flow, ensemble, to_field
 from dashi.flow.decode import Decoder, Settings, fit_statistics
-from dashi.flow.decode.parity import agrees, compare
+from dashi.flow.decode._parity import agrees, compare
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.schema import Schema
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 pytestmark = pytest.mark.gpu
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.kernels.fft.roots import real_table, table
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.kernels.fft._roots import real_table, table
+from dashi.runtime._vulkan_device import VulkanDevice
 
 pytestmark = pytest.mark.gpu
 

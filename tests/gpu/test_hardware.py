@@ -12,7 +12,7 @@ import pytest
 
 from dashi.errors import LimitError, OutOfMemoryError
 from dashi.runtime import Array, open_device
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 pytestmark = pytest.mark.gpu
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dashi.core.certificates.certificate import read_certificate
+from dashi.core.certificates._certificate import read_certificate
+from dashi.core.certificates._verify import check
 from dashi.core.certificates.inputs import certified_inputs
-from dashi.core.certificates.verify import check
 from dashi.core.operators.affine import Affine, Linear
+from dashi.core.rollouts._strategies import choose_strategy
 from dashi.core.rollouts.rollout import rollout
-from dashi.core.rollouts.strategies import choose_strategy
-from dashi.runtime.cpu_device import CpuDevice
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 pytestmark = pytest.mark.gpu
 

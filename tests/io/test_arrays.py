@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from dashi.errors import DTypeError, FileError
-from dashi.io import arrays, files
+from dashi.io import _files as files
+from dashi.io import arrays
+from dashi.io._files import nearest_folder, require_writable, write_text
 from dashi.io.arrays import read_array, write_array, write_arrays
-from dashi.io.files import nearest_folder, require_writable, write_text
 from dashi.io.operators import StoredOperator, read_operator, write_operator
 
 SAMPLES: list[Any] = [

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.core.certificates.certificate import read_certificate
+from dashi.core.certificates._certificate import read_certificate
 from dashi.core.traces.file import read_trace
 from dashi.errors import CertificateError, FileError, OutOfMemoryError
-from dashi.flow import fields
-from dashi.flow.evaluation.record import read_record
-from dashi.io import arrays, memory
+from dashi.flow import _fields as fields
+from dashi.flow.evaluation._record import read_record
+from dashi.io import _memory as memory
+from dashi.io import arrays
+from dashi.io._files import open_plain, read_plain
+from dashi.io._memory import available_memory, require_room
 from dashi.io.arrays import read_array, read_arrays
-from dashi.io.files import open_plain, read_plain
-from dashi.io.memory import available_memory, require_room
 from dashi.io.metrics import read_metrics
 
 
@@ -125,7 +126,7 @@ def test_a_certificate_that_does_not_fit_is_told(tmp_path: Path, monkeypatch: py
     def nothing_left(*_: Any, **__: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr("dashi.core.certificates.certificate.document_digest", nothing_left)
+    monkeypatch.setattr("dashi.core.certificates._certificate.document_digest", nothing_left)
     with pytest.raises(CertificateError, match="does not fit into memory"):
         read_certificate(tmp_path / "c.json")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dashi.io.files import require_writable, write_text
-from dashi.io.parts import named_by, open_part, part_of, remove_stale, remove_stale_parts
+from dashi.io._files import require_writable, write_text
+from dashi.io._parts import named_by, open_part, part_of, remove_stale, remove_stale_parts
 
 
 def names(folder: Path) -> list[str]:

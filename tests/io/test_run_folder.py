@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from dashi.errors import FileError
-from dashi.io import run_folder, run_names
-from dashi.io.files import write_text
-from dashi.io.run_folder import (
+from dashi.io import _run_folder as run_folder
+from dashi.io import _run_names as run_names
+from dashi.io._files import write_text
+from dashi.io._run_folder import (
     CHECKPOINT,
     INPUTS,
     METRICS,
@@ -28,9 +29,9 @@ from dashi.io.run_folder import (
     close_run,
     open_run,
 )
-from dashi.io.run_mark import MARK, Mark, write_mark
-from dashi.io.run_names import GENERATOR, SCORED
-from dashi.io.run_reading import is_unfinished, names_like, run_file
+from dashi.io._run_mark import MARK, Mark, write_mark
+from dashi.io._run_names import GENERATOR, SCORED
+from dashi.io._run_reading import is_unfinished, names_like, run_file
 
 ALL = (*run_folder.RESULTS, SCORED, "z.npz", "fields.zarr")
 """What the runs of these tests may leave."""
@@ -420,7 +421,7 @@ def test_a_run_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from dashi.io.run_folder import open_run
+from dashi.io._run_folder import open_run
 with open_run(Path({str(out)!r}), False, "rollout"):
     print("begun", flush=True)
     sys.stdin.read()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from dashi.io import run_names
-from dashi.io.run_names import RUN_FILES, RunFile, files_left_by, left_by_runs
+from dashi.io import _run_names as run_names
+from dashi.io._run_names import RUN_FILES, RunFile, files_left_by, left_by_runs
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "certificates.md"

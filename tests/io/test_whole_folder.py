@@ -10,9 +10,9 @@ from typing import NoReturn
 import pytest
 
 from dashi.errors import FileError
-from dashi.io.run_folder import METRICS, SUMMARY, open_run
-from dashi.io.run_mark import MARK
-from dashi.io.whole_folder import Owner, require_replaceable, whole_folder
+from dashi.io._run_folder import METRICS, SUMMARY, open_run
+from dashi.io._run_mark import MARK
+from dashi.io._whole_folder import Owner, require_replaceable, whole_folder
 
 OURS = Owner("flow rollout", frozenset({METRICS, SUMMARY}))
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dashi.errors import FileError
-from dashi.io.writer import Writer
+from dashi.io._writer import Writer
 
 
 def test_pieces_are_done_in_order_in_another_thread_while_work_goes_on() -> None:

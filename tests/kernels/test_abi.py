@@ -11,11 +11,12 @@ import pytest
 
 import dashi.kernels
 from dashi.errors import AbiError, LimitError
-from dashi.kernels import registry, scaffold
+from dashi.kernels import _registry as registry
+from dashi.kernels import _scaffold as scaffold
+from dashi.kernels._calls import resolve_call
+from dashi.kernels._glsl import FEATURES
+from dashi.kernels._validate import check_plan, validate
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.calls import resolve_call
-from dashi.kernels.glsl import FEATURES
-from dashi.kernels.validate import check_plan, validate
 from dashi.types import DTYPES
 
 

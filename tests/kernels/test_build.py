@@ -10,11 +10,14 @@ import pytest
 
 import dashi.kernels
 from dashi.errors import KernelError, PortabilityError, SpirvError, StaleBinaryError
-from dashi.kernels import build, compiler, registry, scaffold
+from dashi.kernels import _build as build
+from dashi.kernels import _compiler as compiler
+from dashi.kernels import _registry as registry
+from dashi.kernels import _scaffold as scaffold
+from dashi.kernels._compiler import Compiler
 from dashi.kernels.abi import Kernel
-from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv.module import parse
-from dashi.kernels.spirv.portable_lint import ARITHMETIC, NO_CONTRACTION
+from dashi.kernels.spirv._module import parse
+from dashi.kernels.spirv._portable_lint import ARITHMETIC, NO_CONTRACTION
 
 
 @pytest.fixture
@@ -90,7 +93,7 @@ def test_a_folder_that_cannot_be_written_is_a_typed_error(kernel: Kernel, monkey
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dashi.atomic_file.os.replace", full)
+    monkeypatch.setattr("dashi._atomic_file.os.replace", full)
     with pytest.raises(KernelError) as error:
         build.build(kernel)
     assert str(error.value) == (

@@ -12,8 +12,8 @@ import pytest
 
 import dashi.kernels
 from dashi.errors import DTypeError, InputError, ShapeError
+from dashi.kernels._calls import resolve_call
 from dashi.kernels.abi import Kernel, Operand, Scalar
-from dashi.kernels.calls import resolve_call
 from dashi.runtime.device import Device
 from dashi.types import Shape
 

@@ -10,8 +10,8 @@ import pytest
 
 import dashi.kernels
 from dashi.errors import AbiError, InputError
+from dashi.kernels._cases import DISTRIBUTIONS, inputs, specials
 from dashi.kernels.abi import Case, Kernel, Operand
-from dashi.kernels.cases import DISTRIBUTIONS, inputs, specials
 from dashi.kernels.patterns import SHAPES
 from dashi.types import DTYPES, Shape
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dashi.core.carriers.check_claims import CLAIMS, Fault
+from dashi.core.carriers._check_claims import CLAIMS, Fault
 from dashi.core.carriers.check_defects import majority_energy, opposite_pairs, support_size
 from dashi.core.carriers.check_kernel import PROJECTOR, Report, check_kernel, on_device
 from dashi.core.carriers.check_samples import SIGN_FLIP, fields, reflection, torus, translation
 from dashi.errors import DashiError, DTypeError, InputError, KernelNotFoundError
-from dashi.kernels.torus import moved, shifts
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.kernels._torus import moved, shifts
+from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.device import Device
 
 Field = NDArray[np.int8]

@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashi.core.carriers.check_claims import Fault
+from dashi.core.carriers._check_claims import Fault
+from dashi.core.carriers._check_shrink import shrink
 from dashi.core.carriers.check_defects import majority_energy
 from dashi.core.carriers.check_kernel import check_kernel, on_device
 from dashi.core.carriers.check_samples import Sample, Symmetry, fields, picture, torus
-from dashi.core.carriers.check_shrink import shrink
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 CPU = CpuDevice()
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from dashi.errors import CompileError, CompilerMissingError
-from dashi.kernels import build, compiler
-from dashi.kernels.compiler import Compiler
+from dashi.kernels import _build as build
+from dashi.kernels import _compiler as compiler
+from dashi.kernels._compiler import Compiler
 
 SOURCE = """#version 460
 layout(local_size_x = 64) in;

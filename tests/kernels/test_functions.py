@@ -13,8 +13,8 @@ import pytest
 from dashi import kernels
 from dashi.errors import DTypeError
 from dashi.kernels import portable
-from dashi.kernels.glsl import INCLUDES
-from dashi.kernels.portable import accuracy
+from dashi.kernels._glsl import INCLUDES
+from dashi.kernels.portable import _accuracy as accuracy
 from dashi.runtime.device import Device
 from dashi.types import DTYPES
 

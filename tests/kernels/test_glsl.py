@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from dashi.errors import AbiError, CompileError
-from dashi.kernels import glsl, registry, scaffold
+from dashi.kernels import _glsl as glsl
+from dashi.kernels import _registry as registry
+from dashi.kernels import _scaffold as scaffold
+from dashi.kernels._compiler import Compiler
 from dashi.kernels.abi import Binding, Kernel, Scalar, Shader, Spec, pack
-from dashi.kernels.compiler import Compiler
 from dashi.types import DTYPES
 
 

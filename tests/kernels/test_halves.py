@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dashi.kernels.float16 import BF16_NAN, F16_NAN
+from dashi.kernels._float16 import BF16_NAN, F16_NAN
 from dashi.runtime.device import Device
 
 PATTERNS = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)

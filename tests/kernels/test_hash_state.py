@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from dashi import kernels
 from dashi.kernels.abi import Call
-from dashi.kernels.hash.blake3 import chunk_values, digest128, hexdigest128
+from dashi.kernels.hash._blake3 import chunk_values, digest128, hexdigest128
 from dashi.runtime import Device
-from dashi.runtime.cpu_device import CpuDevice
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.types import DTYPES
 
 CHUNK = 1024

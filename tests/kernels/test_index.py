@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dashi import kernels
 from dashi.errors import InputError, LimitError, ShapeError
+from dashi.kernels._segments import segments
 from dashi.kernels.portable import sum64
-from dashi.kernels.segments import segments
 from dashi.runtime.device import Device
 
 # Signalling and quiet NaNs with payloads, a negative zero, a subnormal: what arithmetic would change.
@@ -134,7 +134,7 @@ def test_scatter_add_says_how_many_offsets_it_needs(device: Device) -> None:
         device.run("scatter_add", *lists)
     assert str(caught.value) == (
         "kernel 'scatter_add_segmented': 3 segments need 4 offsets, 3 given. "
-        "Fix: pass offsets with one entry more than base; dashi.kernels.segments.segments makes them."
+        "Fix: pass offsets with one entry more than base; dashi.kernels._segments.segments makes them."
     )
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dashi import kernels
+from dashi.kernels._calls import resolve_call
+from dashi.kernels._validate import check_plan
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
-from dashi.kernels.calls import resolve_call
 from dashi.kernels.portable import sum64
-from dashi.kernels.validate import check_plan
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 
 KINDS = pytest.mark.parametrize("kind", [np.float32, np.float64])
 CHUNK = 4096

@@ -10,11 +10,11 @@ import pytest
 
 from dashi import kernels
 from dashi.errors import DashiError, LimitError, ShapeError
+from dashi.kernels._calls import resolve_call
+from dashi.kernels._validate import check_plan
 from dashi.kernels.abi import Limits
-from dashi.kernels.calls import resolve_call
-from dashi.kernels.validate import check_plan
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 
 KINDS = pytest.mark.parametrize("kind", [np.float32, np.float64])
 

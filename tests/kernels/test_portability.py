@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from dashi.errors import PortabilityError, SpirvError
-from dashi.kernels import build, glsl, registry, scaffold
+from dashi.kernels import _build as build
+from dashi.kernels import _glsl as glsl
+from dashi.kernels import _registry as registry
+from dashi.kernels import _scaffold as scaffold
+from dashi.kernels._compiler import Compiler
 from dashi.kernels.abi import Binding, Kernel, Scalar, Shader
-from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv.module import Module, parse
-from dashi.kernels.spirv.portable_lint import contractable, forbid_contraction, lint_portable
+from dashi.kernels.spirv._module import Module, parse
+from dashi.kernels.spirv._portable_lint import contractable, forbid_contraction, lint_portable
 
 SHADER = Shader((Binding("x"), Binding("result", access="write")), (Scalar("n", "u32"),), includes=("portable.glsl",))
 
@@ -144,8 +147,8 @@ def test_the_number_of_workgroups_is_refused_in_every_kernel(kernel: Kernel) -> 
 
 
 def test_arithmetic_on_undefined_floats_is_caught() -> None:
-    from dashi.kernels.spirv.module import Instruction
-    from dashi.kernels.spirv.ops import OPS
+    from dashi.kernels.spirv._module import Instruction
+    from dashi.kernels.spirv._ops import OPS
 
     kinds = (Instruction(OPS[22], (1, 32)), Instruction(OPS[1], (1, 2)))
     with pytest.raises(PortabilityError, match=r"it uses OpUndef\. Fix: give the variable a value on every path"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dashi.kernels import portable
-from dashi.kernels.portable import accuracy
+from dashi.kernels.portable import _accuracy as accuracy
 from dashi.kernels.portable._bits import F32, F64, Format
 from dashi.kernels.portable._roots import newton_rsqrt, refine_reciprocal
 from dashi.kernels.portable._tables import table_of

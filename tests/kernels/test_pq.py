@@ -14,9 +14,9 @@ from dashi import kernels
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.abi import Call, Kernel, Plan
 from dashi.kernels.pq._planes import BLOCK, SUPER, encode, encode_repeated
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 
 SHARED_DEVICE = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 EDGES = [e + d for e in (0, 32, BLOCK, 4 * BLOCK, SUPER, 2 * SUPER) for d in (-1, 0, 1) if e + d >= 0]

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from dashi import kernels
 from dashi.errors import ShapeError
+from dashi.kernels._reductions import TILE, passes
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.kernels.portable import canon, prefix64, sum64
-from dashi.kernels.reductions import TILE, passes
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 
 KINDS = pytest.mark.parametrize("kind", [np.float32, np.float64])
 REDUCTIONS = (

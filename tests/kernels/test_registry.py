@@ -15,11 +15,13 @@ import pytest
 
 import dashi.kernels
 from dashi.errors import AbiError, KernelError, KernelNotFoundError, StaleBinaryError
-from dashi.kernels import build, registry, scaffold
+from dashi.kernels import _build as build
+from dashi.kernels import _registry as registry
+from dashi.kernels import _scaffold as scaffold
+from dashi.kernels._other_names import ADVICE
+from dashi.kernels._registry import Registry
+from dashi.kernels._validate import check_name
 from dashi.kernels.abi import Kernel
-from dashi.kernels.other_names import ADVICE
-from dashi.kernels.registry import Registry
-from dashi.kernels.validate import check_name
 
 
 @pytest.fixture

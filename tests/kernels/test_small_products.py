@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dashi import kernels
+from dashi.kernels._calls import resolve_call
 from dashi.kernels.abi import Dispatch, Limits
-from dashi.kernels.calls import resolve_call
 from dashi.types import Shape
 
 DEVICE = Limits(groups=2**31 - 1, invocations=1024, shared_bytes=49152)

@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 
 from dashi.errors import SpirvError
-from dashi.kernels import build, glsl, registry, scaffold
+from dashi.kernels import _build as build
+from dashi.kernels import _glsl as glsl
+from dashi.kernels import _registry as registry
+from dashi.kernels import _scaffold as scaffold
+from dashi.kernels._compiler import Compiler
 from dashi.kernels.abi import Binding, Kernel, Scalar, Shader, Spec
-from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv.check import check_against
-from dashi.kernels.spirv.module import MAX_BYTES, Instruction, Module, parse
-from dashi.kernels.spirv.ops import OPS
-from dashi.kernels.spirv.reflect import Buffer, reflect
-from dashi.kernels.spirv.structure import check_structure
+from dashi.kernels.spirv._check import check_against
+from dashi.kernels.spirv._module import MAX_BYTES, Instruction, Module, parse
+from dashi.kernels.spirv._ops import OPS
+from dashi.kernels.spirv._reflect import Buffer, reflect
+from dashi.kernels.spirv._structure import check_structure
 
 SHADER = Shader(
     buffers=(Binding("x"), Binding("index", "u32"), Binding("bits", "W", "readwrite"), Binding("result", "T", "write")),

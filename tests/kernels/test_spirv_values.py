@@ -12,12 +12,12 @@ import pytest
 
 from dashi import kernels
 from dashi.errors import KernelError, SpirvError
-from dashi.kernels import build
-from dashi.kernels.spirv.module import Instruction, Module, parse
-from dashi.kernels.spirv.ops import OPS
-from dashi.kernels.spirv.scope import check_scope
-from dashi.kernels.spirv.structure import check_structure
-from dashi.kernels.spirv.values import check_types
+from dashi.kernels import _build as build
+from dashi.kernels.spirv._module import Instruction, Module, parse
+from dashi.kernels.spirv._ops import OPS
+from dashi.kernels.spirv._scope import check_scope
+from dashi.kernels.spirv._structure import check_structure
+from dashi.kernels.spirv._values import check_types
 
 Words = tuple[int, ...]
 

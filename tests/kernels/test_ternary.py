@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from dashi import kernels
 from dashi.errors import InputError, ShapeError
+from dashi.kernels._torus import box_sums, moved, shifts
 from dashi.kernels.abi import Call, Kernel, Plan
-from dashi.kernels.torus import box_sums, moved, shifts
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 
 SHARED_DEVICE = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SHAPES = st.one_of(

@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 from dashi.errors import AbiError, SpirvError
-from dashi.kernels import glsl, registry, scaffold
+from dashi.kernels import _glsl as glsl
+from dashi.kernels import _registry as registry
+from dashi.kernels import _scaffold as scaffold
+from dashi.kernels._build import compile_variant
+from dashi.kernels._calls import resolve_call
+from dashi.kernels._compiler import Compiler
+from dashi.kernels._validate import check_plan
 from dashi.kernels.abi import Binding, Dispatch, Kernel, Plan, Shader, features
-from dashi.kernels.build import compile_variant
-from dashi.kernels.calls import resolve_call
-from dashi.kernels.compiler import Compiler
-from dashi.kernels.spirv.module import parse
-from dashi.kernels.spirv.portable_lint import contractable
-from dashi.kernels.spirv.reflect import reflect
-from dashi.kernels.validate import check_plan
+from dashi.kernels.spirv._module import parse
+from dashi.kernels.spirv._portable_lint import contractable
+from dashi.kernels.spirv._reflect import reflect
 from dashi.types import DTYPES, dtype
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dashi import kernels
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.view.images import fade, heat, pack, unpack, words
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 from dashi.types import HostArray
 
 GREYS = pack(np.stack([*[np.arange(256)] * 3, np.full(256, 255)], axis=-1).astype(np.uint8))

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from dashi import kernels
 from dashi.errors import InputError, ShapeError
-from dashi.kernels.calls import resolve_call
-from dashi.kernels.cases import specials
+from dashi.kernels._calls import resolve_call
+from dashi.kernels._cases import specials
 from dashi.kernels.portable import canon
 from dashi.kernels.warp._bilinear import CLAMP, WRAP, ZERO
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
-from dashi.runtime.vulkan_device import VulkanDevice
 from dashi.types import DTYPES, HostArray
 
 IDENTITY: dict[str, Any] = {"a": 1.0, "b": 0.0, "tx": 0.0, "c": 0.0, "d": 1.0, "ty": 0.0}

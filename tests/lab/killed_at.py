@@ -28,14 +28,14 @@ import numpy as np
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.core.certificates.certificate import read_certificate
+from dashi.core.certificates._certificate import read_certificate
 from dashi.core.observations import png  # noqa: F401 - the same
-from dashi.flow.evaluation.fits import load_fit
+from dashi.flow.evaluation._fits import load_fit
 from dashi.flow.evaluation.kept import load_evaluation
+from dashi.io._run_mark import MARK
+from dashi.io._run_reading import is_unfinished, run_file
+from dashi.io._whole_folder import Owner, whole_folder
 from dashi.io.metrics import read_metrics
-from dashi.io.run_mark import MARK
-from dashi.io.run_reading import is_unfinished, run_file
-from dashi.io.whole_folder import Owner, whole_folder
 from dashi.lab import (  # noqa: F401 - imported once, before the forks
     decoded_rollouts,
     evaluations,

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 from dashi.core.observations.observation import Hash
+from dashi.core.operators._catalogue import restore
 from dashi.core.operators.affine import Linear
-from dashi.core.operators.catalogue import restore
-from dashi.core.rollouts.checkpoint import read_checkpoint, write_checkpoint
-from dashi.core.rollouts.observers import Hashes
+from dashi.core.rollouts._checkpoint import read_checkpoint, write_checkpoint
+from dashi.core.rollouts._observers import Hashes
 from dashi.core.rollouts.run import Run
 from dashi.errors import FileError, InputError
 from dashi.flow import Flow, ensemble
-from dashi.flow.diagnostics import Diagnostics, totals
+from dashi.flow._diagnostics import Diagnostics, totals
+from dashi.flow._fields import FieldStore, Variable, series_variable
+from dashi.flow._operator import Vorticity
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.evaluation.kept import array_text, load_evaluation, pack, text_array, unpack
-from dashi.flow.fields import FieldStore, Variable, series_variable
-from dashi.flow.operator import Vorticity
 from dashi.flow.proxy import Schema
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.catalogue import pack as pack_model
@@ -32,12 +32,13 @@ from dashi.flow.proxy.catalogue import unpack as unpack_model
 from dashi.flow.simulation import simulate
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.arrays import read_arrays, write_arrays
-from dashi.report import figures, timeline
+from dashi.report import _timeline as timeline
+from dashi.report import figures
+from dashi.report._story import STORY
+from dashi.report._style import svg
 from dashi.report.example import example_evaluation
 from dashi.report.run import CONTINUATION, EVALUATION, read_run
-from dashi.report.story import STORY
-from dashi.report.style import svg
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 HUGE = 10**400
 FORMULAS = (r"$\frac{$", "$$", r"\$1")

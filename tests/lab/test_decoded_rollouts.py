@@ -12,7 +12,7 @@ import pytest
 from dashi import lab
 from dashi.errors import InputError, Interrupted, NonFiniteError
 from dashi.flow import Flow
-from dashi.flow.decode.harness import roll_and_decode
+from dashi.flow.decode._harness import roll_and_decode
 from dashi.flow.proxy import Schema
 from dashi.flow.proxy.files import load_z, save_z
 from dashi.lab.front import follow, simulate

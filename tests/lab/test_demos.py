@@ -15,19 +15,19 @@ from dashi import lab
 from dashi.cli.demo_report import print_demo
 from dashi.core.traces.file import read_trace
 from dashi.errors import NoResultError, install_extra
+from dashi.flow._fields import read_frame
 from dashi.flow.equations import Flow, Kolmogorov
 from dashi.flow.evaluation import load_evaluation
-from dashi.flow.evaluation.fits import load_fit
-from dashi.flow.fields import read_frame
+from dashi.flow.evaluation._fits import load_fit
 from dashi.flow.proxy import load_z
+from dashi.io._run_mark import MARK
 from dashi.io.metrics import read_metrics
-from dashi.io.run_mark import MARK
-from dashi.lab.demos import stages
+from dashi.lab.demos import _stages as stages
 from dashi.lab.demos.setting import Setting
 from dashi.lab.events import Silent
+from dashi.report._story import read_story
 from dashi.report.page import write_report
 from dashi.report.run import read_run
-from dashi.report.story import read_story
 
 FILES = {
     "certificate.json", "continuation.npz", "evaluation-train.json", "evaluation-train.npz", "evaluation-test.json",

@@ -21,10 +21,14 @@ from dashi.cli.progress import Shown
 from dashi.core.traces.trace import write_trace
 from dashi.errors import FileError
 from dashi.flow.equations import Flow, Kolmogorov
-from dashi.io.files import unwritable
-from dashi.io.run_mark import MARK, Mark, write_mark
-from dashi.lab.demos import files, folder, leaving, setting, stages, wave
-from dashi.lab.demos.folder import publish_folder, require_place
+from dashi.io._files import unwritable
+from dashi.io._run_mark import MARK, Mark, write_mark
+from dashi.lab.demos import _files as files
+from dashi.lab.demos import _folder as folder
+from dashi.lab.demos import _leaving as leaving
+from dashi.lab.demos import _stages as stages
+from dashi.lab.demos import setting, wave
+from dashi.lab.demos._folder import publish_folder, require_place
 from dashi.lab.demos.setting import Setting
 from dashi.lab.demos.wave import roll_out
 
@@ -38,7 +42,7 @@ import sys
 
 from dashi.lab.demos import setting
 from dashi.cli.main import main
-from dashi.flow.proxy.persistence import Persistence
+from dashi.flow.proxy._persistence import Persistence
 from test_demos_stopped import TINY
 
 
@@ -273,7 +277,7 @@ def foreign(here: Path, kind: str) -> str:
 def test_a_place_that_is_not_a_demo_s_is_refused_before_the_work(
     here: Path, monkeypatch: pytest.MonkeyPatch, kind: str, what: str, form: str
 ) -> None:
-    monkeypatch.setattr("dashi.lab.job.place", pytest.fail)
+    monkeypatch.setattr("dashi.lab._job.place", pytest.fail)
     made = call("demo", form, "--device", "cpu", "--out", foreign(here, kind))
     assert made.exit_code == 3, made.output
     assert made.stderr.startswith(f"error: {what}")

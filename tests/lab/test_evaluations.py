@@ -11,7 +11,7 @@ from dashi import lab
 from dashi.errors import InputError, Interrupted
 from dashi.flow import Flow
 from dashi.flow.evaluation import load_evaluation
-from dashi.flow.proxy.persistence import Damped
+from dashi.flow.proxy._persistence import Damped
 from dashi.lab import evaluation_plans
 
 FLOW = Flow(n=16, nu=0.01, dt=0.02)

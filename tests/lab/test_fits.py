@@ -10,9 +10,9 @@ import pytest
 from dashi import lab
 from dashi.errors import DashiError, FileError, InputError, Interrupted
 from dashi.flow import Flow, Kolmogorov
-from dashi.flow.evaluation.fits import load_fit
-from dashi.flow.proxy.persistence import Damped
-from dashi.lab import fit_files
+from dashi.flow.evaluation._fits import load_fit
+from dashi.flow.proxy._persistence import Damped
+from dashi.lab import _fit_files as fit_files
 
 FLOW = Flow(n=16, nu=0.01, dt=0.02)
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.io.run_mark import MARK
+from dashi.io._run_mark import MARK
 
 SIMULATE = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --fast --steps 12 --frame-every 2 --members 2"
 READERS = (

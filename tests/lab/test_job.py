@@ -8,8 +8,8 @@ import pytest
 
 from dashi.core.traces.file import read_trace
 from dashi.errors import DeviceNotFoundError, FileError, Interrupted, NoResultError
-from dashi.lab.capacity import size_text
-from dashi.lab.job import (
+from dashi.lab._capacity import size_text
+from dashi.lab._job import (
     Job,
     Request,
     interrupted_with,
@@ -18,7 +18,7 @@ from dashi.lab.job import (
     uninterruptible,
     until_interrupted,
 )
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 
 def test_a_device_named_is_closed_and_one_that_was_open_stays_open() -> None:

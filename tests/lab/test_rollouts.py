@@ -13,12 +13,12 @@ import pytest
 
 import dashi
 from dashi import lab
-from dashi.core.certificates.certificate import read_certificate
+from dashi.core.certificates._certificate import read_certificate
 from dashi.core.certificates.inputs import load_operator, save_operator
 from dashi.core.operators.affine import Affine, Linear
 from dashi.errors import DashiError, DTypeError, FileError, Interrupted, NonFiniteError
 from dashi.io.metrics import read_metrics
-from dashi.kernels.hash.blake3 import hexdigest128
+from dashi.kernels.hash._blake3 import hexdigest128
 from dashi.kernels.portable import canon
 from dashi.lab import rollouts
 from dashi.lab.events import Silent

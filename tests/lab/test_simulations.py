@@ -13,10 +13,10 @@ from dashi import lab
 from dashi.errors import FileError, InputError, Interrupted
 from dashi.flow import Flow, Stochastic, ensemble, to_field
 from dashi.flow.simulation import simulate as solve
-from dashi.io.run_folder import CHECKPOINT
-from dashi.io.run_reading import is_unfinished
-from dashi.lab.flow_windows import faster_choice
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.io._run_folder import CHECKPOINT
+from dashi.io._run_reading import is_unfinished
+from dashi.lab._flow_windows import faster_choice
+from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.info import DeviceInfo
 
 FLOW = Flow(n=16, nu=0.01)

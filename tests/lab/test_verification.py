@@ -12,15 +12,15 @@ import pytest
 
 import dashi
 from dashi import lab
-from dashi.core.certificates import verify as verifying
-from dashi.core.certificates.certificate import document_digest
+from dashi.core.certificates import _verify as verifying
+from dashi.core.certificates._certificate import document_digest
 from dashi.core.certificates.inputs import save_operator
 from dashi.core.operators.bands import Bands, tree
 from dashi.core.operators.operator import Operator
 from dashi.core.operators.quadratic import Quadratic
 from dashi.core.operators.sparse import BlockSparse, Csr
 from dashi.errors import DashiError
-from dashi.runtime import cpu_device
+from dashi.runtime import _cpu_device as cpu_device
 from dashi.runtime.device import Step
 
 D = 10
@@ -146,7 +146,7 @@ def test_a_run_that_goes_wrong_early_ends_early(here: Path, monkeypatch: pytest.
     assert difference is not None
     assert difference.last == 20
     done: list[int] = []
-    from dashi.core.certificates.certificate import read_certificate
+    from dashi.core.certificates._certificate import read_certificate
     from dashi.core.certificates.inputs import certified_inputs
 
     claimed = read_certificate(here / "c.json")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dashi.runtime import open_device
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 
 def resident_bytes() -> int:

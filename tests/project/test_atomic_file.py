@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dashi.atomic_file import replace_file
+from dashi._atomic_file import replace_file
 
 
 def test_a_file_is_replaced_with_the_permissions_asked_for(tmp_path: Path) -> None:

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dashi import entry_points
+from dashi import _entry_points as entry_points
+from dashi._entry_points import declarations, source_declarations
 from dashi.cli.main import app
-from dashi.core.certificates.certificate import read_certificate, write_certificate
+from dashi.core.certificates._certificate import read_certificate, write_certificate
 from dashi.core.certificates.inputs import load_operator, save_operator
+from dashi.core.operators._catalogue import KINDS, operator_class
 from dashi.core.operators.affine import Linear
-from dashi.core.operators.catalogue import KINDS, operator_class
-from dashi.entry_points import declarations, source_declarations
 from dashi.errors import DISTRIBUTION, EntryPointError, UnknownNameError
-from dashi.flow.evaluation.fits import fit_model
+from dashi.flow.evaluation._fits import fit_model
 from dashi.flow.proxy import MODELS, load_model, save_model
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ class Doubling(Linear):
         return cls(arrays["A"])
 """
 STILL = """
-from dashi.flow.proxy.persistence import Persistence
+from dashi.flow.proxy._persistence import Persistence
 
 class Still(Persistence):
     name = "still"
@@ -165,7 +165,7 @@ def test_a_source_tree_that_is_not_installed_reads_its_own_pyproject(tmp_path: P
         "from importlib import metadata\n"
         f"sys.path = [p for p in sys.path if not any(metadata.distributions(name='{DISTRIBUTION}', path=[p]))]\n"
         "sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f)]\n"
-        "from dashi.entry_points import MODELS, OPERATORS, declarations\n"
+        "from dashi._entry_points import MODELS, OPERATORS, declarations\n"
         "from dashi.errors import DISTRIBUTION\n"
         "assert not list(metadata.distributions(name=DISTRIBUTION))\n"
         "print(*declarations(OPERATORS).by_name, *declarations(MODELS).by_name)\n"
@@ -189,12 +189,12 @@ def test_installed_metadata_is_read_where_there_is_no_source_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declare: Declare
 ) -> None:
     declare(DISTRIBUTION.replace("-", "_"), "[dashi.operators]\nlinear = dashi.core.operators.affine:Linear\n")
-    monkeypatch.setattr(entry_points, "__file__", str(tmp_path / "site-packages" / "dashi" / "entry_points.py"))
+    monkeypatch.setattr(entry_points, "__file__", str(tmp_path / "site-packages" / "dashi" / "_entry_points.py"))
     assert list(declarations("dashi.operators").by_name) == ["linear"]
 
 
 def test_nothing_is_imported_for_the_names_alone() -> None:
-    program = "import sys; from dashi.entry_points import *; declarations(OPERATORS); print('numpy' in sys.modules)"
+    program = "import sys; from dashi._entry_points import *; declarations(OPERATORS); print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -222,7 +222,7 @@ def test_no_module_imports_a_part_of_dashi_by_a_string() -> None:
                 strings.add(f"{path.relative_to(SOURCES / 'dashi').as_posix()}: {ast.unparse(call.args[0])}")
     assert strings == {
         "_lazy.py: places[name]",  # the names of a package, from its own modules
-        "entry_points.py: module",
+        "_entry_points.py: module",
         "bench/peers/gpu_library.py: name",  # torch or jax
-        "report/style.py: name",  # matplotlib
+        "report/_style.py: name",  # matplotlib
     }

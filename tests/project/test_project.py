@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dashi.core.operators.catalogue import KINDS
+from dashi.core.operators._catalogue import KINDS
 from dashi.errors import DISTRIBUTION, install_extra
 from dashi.flow.proxy import MODELS
 
@@ -135,7 +135,7 @@ def test_raw_vulkan_is_touched_by_the_runtime_alone() -> None:
 
 def test_foreign_functions_are_called_by_the_runtime_and_the_compiler_alone() -> None:
     using = {file for file in SOURCE.rglob("*.py") if "ctypes" in {name.split(".")[0] for name in imports(file)}}
-    allowed = {SOURCE / "kernels" / "compiler.py", *(SOURCE / "runtime").glob("*.py")}
+    allowed = {SOURCE / "kernels" / "_compiler.py", *(SOURCE / "runtime").glob("*.py")}
     assert not using - allowed
 
 
@@ -210,7 +210,9 @@ def test_wheel_works_where_only_the_core_dependencies_are(wheel: Path, tmp_path:
     place, result = run(inside, "-I", "-c", program).splitlines()
     assert Path(place).is_relative_to(tmp_path)
     assert result == "[5.0, 8.0]"
-    by_name = "from dashi.entry_points import *; print(*declarations(OPERATORS).by_name, *declarations(MODELS).by_name)"
+    by_name = (
+        "from dashi._entry_points import *; print(*declarations(OPERATORS).by_name, *declarations(MODELS).by_name)"
+    )
     assert run(inside, "-I", "-c", by_name).split() == [*KINDS, *MODELS]
     assert run(inside, "-I", "-B", "-c", IMPORT_EVERYTHING) == "[]\n"
     assert "axpy" in run(tmp_path / "clean" / "bin" / "dashi", "kernels", "list", cwd=tmp_path)

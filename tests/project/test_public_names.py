@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pkgutil
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -14,6 +15,7 @@ import pytest
 
 import dashi
 
+ROOT = Path(__file__).parents[2]
 PACKAGES = ["dashi"] + [
     module.name
     for module in pkgutil.walk_packages(dashi.__path__, "dashi.")
@@ -87,3 +89,25 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     for name in ("dashi", "dashi.io", "dashi.report"):
         with pytest.raises(AttributeError, match=rf"^module '{name}' has no attribute 'nothing'$"):
             getattr(import_module(name), "nothing")  # noqa: B009  # to a type checker the name is a mistake
+
+
+def exporting(package: ModuleType) -> set[str]:
+    """Modules below a package from which it takes what it offers."""
+    assert package.__file__ is not None
+    offered, modules = set(getattr(package, "__all__", [])), set[str]()
+    for statement in ast.walk(ast.parse(Path(package.__file__).read_text())):
+        if isinstance(statement, ast.ImportFrom) and statement.module and not statement.module.startswith("_"):
+            modules.update(statement.module for alias in statement.names if (alias.asname or alias.name) in offered)
+    return modules
+
+
+def test_a_module_that_is_not_for_users_begins_with_an_underscore() -> None:
+    # For users: what a package takes its names from, and what a page of the docs imports. The command line and the
+    # benches are programs, private as a whole; a kernel is found by its folder.
+    offered = {module for name in PACKAGES for module in exporting(import_module(name))}
+    pages = " ".join(page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+    documented = set(re.findall(r"(?:from|import) (dashi(?:\.\w+)+)", pages))
+    names = [module.name for module in pkgutil.walk_packages(dashi.__path__, "dashi.") if not module.ispkg]
+    inside = [name for name in names if not name.startswith(("dashi.cli.", "dashi.bench."))]
+    plain = {name for name in inside if "._" not in name and not name.endswith(".kernel")}
+    assert plain - offered - documented == {"dashi.types", "dashi.errors"} - documented

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dashi.report import style
-from dashi.report.style import VARIABLES, Look, looks
+from dashi.report import _style as style
+from dashi.report._style import VARIABLES, Look, looks
 
 NAMES = ("reference", "perfect", "galerkin", "slaved", "truncation", "ridge", "delay", "dmd", "persistence", "damped")
 EYES = {

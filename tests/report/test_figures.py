@@ -12,11 +12,12 @@ import pytest
 
 from dashi.core.traces.trace import Span
 from dashi.errors import ShapeError
-from dashi.report import figures, films, timeline
+from dashi.report import _timeline as timeline
+from dashi.report import figures, films
+from dashi.report._style import VARIABLES, svg
 from dashi.report.example import example_evaluation, example_report
 from dashi.report.films import Fields, film, finer
 from dashi.report.page import Report, render
-from dashi.report.style import VARIABLES, svg
 
 pytest.importorskip("matplotlib")  # everything here draws
 

@@ -10,23 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dashi.flow.decode.album import Album
+from dashi.flow._trajectory import Strides, Trajectory
+from dashi.flow.decode._album import Album
 from dashi.flow.decode.settings import Settings
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.evaluation import save_evaluation
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.simulation import simulate
-from dashi.flow.trajectory import Strides, Trajectory
-from dashi.io.run_names import FIELDS
+from dashi.io._run_names import FIELDS
+from dashi.report._flow_card import FlowFacts, equation, in_words, number
+from dashi.report._flow_facts import facts_of_fields, facts_of_scores, listed
 from dashi.report.example import example_evaluation
 from dashi.report.films import Fields
-from dashi.report.flow_card import FlowFacts, equation, in_words, number
-from dashi.report.flow_facts import facts_of_fields, facts_of_scores, listed
 from dashi.report.measures import measures
 from dashi.report.page import Report, render
 from dashi.report.run import EVALUATION, read_run
 from dashi.report.scales import Scales, forcing_reynolds, measured_scales
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 pytest.importorskip("matplotlib")  # pages are drawn
 
@@ -113,8 +113,8 @@ def test_the_equation_holds_the_terms_that_are_there_with_their_values(flow: Flo
 
 
 def test_the_force_on_the_page_is_the_curl_that_the_solver_adds() -> None:
+    from dashi.flow._operator import steady_force
     from dashi.flow.grid import to_field
-    from dashi.flow.operator import steady_force
 
     flow = Flow(16, length=3.0, forcing=Kolmogorov(2, 1.5))
     assert isinstance(flow.forcing, Kolmogorov)

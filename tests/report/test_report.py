@@ -24,11 +24,11 @@ from dashi.flow.evaluation import save_evaluation
 from dashi.flow.evaluation.result import Evaluation
 from dashi.io.arrays import write_arrays
 from dashi.report import films
+from dashi.report._story import STORY, Story, read_story, write_story
 from dashi.report.example import example_evaluation, example_report
 from dashi.report.films import Fields, film, snapshots
 from dashi.report.page import Report, Sheet, render, write_report
 from dashi.report.run import CONTINUATION, EVALUATION, TRACE, read_run
-from dashi.report.story import STORY, Story, read_story, write_story
 
 pytest.importorskip("matplotlib")  # everything here draws
 
@@ -248,7 +248,7 @@ def test_every_part_of_the_extra_that_is_missing_is_an_error_with_a_fix(
 
 
 def test_the_picture_of_a_rollout_needs_the_extra_and_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from dashi.report.wave import draw_wave
+    from dashi.report._wave import draw_wave
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(InputError, match=r"matplotlib is not installed.* Fix: pip install 'dashi-compute\[plot\]'"):

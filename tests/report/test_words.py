@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 
 from dashi.flow.evaluation.result import Evaluation
-from dashi.flow.proxy.galerkin.model import GalerkinModel
-from dashi.report import figures, timeline
+from dashi.flow.proxy.galerkin._model import GalerkinModel
+from dashi.report import _timeline as timeline
+from dashi.report import figures
+from dashi.report._html import command, took
+from dashi.report._run_sections import citation
+from dashi.report._scores import as_csv, horizon
+from dashi.report._style import svg
+from dashi.report._words import WORDS, glossary
 from dashi.report.example import example_evaluation, example_report
 from dashi.report.films import Fields, film
-from dashi.report.html import command, took
 from dashi.report.page import Report, render
-from dashi.report.run_sections import citation
-from dashi.report.scores import as_csv, horizon
-from dashi.report.style import svg
-from dashi.report.words import WORDS, glossary
 
 pytest.importorskip("matplotlib")  # everything here draws
 
@@ -146,7 +147,7 @@ def test_a_film_has_the_scale_of_its_colours_with_values_and_unit() -> None:
     page = render(Report("Film", fields=Fields(np.arange(2.0), fields, fields, unit="1/T")))
     assert f"linear-gradient(to right,{','.join(made.colours)})" in page
     assert "<span>≤ −10</span>" in page
-    from dashi.report.style import colour_map
+    from dashi.report._style import colour_map
 
     ends = [colour_map("vik")(place)[:3] for place in (0.0, 1.0)]
     shown = [[int(made.colours[at][c : c + 2], 16) / 255 for c in (1, 3, 5)] for at in (0, -1)]

@@ -9,9 +9,9 @@ import pytest
 
 from dashi import errors
 from dashi.runtime import Array, Device, open_device
-from dashi.runtime.cpu_device import CpuDevice
-from dashi.runtime.null_device import NullDevice
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._null_device import NullDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.types import BOOL, DTYPES, dtype
 
 

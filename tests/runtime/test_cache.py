@@ -13,10 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.runtime import cache, drivers, open_device, probe, probes, residence
+from dashi.runtime import _cache as cache
+from dashi.runtime import _drivers as drivers
+from dashi.runtime import _probe as probe
+from dashi.runtime import _probes as probes
+from dashi.runtime import _residence as residence
+from dashi.runtime import open_device
+from dashi.runtime._tuning import Memory
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.tuning import Memory
-from dashi.runtime.vulkan_device import VulkanDevice
 
 
 def sealed(body: bytes) -> bytes:

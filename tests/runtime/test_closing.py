@@ -16,7 +16,7 @@ import pytest
 import dashi
 from dashi.errors import BusyError, ClosedError, ForkedError, InputError
 from dashi.runtime import Device, open_device
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 # Eight threads do what a device can do, until it is closed under them; in every fourth round a fork comes first.
 THREADS = """
@@ -228,7 +228,7 @@ def test_raw_calls_on_a_closed_device_raise_before_they_reach_the_driver(fresh_v
 def test_a_device_that_cannot_be_made_leaves_nothing_to_close(
     vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dashi.runtime.vulkan_device.DescriptorSets", lambda _: 1 / 0)
+    monkeypatch.setattr("dashi.runtime._vulkan_device.DescriptorSets", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         open_device("vulkan:0")
     monkeypatch.undo()

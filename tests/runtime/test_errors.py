@@ -13,9 +13,9 @@ import pytest
 from dashi import errors, kernels
 from dashi.kernels.abi import Limits
 from dashi.runtime import Device, open_device
-from dashi.runtime.instance import Instance
-from dashi.runtime.null_device import NullDevice
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._instance import Instance
+from dashi.runtime._null_device import NullDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 
 def raises(kind: type[errors.DashiError], text: str) -> Any:

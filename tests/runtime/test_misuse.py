@@ -13,7 +13,7 @@ import dashi
 from dashi import errors
 from dashi.core import Linear
 from dashi.runtime import Device
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 
 class Gradient:

@@ -14,9 +14,9 @@ from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.run import Run
 from dashi.flow.evaluation.spread import Spread
 from dashi.flow.evaluation.table import Row, ScoreTable
-from dashi.runtime.cpu_device import CpuDevice, cpu_info
+from dashi.runtime._cpu_device import CpuDevice, cpu_info
+from dashi.runtime._notebook import html_facts, html_table, html_text
 from dashi.runtime.info import DeviceList
-from dashi.runtime.notebook import html_facts, html_table, html_text
 
 HOSTILE = "<script>alert('&')</script>"
 

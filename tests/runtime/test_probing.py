@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from dashi import kernels
-from dashi.runtime import open_device, vulkan_device
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime import _vulkan_device as vulkan_device
+from dashi.runtime import open_device
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._null_device import NullDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.null_device import NullDevice
-from dashi.runtime.vulkan_device import VulkanDevice
 
 
 def refuse(*words: Any, **named: Any) -> Any:

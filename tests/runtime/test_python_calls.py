@@ -20,7 +20,7 @@ from dashi.flow.equations import FORCINGS, UNFORCED
 from dashi.flow.evaluation import evaluate
 from dashi.flow.proxy import MODELS, Schema, choose_anchors, decode, encode
 from dashi.flow.simulation import simulate
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime._cpu_device import CpuDevice
 
 FLOW = Flow(16, nu=2e-2, dt=0.02)
 SCHEMA = Schema(16, k_cut=3)

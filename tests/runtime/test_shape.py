@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import dashi
-from dashi.runtime import hostcost
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime import _hostcost as hostcost
+from dashi.runtime._vulkan_device import VulkanDevice
 
 RUNTIME = Path(dashi.__file__).parent / "runtime"
 

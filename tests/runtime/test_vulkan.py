@@ -10,9 +10,9 @@ import pytest
 
 from dashi.errors import ClosedError, InputError, LimitError
 from dashi.runtime import Device, open_device
+from dashi.runtime._probes import SAFE_TRIPS, expected
+from dashi.runtime._vulkan_device import VulkanDevice, split
 from dashi.runtime.device import Step
-from dashi.runtime.probes import SAFE_TRIPS, expected
-from dashi.runtime.vulkan_device import VulkanDevice, split
 
 
 def chain(device: Device, length: int) -> tuple[np.ndarray, list]:
@@ -208,7 +208,7 @@ def test_the_probe_knows_how_long_a_loop_may_run(vulkan: VulkanDevice) -> None:
 
 
 def test_uploads_and_readbacks_go_through_staging_where_memory_is_not_mapped(vulkan: VulkanDevice) -> None:
-    from dashi.runtime.staging import Staging
+    from dashi.runtime._staging import Staging
 
     class Unmapped:
         """A buffer that hides its mapping, as on a discrete GPU."""

@@ -11,8 +11,8 @@ import numpy as np
 from dashi import kernels
 from dashi.errors import LimitError
 from dashi.fft.plans import Kind, Plan, plan
-from dashi.runtime import stopwatch
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.runtime import _stopwatch as stopwatch
+from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.device import Device, Program
 from dashi.types import HostArray
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from dashi.bench.peers.flow import PlainFlow
 from dashi.flow import initial
+from dashi.flow._host_fft import HostSolver
+from dashi.flow._operator import Vorticity
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.host_fft import HostSolver
-from dashi.flow.operator import Vorticity
-from dashi.runtime import stopwatch
+from dashi.runtime import _stopwatch as stopwatch
 from dashi.runtime.device import Device
 
 SIZES: Final = (128, 256, 1024, 2048)

@@ -19,9 +19,9 @@ from dashi.bench.peers.kernels import TorchPeer
 from dashi.bench.workloads import CHECKED, Room, Workload, fits, host_inputs, smaller, workloads
 from dashi.errors import ClosedError, DashiError, DeviceLostError, FeatureError, LimitError, OutOfMemoryError
 from dashi.kernels.abi import Kernel, Limits
-from dashi.runtime import stopwatch
+from dashi.runtime import _stopwatch as stopwatch
+from dashi.runtime._bandwidth import Recorded, effort_for
 from dashi.runtime.array import Array as DeviceArray
-from dashi.runtime.bandwidth import Recorded, effort_for
 from dashi.runtime.conformance import Result, Sample, compare, missing_features
 from dashi.runtime.device import Device, Step
 from dashi.runtime.info import Barriers

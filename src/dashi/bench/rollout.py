@@ -12,14 +12,14 @@ import numpy as np
 
 from dashi.core.operators.affine import Linear
 from dashi.core.operators.operator import STRATEGIES, Operator, Strategy
+from dashi.core.rollouts._strategies import limits_of
 from dashi.core.rollouts.rollout import rollout
-from dashi.core.rollouts.strategies import limits_of
 from dashi.kernels.portable import canon
-from dashi.runtime import stopwatch
+from dashi.runtime import _stopwatch as stopwatch
+from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.array import Array
-from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device, Program, Step
-from dashi.runtime.vulkan_device import VulkanDevice
 from dashi.types import HostArray
 
 CHECKED: Final = 20

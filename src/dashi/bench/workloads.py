@@ -11,9 +11,9 @@ from typing import Final, Literal
 import numpy as np
 
 from dashi.errors import DashiError, InputError
-from dashi.kernels import cases
+from dashi.kernels import _cases as cases
+from dashi.kernels._calls import resolve_call
 from dashi.kernels.abi import Call, Case, Kernel, Limits, part_of
-from dashi.kernels.calls import resolve_call
 from dashi.runtime.conformance import shape_text
 from dashi.runtime.device import Device
 from dashi.types import DTYPES, HostArray, Shape

@@ -18,7 +18,7 @@ from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import new_table, print_json, print_table, remark
 from dashi.cli.progress import progress
 from dashi.errors import DeviceNotFoundError, DTypeError
-from dashi.io.files import require_writable
+from dashi.io._files import require_writable
 
 if TYPE_CHECKING:
     from dashi.bench.peers.kernels import TorchPeer
@@ -42,8 +42,8 @@ def host(device: OneDevice = "auto", json: Json = False) -> None:
     carry over to other machines.
     """
     import dashi
-    from dashi.runtime import hostcost
-    from dashi.runtime.vulkan_device import VulkanDevice
+    from dashi.runtime import _hostcost as hostcost
+    from dashi.runtime._vulkan_device import VulkanDevice
 
     with dashi.open(device, validation=False) as opened:
         if not isinstance(opened, VulkanDevice):
@@ -121,7 +121,7 @@ def kernels(
     """
     from dashi.bench import kernels as kernelbench
     from dashi.bench.peers import kernels as peers
-    from dashi.runtime import bandwidth
+    from dashi.runtime import _bandwidth as bandwidth
 
     found = chosen(names, folder)
     if save is not None:

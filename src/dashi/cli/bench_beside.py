@@ -18,7 +18,7 @@ from dashi.cli.completion import complete_peers
 from dashi.cli.output import add_row, new_table, print_json, print_table
 from dashi.cli.progress import progress
 from dashi.errors import InputError, NoResultError
-from dashi.io.files import require_writable
+from dashi.io._files import require_writable
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dashi.io.files import write_text
+from dashi.io._files import write_text
 
 if TYPE_CHECKING:
     from dashi.bench.kernels import Measurement
     from dashi.cli.tables import Table
-    from dashi.runtime.bandwidth import Bandwidth
+    from dashi.runtime._bandwidth import Bandwidth
     from dashi.runtime.info import DeviceInfo
 
 HEADINGS = ("kernel", "type", "case", "tuning", "time", "GB/s", "GFLOP/s", "of copy", "over floor", "checked", "note")

@@ -46,7 +46,7 @@ def complete_devices(incomplete: str) -> list[tuple[str, str]]:
 
 def complete_models(incomplete: str) -> list[str]:
     """Models that `dashi flow fit` fits, those of other installed packages too."""
-    from dashi.entry_points import MODELS, declarations
+    from dashi._entry_points import MODELS, declarations
 
     return [name for name in declarations(MODELS).by_name if name.startswith(incomplete)]
 

@@ -68,8 +68,8 @@ def demo(
 
 def _wave(steps: int | None, where: dict[str, Any], as_json: bool) -> bool:
     from dashi.cli.demo_report import print_wave
+    from dashi.lab._job import until_interrupted
     from dashi.lab.demos import wave
-    from dashi.lab.job import until_interrupted
 
     request = wave.WaveRequest(steps=steps or wave.STEPS)
     result, stopped = until_interrupted(lambda: wave.demo_wave(request, **where, events=Shown()))
@@ -81,8 +81,8 @@ def _wave(steps: int | None, where: dict[str, Any], as_json: bool) -> bool:
 
 def _main_job(quick: bool, where: dict[str, Any], opened: bool, as_json: bool) -> bool:
     from dashi.cli.demo_report import print_demo
+    from dashi.lab._job import until_interrupted
     from dashi.lab.demos import main_job, setting
-    from dashi.lab.job import until_interrupted
 
     request = main_job.DemoRequest(setting=setting.QUICK if quick else setting.FULL)
     result, stopped = until_interrupted(lambda: main_job.demo(request, **where, events=Shown()))

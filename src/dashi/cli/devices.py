@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dashi.cli.help import App
 from dashi.cli.options import Json, example
 from dashi.cli.output import add_row, new_table, print_json, print_table
-from dashi.lab.capacity import size_text
+from dashi.lab._capacity import size_text
 
 if TYPE_CHECKING:
     from dashi.runtime.info import DeviceInfo
@@ -30,7 +30,7 @@ def list_devices(json: Json = False) -> None:
     With --json also limits, heaps, queues, and the driver files that the Vulkan loader reads.
     """
     import dashi
-    from dashi.runtime.drivers import driver_files
+    from dashi.runtime._drivers import driver_files
 
     found = dashi.devices()
     if json:

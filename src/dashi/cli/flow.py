@@ -59,7 +59,7 @@ def simulate(
     """
     from dashi import lab
     from dashi.cli.progress import Shown
-    from dashi.lab.job import until_interrupted
+    from dashi.lab._job import until_interrupted
 
     for name, stride in (("look_every", look_every), ("frame_every", frame_every), ("hash_every", hash_every)):
         if stride == 0:

@@ -13,7 +13,7 @@ from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.rollout_options import RunType
 
 if TYPE_CHECKING:
-    from dashi.flow.decode.parity import Parity
+    from dashi.flow.decode._parity import Parity
 
 N = Annotated[int, typer.Option("--n", help="Points along each side.")]
 KCut = Annotated[float, typer.Option("--k-cut", help="Modes up to this wave number are kept in z.")]

@@ -271,7 +271,7 @@ def rollout(
         return
     from dashi import lab
     from dashi.cli.progress import Shown
-    from dashi.lab.job import until_interrupted
+    from dashi.lab._job import until_interrupted
 
     if n is not None:
         raise InputError("--n goes with --compat v4; otherwise the grid is that of z.", "leave --n away.")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from dashi.cli.output import add_row, new_table, print_table, print_text
 
 if TYPE_CHECKING:
-    from dashi.lab.score_tables import ScoreTables
+    from dashi.lab._score_tables import ScoreTables
 
 
 def print_scores(tables: ScoreTables) -> None:
     """Tables that fit the terminal, one for each set of windows."""
-    from dashi.lab.score_tables import HEADINGS
+    from dashi.lab._score_tables import HEADINGS
 
     for number, scores in enumerate(tables):
         if number:

@@ -48,7 +48,7 @@ def chosen(names: Sequence[str] | None, folder: Path | None) -> list[Kernel]:
     from dashi import kernels
 
     if folder is not None:
-        from dashi.kernels.registry import read_all
+        from dashi.kernels._registry import read_all
 
         there = {kernel.name: kernel for kernel in read_all(folder.resolve())}
         wanted = [name for name in names or () if name in there] or list(there)
@@ -67,8 +67,8 @@ def build_kernels(
 
     With --check, rebuild in memory and compare with the binaries in the folders; exit code 1 on any difference.
     """
-    from dashi.kernels import build
-    from dashi.kernels.compiler import Compiler
+    from dashi.kernels import _build as build
+    from dashi.kernels._compiler import Compiler
 
     found = chosen(names, folder)
     done: list[dict[str, Any]] = []
@@ -131,7 +131,7 @@ def check_kernels(
 
 def _validation_messages(devices: Sequence[Device]) -> list[str]:
     """What the validation layers said, where they are on (DASHI_VALIDATION=1): a right result can still be luck."""
-    from dashi.runtime.vulkan_device import VulkanDevice
+    from dashi.runtime._vulkan_device import VulkanDevice
 
     return [message for d in devices if isinstance(d, VulkanDevice) for message in d.instance.take_messages()]
 
@@ -268,7 +268,7 @@ def new_kernel(
     json: Json = False,
 ) -> None:
     """Make a kernel folder that builds and passes its checks as it stands: the place to start from."""
-    from dashi.kernels.scaffold import new
+    from dashi.kernels._scaffold import new
 
     made = new(name, folder, family)
     if json:
@@ -291,7 +291,7 @@ def accuracy(
     from importlib.util import find_spec
 
     from dashi.errors import InputError
-    from dashi.kernels.portable.accuracy import markdown, rows
+    from dashi.kernels.portable._accuracy import markdown, rows
 
     if find_spec("mpmath") is None:
         raise InputError("mpmath is not installed, and the exact values come from it.", "pip install mpmath.")

@@ -51,7 +51,7 @@ def list_kernels(
     `dashi kernels show NAME` has the rest: operands, types, features, cost, and an example. With --json all of it is
     printed for every kernel.
     """
-    from dashi.kernels import catalogue
+    from dashi.kernels import _catalogue as catalogue
 
     matches = matching(pattern, family, portable=portable)
     if markdown:
@@ -70,7 +70,7 @@ def show_kernel(
 ) -> None:
     """Show one kernel: its signature, operands, types, scalars, features, cost, and a Python program that runs it."""
     from dashi import kernels
-    from dashi.kernels import catalogue
+    from dashi.kernels import _catalogue as catalogue
 
     kernel = kernels.get(name)
     if json:
@@ -147,8 +147,8 @@ def _print_list(kernels: Sequence[Kernel]) -> None:
 
 
 def _print_kernel(kernel: Kernel) -> None:
+    from dashi.kernels._catalogue import example_cost, signature
     from dashi.kernels.abi import variant_features
-    from dashi.kernels.catalogue import example_cost, signature
 
     shapes, cost = example_cost(kernel)
     needs = {variant: " ".join(sorted(variant_features(kernel, variant))) for variant in kernel.dtypes}

@@ -15,7 +15,7 @@ import typer
 
 from dashi.cli.flags import in_flags
 from dashi.errors import DashiError
-from dashi.io.files import unwritable
+from dashi.io._files import unwritable
 
 if TYPE_CHECKING:
     from rich.console import Console

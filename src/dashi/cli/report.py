@@ -10,7 +10,7 @@ import typer
 from dashi.cli.options import Json, example
 from dashi.cli.output import one_line, print_json, remark
 from dashi.errors import InputError
-from dashi.io.run_folder import REPORT
+from dashi.io._run_folder import REPORT
 
 
 def register(app: typer.Typer) -> None:

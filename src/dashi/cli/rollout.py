@@ -63,7 +63,7 @@ def rollout(
     """
     from dashi import lab
     from dashi.cli.rollout_report import print_report
-    from dashi.lab.job import until_interrupted
+    from dashi.lab._job import until_interrupted
 
     request = lab.RolloutRequest(
         z0=z0, steps=steps, operator=operator, A=A, b=b, psi=psi, alpha=alpha, low=low, high=high, portable=not fast,

@@ -13,7 +13,7 @@ from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import print_json, remark
 from dashi.cli.progress import progress
 from dashi.errors import InputError
-from dashi.lab.capacity import size_text
+from dashi.lab._capacity import size_text
 
 if TYPE_CHECKING:
     from dashi.core.observations.sheet import Look
@@ -89,7 +89,7 @@ def _require_suffix(file: Path, option: str, allowed: tuple[str, ...]) -> None:
 
 def _read(sheet: Path | None, made_up: bool) -> HostArray:
     from dashi.core.observations.sheet import example_sheet, load_sheet
-    from dashi.io.run_reading import named_file
+    from dashi.io._run_reading import named_file
 
     if (sheet is None) != made_up:
         raise InputError(
@@ -101,7 +101,7 @@ def _read(sheet: Path | None, made_up: bool) -> HostArray:
 def _draw(device: Device, energies: HostArray, look: Look, out: Path, nonfinite: bool) -> dict[str, Any]:
     from dashi.core.observations.png import write_png
     from dashi.core.observations.sheet import draw
-    from dashi.io.files import write_atomic
+    from dashi.io._files import write_atomic
 
     pixels = draw(device, energies, look, nonfinite=nonfinite)
     write_atomic(out, lambda file: write_png(file, pixels))
@@ -112,7 +112,7 @@ def _draw(device: Device, energies: HostArray, look: Look, out: Path, nonfinite:
 def _film(device: Device, energies: HostArray, look: Look, out: Path, nonfinite: bool) -> dict[str, Any]:
     from dashi.core.observations.png import write_apng
     from dashi.core.observations.sheet import film, film_length
-    from dashi.io.files import write_atomic
+    from dashi.io._files import write_atomic
 
     count = film_length(energies, look)
     shape = (0, 0)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Generator
 from typing import Final
 
-from dashi.core.rollouts.interrupt import Interrupting
+from dashi.core.rollouts._interrupt import Interrupting
 
 SHELL: Final = 128
 """A shell adds it to the number of the signal that ended a command; so does its exit code here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dashi.cli.options import typed
-from dashi.io.run_folder import CHECKPOINT
+from dashi.io._run_folder import CHECKPOINT
 
 
 def stopped_lines(out: Path | None, left: Path | None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from dashi.errors import DTypeError, InputError, ShapeError
-from dashi.kernels.fft.roots import real_table, require_length, table
+from dashi.kernels.fft._roots import real_table, require_length, table
 from dashi.kernels.portable import reciprocal, sqrt
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step

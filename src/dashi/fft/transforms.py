@@ -14,8 +14,8 @@ import numpy as np
 
 from dashi.errors import InputError, ShapeError
 from dashi.fft.plans import Kind, Norm, Plan, plan
+from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.array import Array
-from dashi.runtime.cpu_device import CpuDevice
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device
 

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, cast, get_args
 import numpy as np
 
 from dashi.errors import InputError, suggestion
-from dashi.kernels.fft.roots import is_length
+from dashi.kernels.fft._roots import is_length
 
 Scheme = Literal["rk4", "heun", "etdrk4"]
 SCHEMES: Final[tuple[Scheme, ...]] = get_args(Scheme)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from dashi.errors import InputError
 from dashi.flow.equations import Flow
-from dashi.kernels.fft.reference import forward_real, inverse_real, transform
-from dashi.kernels.fft.roots import real_table, table
+from dashi.kernels.fft._reference import forward_real, inverse_real, transform
+from dashi.kernels.fft._roots import real_table, table
 from dashi.kernels.portable import canon
 
 Floats = npt.NDArray[Any]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dashi.errors import InputError, suggestion
 from dashi.flow import grid
 from dashi.flow.equations import Flow
-from dashi.kernels.philox import philox, unit
+from dashi.kernels._philox import philox, unit
 from dashi.kernels.portable import cos, exp, sin, tanh
 
 Floats = npt.NDArray[Any]

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from dashi.core.operators.operator import require_finite
-from dashi.core.rollouts.guard import Check, RangeCheck
+from dashi.core.rollouts._guard import Check, RangeCheck
+from dashi.core.rollouts._observers import Keep, Pause, StateCopies
 from dashi.core.rollouts.observer import Observer
-from dashi.core.rollouts.observers import Keep, Pause, StateCopies
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, NonFiniteError, ShapeError
-from dashi.flow.derived_fields import require_fields
-from dashi.flow.diagnostics import Diagnostics, DiagnosticsRecord, courant
+from dashi.flow._derived_fields import require_fields
+from dashi.flow._diagnostics import Diagnostics, DiagnosticsRecord, courant
+from dashi.flow._frames import Frames, TakeFrame
+from dashi.flow._host_fft import HostVorticity
+from dashi.flow._operator import Vorticity
 from dashi.flow.equations import Flow, Stochastic
-from dashi.flow.frames import Frames, TakeFrame
 from dashi.flow.grid import Floats
-from dashi.flow.host_fft import HostVorticity
-from dashi.flow.operator import Vorticity
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from dashi.errors import NonFiniteError, ShapeError
+from dashi.flow._operator import Vorticity
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.operator import Vorticity
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
 from dashi.runtime.select import open_device

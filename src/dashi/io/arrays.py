@@ -17,9 +17,9 @@ from typing import IO, Any, Final
 import numpy as np
 
 from dashi.errors import DTypeError, FileError, InputError
-from dashi.io.files import open_plain, write_atomic
-from dashi.io.memory import require_room
-from dashi.io.npy import Header, read_header, write_header
+from dashi.io._files import open_plain, write_atomic
+from dashi.io._memory import require_room
+from dashi.io._npy import Header, read_header, write_header
 from dashi.types import HostArray
 
 LIMIT: Final = 1 << 36

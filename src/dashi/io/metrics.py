@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, computed_field, model_validator
 
 from dashi.errors import FileError
-from dashi.io.files import read_plain, write_text
-from dashi.io.run_names import METRICS
+from dashi.io._files import read_plain, write_text
+from dashi.io._run_names import METRICS
 
 VERSION: Final = 1
 NOTHING: Final = "none"

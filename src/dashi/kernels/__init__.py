@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dashi.kernels._registry import Registry
     from dashi.kernels.abi import Kernel
-    from dashi.kernels.registry import Registry
 
 __all__ = ["add", "default", "get", "names"]
 
@@ -21,7 +21,7 @@ def default() -> Registry:
     """The registry that `add`, `get` and `names` use."""
     with _lock:
         if not _default:
-            from dashi.kernels.registry import Registry
+            from dashi.kernels._registry import Registry
 
             _default.append(Registry())
         return _default[0]

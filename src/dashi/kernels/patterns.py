@@ -19,6 +19,8 @@ from typing import Final
 
 import numpy as np
 
+from dashi.kernels._float16 import narrow_f16, widen_f16
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import (
     Binding,
     Call,
@@ -34,8 +36,6 @@ from dashi.kernels.abi import (
     Spec,
     StreamDefaults,
 )
-from dashi.kernels.float16 import narrow_f16, widen_f16
-from dashi.kernels.work import groups_for
 from dashi.types import Cost, HostArray, Shape
 
 LOCAL: Final = 256

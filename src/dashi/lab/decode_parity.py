@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from dashi.errors import InputError
 from dashi.flow.decode import Settings, fit_statistics
-from dashi.flow.decode.parity import Parity, agrees, compare
+from dashi.flow.decode._parity import Parity, agrees, compare
 from dashi.flow.decode.settings import RESIDUALS
 from dashi.flow.equations import Flow
 from dashi.flow.grid import to_field
 from dashi.flow.initial import ensemble
 from dashi.flow.proxy.encode import choose_anchors
 from dashi.flow.proxy.schema import Schema
-from dashi.lab.capacity import require_memory
+from dashi.lab._capacity import require_memory
+from dashi.lab._job import Job, Request
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import Job, Request
 from dashi.runtime.device import Device
 from dashi.runtime.info import DeviceInfo
 

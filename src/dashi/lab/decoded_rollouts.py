@@ -11,31 +11,31 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.certificates.certify import certify_folder
-from dashi.core.metrics.document import build_metrics
-from dashi.core.metrics.placement import Placement
+from dashi.core.certificates._certify import certify_folder
+from dashi.core.metrics._document import build_metrics
+from dashi.core.metrics._placement import Placement
 from dashi.core.observations.verdict import verdict
 from dashi.core.rollouts.run import Run
 from dashi.errors import DeviceNotFoundError, Interrupted, NonFiniteError
 from dashi.flow.decode import Decoder
-from dashi.flow.decode.album import Album
-from dashi.flow.decode.decoder import NOTHING
-from dashi.flow.decode.harness import (
+from dashi.flow.decode._album import Album
+from dashi.flow.decode._harness import (
     HOST_REASON,
     DecodedRun,
     follow_and_decode,
     residual_cost,
     roll_and_decode,
 )
+from dashi.flow.decode.decoder import NOTHING
 from dashi.flow.proxy.files import save_z
 from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.schema import Schema
-from dashi.io import run_folder
+from dashi.io import _run_folder as run_folder
+from dashi.io._run_names import Z
 from dashi.io.metrics import Metrics, StageSeconds, write_metrics
-from dashi.io.run_names import Z
+from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
 from dashi.lab.decoded_setup import FollowRequest, Setup, check_follow, files_of, make_setup, settings_of
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
 from dashi.runtime.device import Device
 from dashi.types import HostArray
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.certificates.certificate import array_digest
+from dashi.core.certificates._certificate import array_digest
 from dashi.core.certificates.inputs import as_floats, load_operator, read_source
 from dashi.core.learning.ridge import fit_pairs
 from dashi.core.operators.affine import Linear
@@ -24,12 +24,12 @@ from dashi.flow.proxy.files import load_z
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import windows_from_run
-from dashi.io import run_folder
+from dashi.io import _run_folder as run_folder
+from dashi.io._run_names import DECODED, FIELDS, FILM, PICTURES, Z
 from dashi.io.arrays import file_digest
-from dashi.io.run_names import DECODED, FIELDS, FILM, PICTURES, Z
 from dashi.kernels.portable import canon
-from dashi.lab.capacity import require_disk, require_memory
-from dashi.lab.job import AnyPath, Request
+from dashi.lab._capacity import require_disk, require_memory
+from dashi.lab._job import AnyPath, Request
 from dashi.runtime.device import Device
 from dashi.types import HostArray, Shape
 

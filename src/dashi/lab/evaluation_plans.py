@@ -10,18 +10,18 @@ from typing import Final
 
 from dashi.errors import InputError
 from dashi.flow.equations import Flow
+from dashi.flow.evaluation._fits import Fit
+from dashi.flow.evaluation._training import Training
 from dashi.flow.evaluation.evaluate import require_fit
-from dashi.flow.evaluation.fits import Fit
 from dashi.flow.evaluation.overlap import require_unseen
 from dashi.flow.evaluation.perturb import label, perturbed, same_times
-from dashi.flow.evaluation.training import Training
 from dashi.flow.initial import INITIAL
 from dashi.flow.windows import UNKNOWN, Naming, Windows, frames_in
 from dashi.flow.windows.simulated import require_room
+from dashi.lab._flow_windows import WindowPlan, read_with_remarks, simulate_windows
+from dashi.lab._job import AnyPath, Request
+from dashi.lab._seeds import follow_each_other, frozen_seeds, require_seeds
 from dashi.lab.events import Events
-from dashi.lab.flow_windows import WindowPlan, read_with_remarks, simulate_windows
-from dashi.lab.job import AnyPath, Request
-from dashi.lab.seeds import follow_each_other, frozen_seeds, require_seeds
 from dashi.runtime.device import Device
 
 SEEDS: Final = 2

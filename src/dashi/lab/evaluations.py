@@ -10,21 +10,21 @@ from dashi.errors import DashiError, FileError, InputError, Interrupted
 from dashi.flow.equations import Flow
 from dashi.flow.evaluation import Evaluation, require_disjoint
 from dashi.flow.evaluation import evaluate as score
-from dashi.flow.evaluation.continuation import continuation
-from dashi.flow.evaluation.fits import Fit, load_fit
-from dashi.flow.evaluation.record import Record
+from dashi.flow.evaluation._continuation import continuation
+from dashi.flow.evaluation._fits import Fit, load_fit
+from dashi.flow.evaluation._record import Record
+from dashi.flow.evaluation._training import Training
 from dashi.flow.evaluation.residual import residual_line
-from dashi.flow.evaluation.training import Training
+from dashi.flow.proxy._perfect import Perfect
 from dashi.flow.proxy.carried import frame_time
 from dashi.flow.proxy.model import Model
-from dashi.flow.proxy.perfect import Perfect
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
-from dashi.lab.evaluation_files import COMMAND, FILES, ScoreFolder, record_of, settings_of, summary_of
+from dashi.lab._evaluation_files import COMMAND, FILES, ScoreFolder, record_of, settings_of, summary_of
+from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
+from dashi.lab._score_tables import ScoreTable, ScoreTables, share_remark
 from dashi.lab.evaluation_plans import EvaluateRequest, Plan, check_evaluation, chosen, plans_of
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
-from dashi.lab.score_tables import ScoreTable, ScoreTables, share_remark
 from dashi.runtime.device import Device
 from dashi.types import HostArray
 

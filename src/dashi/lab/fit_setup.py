@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from dashi.errors import FileError, InputError
+from dashi.flow._initial_files import is_field_file
 from dashi.flow.equations import Flow
-from dashi.flow.evaluation.fits import require_model
-from dashi.flow.initial_files import is_field_file
+from dashi.flow.evaluation._fits import require_model
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.encode import require_anchors
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import UNKNOWN, Naming, Windows, frames_in
+from dashi.io._files import require_writable
 from dashi.io.arrays import read_arrays
-from dashi.io.files import require_writable
-from dashi.lab.capacity import require_memory
-from dashi.lab.job import AnyPath, Request
-from dashi.lab.seeds import frozen_seeds, require_seeds, seed_count
+from dashi.lab._capacity import require_memory
+from dashi.lab._job import AnyPath, Request
+from dashi.lab._seeds import frozen_seeds, require_seeds, seed_count
 from dashi.runtime.device import Device
 
 _INTERVAL: Final = 10

@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dashi.core.metrics.placement import Placement
+from dashi.core.metrics._placement import Placement
 from dashi.errors import InputError, Interrupted
+from dashi.flow._initial_files import states_from_file
 from dashi.flow.evaluation import Evaluation, Seen, evaluate, largest_energy
-from dashi.flow.evaluation.fits import Fit, fit_model, wanted_baselines
-from dashi.flow.evaluation.training import Training
-from dashi.flow.initial_files import states_from_file
+from dashi.flow.evaluation._fits import Fit, fit_model, wanted_baselines
+from dashi.flow.evaluation._training import Training
 from dashi.flow.proxy.encode import choose_anchors
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import UNKNOWN, Windows, frames_in, split_windows
+from dashi.lab._fit_files import FitFile
+from dashi.lab._flow_windows import WindowPlan, read_with_remarks, simulate_windows
+from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, until_interrupted
+from dashi.lab._score_tables import ScoreTable, ScoreTables, share_remark
 from dashi.lab.events import SILENT, Events
-from dashi.lab.fit_files import FitFile
 from dashi.lab.fit_setup import FitRequest, check_fit, check_models, check_recorded
-from dashi.lab.flow_windows import WindowPlan, read_with_remarks, simulate_windows
-from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, until_interrupted
-from dashi.lab.score_tables import ScoreTable, ScoreTables, share_remark
 from dashi.runtime.device import Device
 
 

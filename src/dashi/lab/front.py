@@ -17,6 +17,7 @@ from dashi.errors import InputError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.lab import decoded_rollouts, evaluations, fits, simulations
+from dashi.lab._job import AnyPath
 from dashi.lab.decoded_rollouts import DecodedRollout
 from dashi.lab.decoded_setup import FollowRequest
 from dashi.lab.evaluation_plans import EvaluateRequest
@@ -24,7 +25,6 @@ from dashi.lab.evaluations import Scores
 from dashi.lab.events import SILENT, Events
 from dashi.lab.fit_setup import FitRequest
 from dashi.lab.fits import FittedModel
-from dashi.lab.job import AnyPath
 from dashi.lab.simulation_setup import SimulateRequest
 from dashi.lab.simulations import SimulatedRun
 from dashi.runtime.device import Device

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dashi.core.operators.operator import Operator
 from dashi.lab import rollouts, verification
+from dashi.lab._job import AnyPath
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath
 from dashi.lab.rollout_setup import RolloutRequest
 from dashi.lab.rollouts import RolloutResult
 from dashi.lab.verification import Verification, VerifyRequest

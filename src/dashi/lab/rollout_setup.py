@@ -11,17 +11,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.certificates.certificate import STATE, Source
+from dashi.core.certificates._certificate import STATE, Source
 from dashi.core.certificates.inputs import as_floats, make_operator, operator_sources, read_source, run_dtype
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
-from dashi.core.rollouts.checkpoint import identity
+from dashi.core.rollouts._checkpoint import identity
+from dashi.core.rollouts._observers import Hashes, Sheet, StateMetrics
 from dashi.core.rollouts.observer import Observer
-from dashi.core.rollouts.observers import Hashes, Sheet, StateMetrics
 from dashi.errors import DTypeError, InputError, ShapeError
-from dashi.io.files import require_writable
+from dashi.io._files import require_writable
+from dashi.lab._job import AnyPath, Job, Request, as_path
 from dashi.lab.events import Events
-from dashi.lab.job import AnyPath, Job, Request, as_path
 from dashi.types import HostArray
 
 _HASHES, _OBSERVED, _BANDS = 1000, 200, 16

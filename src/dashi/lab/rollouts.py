@@ -11,25 +11,25 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dashi.core.certificates.certificate import Certificate, write_certificate
-from dashi.core.certificates.certify import certify, certify_folder
-from dashi.core.metrics.document import build_metrics
-from dashi.core.metrics.placement import Placement
+from dashi.core.certificates._certificate import Certificate, write_certificate
+from dashi.core.certificates._certify import certify, certify_folder
+from dashi.core.metrics._document import build_metrics
+from dashi.core.metrics._placement import Placement
 from dashi.core.observations.observation import Hash
 from dashi.core.observations.verdict import Verdict, verdict
 from dashi.core.rollouts import rollout as engine
-from dashi.core.rollouts.checkpoint import read_checkpoint, read_settings, write_checkpoint
+from dashi.core.rollouts._checkpoint import read_checkpoint, read_settings, write_checkpoint
+from dashi.core.rollouts._run_html import run_html
+from dashi.core.rollouts._strategies import choose_strategy
 from dashi.core.rollouts.run import Run
-from dashi.core.rollouts.run_html import run_html
-from dashi.core.rollouts.strategies import choose_strategy
 from dashi.errors import FeatureError, FileError, InputError, Interrupted, NonFiniteError
-from dashi.io import run_folder
+from dashi.io import _run_folder as run_folder
 from dashi.io.arrays import write_array, write_arrays
 from dashi.io.metrics import Metrics, PerfFlag, write_metrics
+from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_gpu_used, until_interrupted
+from dashi.lab._run_certificates import RunCertificate
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, require_gpu_used, until_interrupted
 from dashi.lab.rollout_setup import RolloutRequest, Setup, check_request, read_setup
-from dashi.lab.run_certificates import RunCertificate
 from dashi.runtime.device import Device
 
 COMMAND: Final = "rollout"

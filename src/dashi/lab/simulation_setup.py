@@ -9,17 +9,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.certificates.certificate import array_digest
+from dashi.core.certificates._certificate import array_digest
 from dashi.errors import InputError, suggestion
 from dashi.flow import initial
-from dashi.flow.derived_fields import DERIVED
+from dashi.flow._derived_fields import DERIVED
+from dashi.flow._initial_files import is_field_file, states_from_file
+from dashi.flow._trajectory import Strides
 from dashi.flow.equations import Flow, Stochastic
 from dashi.flow.grid import Floats
-from dashi.flow.initial_files import is_field_file, states_from_file
-from dashi.flow.trajectory import Strides
 from dashi.io.arrays import LIMIT
-from dashi.lab.job import Request
-from dashi.lab.seeds import follow_each_other, frozen_seeds, require_seeds, seed_count
+from dashi.lab._job import Request
+from dashi.lab._seeds import follow_each_other, frozen_seeds, require_seeds, seed_count
 
 _STRIDES: Final = ("look_every", "frame_every", "hash_every")
 

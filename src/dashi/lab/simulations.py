@@ -9,30 +9,30 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.certificates.certify import certify_folder
-from dashi.core.metrics.document import build_metrics
-from dashi.core.metrics.placement import Placement
+from dashi.core.certificates._certify import certify_folder
+from dashi.core.metrics._document import build_metrics
+from dashi.core.metrics._placement import Placement
 from dashi.core.observations.observation import Hash
-from dashi.core.rollouts.checkpoint import identity, read_checkpoint, write_checkpoint
-from dashi.core.rollouts.observers import Hashes
+from dashi.core.rollouts._checkpoint import identity, read_checkpoint, write_checkpoint
+from dashi.core.rollouts._observers import Hashes
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted
-from dashi.flow.diagnostics import Diagnostics, DiagnosticsRecord, courant
+from dashi.flow._diagnostics import Diagnostics, DiagnosticsRecord, courant
+from dashi.flow._operator import Vorticity
+from dashi.flow._trajectory import Recording, Strides, Trajectory, kept_strides
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.operator import Vorticity
 from dashi.flow.simulation import simulate as solve
-from dashi.flow.trajectory import Recording, Strides, Trajectory, kept_strides
-from dashi.flow.windows.foreign import open_dataset
-from dashi.io import run_folder
+from dashi.flow.windows._foreign import open_dataset
+from dashi.io import _run_folder as run_folder
+from dashi.io._run_names import FIELDS
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import Metrics, write_metrics
-from dashi.io.run_names import FIELDS
+from dashi.lab._flow_windows import faster_choice
+from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, to_go_on, until_interrupted
+from dashi.lab._run_certificates import RunCertificate
+from dashi.lab._seeds import seed_count
 from dashi.lab.events import SILENT, Events
-from dashi.lab.flow_windows import faster_choice
-from dashi.lab.job import AnyPath, Job, as_path, interrupted_with, to_go_on, until_interrupted
-from dashi.lab.run_certificates import RunCertificate
-from dashi.lab.seeds import seed_count
 from dashi.lab.simulation_setup import (
     SimulateRequest,
     check_simulation,

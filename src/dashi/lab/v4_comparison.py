@@ -8,18 +8,18 @@ from typing import Final
 
 import numpy as np
 
-from dashi.core.certificates.certify import certify_folder
-from dashi.core.metrics.document import Stages, build_metrics
-from dashi.core.metrics.placement import Placement
+from dashi.core.certificates._certify import certify_folder
+from dashi.core.metrics._document import Stages, build_metrics
+from dashi.core.metrics._placement import Placement
 from dashi.core.operators.affine import Linear
 from dashi.flow.v4.golden import SETTING, Row
 from dashi.flow.v4.measure import Report, measure
-from dashi.io import run_folder
+from dashi.io import _run_folder as run_folder
+from dashi.io._whole_folder import Owner, require_replaceable, whole_folder
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import write_metrics
-from dashi.io.whole_folder import Owner, require_replaceable, whole_folder
+from dashi.lab._job import AnyPath, Job, Request, as_path
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, Request, as_path
 from dashi.runtime.device import Device
 
 _OWNER: Final = Owner(

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dashi import kernels
-from dashi.core.certificates.certificate import Certificate, read_certificate
+from dashi.core.certificates._certificate import Certificate, read_certificate
+from dashi.core.certificates._verify import Check, Divergence, bisect_divergence, check
 from dashi.core.certificates.inputs import certified_inputs
-from dashi.core.certificates.verify import Check, Divergence, bisect_divergence, check
 from dashi.core.operators.operator import Operator
-from dashi.io.run_folder import CERTIFICATE
-from dashi.io.run_reading import named_file
+from dashi.io._run_folder import CERTIFICATE
+from dashi.io._run_reading import named_file
+from dashi.lab._job import AnyPath, Job, Request, interrupted_with
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, Request, interrupted_with
 from dashi.runtime.device import Device
 from dashi.types import HostArray
 

@@ -11,9 +11,9 @@ from dashi.flow.equations import Flow, Kolmogorov
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Failure, Line
 from dashi.flow.grid import Floats
 from dashi.io.metrics import VERSION, Metrics, PerfFlag, StageSeconds
+from dashi.report._flow_facts import facts_of_scores
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
-from dashi.report.flow_facts import facts_of_scores
 from dashi.report.page import Proof, Report, Sheet
 
 _TIMES = np.linspace(0.0, 8.0, 81)

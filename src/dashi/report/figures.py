@@ -10,8 +10,7 @@ import numpy as np
 
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Line
 from dashi.flow.grid import Floats
-from dashi.report.scales import evaluated_scales
-from dashi.report.style import (
+from dashi.report._style import (
     BLUE,
     GRID,
     INK,
@@ -24,6 +23,7 @@ from dashi.report.style import (
     power_ticks,
     styled,
 )
+from dashi.report.scales import evaluated_scales
 
 _PAIRED, _TALL = 3.9, 4.2
 """Inches: figures that stand beside one another are of one height."""

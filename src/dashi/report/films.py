@@ -17,7 +17,7 @@ import numpy as np
 
 from dashi.errors import ShapeError
 from dashi.flow.grid import Floats
-from dashi.report.style import WIDTH, colour_map, new_figure, plot_module, styled
+from dashi.report._style import WIDTH, colour_map, new_figure, plot_module, styled
 
 PANELS: Final = ("reference", "proxy alone", "difference")
 _GAP: Final = 6

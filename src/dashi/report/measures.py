@@ -9,13 +9,13 @@ from typing import Any, cast
 import numpy as np
 
 from dashi.errors import DashiError
-from dashi.flow.decode.album import SOURCE
+from dashi.flow._fields import read_attributes
+from dashi.flow.decode._album import SOURCE
 from dashi.flow.equations import Flow
 from dashi.flow.evaluation.scores import Spectra
-from dashi.flow.fields import read_attributes
 from dashi.flow.grid import Floats
+from dashi.report._style import BLUE, GRID, MUTED, new_figure, plot_module, power_ticks, styled
 from dashi.report.films import Fields
-from dashi.report.style import BLUE, GRID, MUTED, new_figure, plot_module, power_ticks, styled
 
 Figure = Any
 _FLOOR = 1e-12

@@ -17,12 +17,12 @@ import numpy as np
 from dashi.core.traces.trace import Span
 from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.grid import Floats
-from dashi.io.files import write_text
+from dashi.io._files import write_text
+from dashi.io._run_names import GENERATOR
 from dashi.io.metrics import Metrics
-from dashi.io.run_names import GENERATOR
+from dashi.report._flow_card import FlowFacts
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
-from dashi.report.flow_card import FlowFacts
 from dashi.report.measures import Measures
 
 _POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src "
@@ -156,9 +156,10 @@ def _moment(text: str) -> str:
 
 def render(report: Report) -> str:
     """The page's text."""
-    from dashi.report import html, sections
-    from dashi.report.run_sections import version_of
-    from dashi.report.words import glossary
+    from dashi.report import _html as html
+    from dashi.report import _sections as sections
+    from dashi.report._run_sections import version_of
+    from dashi.report._words import glossary
 
     made = [(name, title(report), part(report)) for name, title, part in sections.PARTS]
     there = [(name, title, body) for name, title, body in made if body]

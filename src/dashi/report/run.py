@@ -7,17 +7,15 @@ from typing import Final
 
 import numpy as np
 
-from dashi.core.certificates.certificate import document_digest, read_certificate
+from dashi.core.certificates._certificate import document_digest, read_certificate
 from dashi.core.observations.sheet import load_sheet
 from dashi.core.traces.file import read_trace
 from dashi.errors import FileError
+from dashi.flow._fields import read_attributes, read_frame, read_line
+from dashi.flow.evaluation._record import read_record
 from dashi.flow.evaluation.kept import LARGEST, load_evaluation
-from dashi.flow.evaluation.record import read_record
-from dashi.flow.fields import read_attributes, read_frame, read_line
-from dashi.io.arrays import read_arrays
-from dashi.io.memory import require_room
-from dashi.io.metrics import read_metrics
-from dashi.io.run_folder import (
+from dashi.io._memory import require_room
+from dashi.io._run_folder import (
     CERTIFICATE,
     CONTINUATION,
     INPUTS,
@@ -27,15 +25,17 @@ from dashi.io.run_folder import (
     STATE,
     SUMMARY,
 )
-from dashi.io.run_names import EVALUATION, FIELDS, MODEL, STORY, TRACE, TRAINING, Z
-from dashi.io.run_reading import is_marked, names_like, run_file, typed_for
-from dashi.report.derived_story import places_of, story_of, unfinished_text
+from dashi.io._run_names import EVALUATION, FIELDS, MODEL, STORY, TRACE, TRAINING, Z
+from dashi.io._run_reading import is_marked, names_like, run_file, typed_for
+from dashi.io.arrays import read_arrays
+from dashi.io.metrics import read_metrics
+from dashi.report._derived_story import places_of, story_of, unfinished_text
+from dashi.report._flow_facts import facts_of_fields, facts_of_scores, member_seeds
+from dashi.report._story import Story, read_story
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
-from dashi.report.flow_facts import facts_of_fields, facts_of_scores, member_seeds
 from dashi.report.measures import Measures, flow_of, measures
 from dashi.report.page import Proof, Report, Sheet
-from dashi.report.story import Story, read_story
 
 PROXY: Final = "vorticity_proxy"
 """The field of fields.zarr that was decoded."""

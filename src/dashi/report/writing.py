@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dashi.errors import FileError
-from dashi.io.files import require_writable, unwritable
-from dashi.io.run_folder import REPORT
+from dashi.io._files import require_writable, unwritable
+from dashi.io._run_folder import REPORT
 from dashi.report.page import is_report, write_report
 from dashi.report.run import read_run
 

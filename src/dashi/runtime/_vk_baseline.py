@@ -11,7 +11,7 @@ from typing import Any
 from dashi.runtime import _vk_structs as s
 from dashi.runtime._vk_device import COMPUTE_STAGE
 from dashi.runtime._vk_record import RawCommands, RawDispatch
-from dashi.runtime.vulkan_device import VulkanDevice
+from dashi.runtime._vulkan_device import VulkanDevice
 
 _COMPUTE = 0x800
 

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import ClosedError, DTypeError, ShapeError, UnsupportedOperationError
-from dashi.runtime.array_text import array_repr, facts_text
-from dashi.runtime.host_values import assignable
-from dashi.runtime.host_values import host_array as host_array
-from dashi.runtime.indexing import contiguous_part
-from dashi.runtime.notebook import html_text
-from dashi.runtime.shapes import resolved_shape, sizes_of
+from dashi.runtime._array_text import array_repr, facts_text
+from dashi.runtime._host_values import assignable
+from dashi.runtime._host_values import host_array as host_array
+from dashi.runtime._indexing import contiguous_part
+from dashi.runtime._notebook import html_text
+from dashi.runtime._shapes import resolved_shape, sizes_of
 from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 

@@ -16,9 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import ClosedError, DashiError, DeviceLostError, LimitError
-from dashi.kernels import cases
+from dashi.kernels import _cases as cases
+from dashi.kernels._calls import resolve_call
 from dashi.kernels.abi import Case, Kernel, Number, Operand, plan_features
-from dashi.kernels.calls import resolve_call
 from dashi.runtime.device import Device
 from dashi.types import DTYPES, DType, HostArray
 

@@ -19,24 +19,24 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import AlignmentError, InputError, LimitError, ShapeError
+from dashi.kernels._arguments import require_arrays
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
-from dashi.kernels.arguments import require_arrays
+from dashi.runtime._binding import ScratchPool as ScratchPool
+from dashi.runtime._binding import Step as Step
+from dashi.runtime._binding import as_kernel, bind
+from dashi.runtime._gate import Gate, inside
+from dashi.runtime._notebook import html_facts
+from dashi.runtime._operands import require_on
+from dashi.runtime._program import Program as Program
+from dashi.runtime._program import Recording as Recording
+from dashi.runtime._program import Timing as Timing
+from dashi.runtime._program import Waitable as Waitable
+from dashi.runtime._program import require_tickets
+from dashi.runtime._recording import recording, require_steps
+from dashi.runtime._shapes import sizes_of, whole_number
+from dashi.runtime._tuning import Memory, choose
 from dashi.runtime.array import Array, host_array
-from dashi.runtime.binding import ScratchPool as ScratchPool
-from dashi.runtime.binding import Step as Step
-from dashi.runtime.binding import as_kernel, bind
-from dashi.runtime.gate import Gate, inside
 from dashi.runtime.info import Barriers, DeviceInfo
-from dashi.runtime.notebook import html_facts
-from dashi.runtime.operands import require_on
-from dashi.runtime.program import Program as Program
-from dashi.runtime.program import Recording as Recording
-from dashi.runtime.program import Timing as Timing
-from dashi.runtime.program import Waitable as Waitable
-from dashi.runtime.program import require_tickets
-from dashi.runtime.recording import recording, require_steps
-from dashi.runtime.shapes import sizes_of, whole_number
-from dashi.runtime.tuning import Memory, choose
 from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 

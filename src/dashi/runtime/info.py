@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dashi.kernels.abi import Limits
-from dashi.runtime.notebook import html_facts, html_table
+from dashi.runtime._notebook import html_facts, html_table
 
 DeviceType = Literal["discrete", "integrated", "virtual", "software", "other", "reference", "null"]
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dashi.errors import BusyError, InputError
+from dashi.runtime._gate import Gate, inside
 from dashi.runtime.array import Array
-from dashi.runtime.gate import Gate, inside
 from dashi.types import HostArray
 
 if TYPE_CHECKING:

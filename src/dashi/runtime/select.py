@@ -6,14 +6,14 @@ import logging
 from typing import Any, Final
 
 from dashi.errors import DashiError, DeviceNotFoundError, InputError
-from dashi.runtime.cpu_device import CpuDevice, cpu_info
+from dashi.runtime._cpu_device import CpuDevice, cpu_info
+from dashi.runtime._instance import Instance, find
+from dashi.runtime._null_device import NullDevice
+from dashi.runtime._probe import safe_drivers
+from dashi.runtime._shapes import whole_number
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
 from dashi.runtime.info import DeviceInfo, DeviceList
-from dashi.runtime.instance import Instance, find
-from dashi.runtime.null_device import NullDevice
-from dashi.runtime.probe import safe_drivers
-from dashi.runtime.shapes import whole_number
-from dashi.runtime.vulkan_device import VulkanDevice
 
 _ORDER: Final = ("discrete", "virtual", "integrated", "other", "software")
 _TIMEOUT: Final = 600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dashi.runtime import stopwatch
+from dashi.runtime import _stopwatch as stopwatch
 
 Work = Callable[[], Any]
 

@@ -16,10 +16,10 @@ from dashi.bench.peers.cuda_timing import replays_us
 from dashi.bench.peers.gpu_library import load_library
 from dashi.errors import InputError
 from dashi.flow import grid
+from dashi.flow._host_fft import Transforms
+from dashi.flow._schemes import tableau
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.host_fft import Transforms
-from dashi.flow.schemes import tableau
 
 NAMES: Final = ("torch", "jax")
 ROUNDS: Final = 5

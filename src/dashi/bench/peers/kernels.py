@@ -15,7 +15,7 @@ import numpy as np
 from dashi.bench.peers.cuda_timing import Graph, Timed, Work
 from dashi.bench.peers.gpu_library import load_library
 from dashi.kernels.abi import Kernel, Number
-from dashi.runtime import stopwatch
+from dashi.runtime import _stopwatch as stopwatch
 from dashi.types import HostArray
 
 Tensors = Mapping[str, Any]

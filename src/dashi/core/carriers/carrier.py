@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import DTypeError, InputError, ShapeError
-from dashi.kernels.trits import words_to_bits
+from dashi.kernels._trits import words_to_bits
 from dashi.runtime.array import Array, host_array
 from dashi.runtime.device import Device
 from dashi.types import Shape

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dashi.core.carriers.carrier import Field
-from dashi.kernels.torus import moved, shifts
+from dashi.kernels._torus import moved, shifts
 
 
 def support_size(field: Field) -> int:

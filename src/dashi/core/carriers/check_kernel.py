@@ -14,8 +14,9 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from dashi import kernels
-from dashi.core.carriers import check_claims
-from dashi.core.carriers.check_claims import CLAIMS, Claim, DefectOf, Fault, Operation, Test
+from dashi.core.carriers import _check_claims as check_claims
+from dashi.core.carriers._check_claims import CLAIMS, Claim, DefectOf, Fault, Operation, Test
+from dashi.core.carriers._check_shrink import shrink
 from dashi.core.carriers.check_samples import (
     Sample,
     Symmetry,
@@ -25,7 +26,6 @@ from dashi.core.carriers.check_samples import (
     read_samples,
     torus,
 )
-from dashi.core.carriers.check_shrink import shrink
 from dashi.errors import InputError
 from dashi.kernels.abi import Number
 from dashi.runtime.device import Device

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.certificates.certificate import STATE, Certificate, InputRecord, Source, array_digest
-from dashi.core.operators.catalogue import operator_class, restore
+from dashi.core.certificates._certificate import STATE, Certificate, InputRecord, Source, array_digest
+from dashi.core.operators._catalogue import operator_class, restore
 from dashi.core.operators.operator import Operator, Parameter, require_finite
 from dashi.errors import CertificateError, DTypeError, FileError, InputError
+from dashi.io._run_reading import named_file
 from dashi.io.arrays import read_array, read_arrays, write_arrays
 from dashi.io.operators import StoredOperator, read_operator, write_operator
-from dashi.io.run_reading import named_file
 from dashi.types import HostArray
 
 _NUMBERS: Final = "fiub"

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from dashi.core.learning.batches import batches
-from dashi.core.learning.training import BLOCK, Optimiser, Settings, Training
+from dashi.core.learning._batches import batches
+from dashi.core.learning._training import BLOCK, Optimiser, Settings, Training
 from dashi.core.operators.affine import Affine
 from dashi.errors import DTypeError, InputError, NonFiniteError, NoResultError, ShapeError
-from dashi.kernels.psi import number_of
+from dashi.kernels._psi import number_of
 from dashi.runtime.device import Device, Program
 from dashi.runtime.using import using_device
 from dashi.types import HostArray

@@ -1,7 +1,7 @@
 """The verdict on a run: did it collapse, settle, oscillate, bifurcate or blow up? Decided from what observers saw.
 
 The run is cut into four quarters by step. A level is the mean norm of a quarter, a motion its mean defect. The
-rules, tried in this order; every threshold is a constant below or in `verdict_levels`:
+rules, tried in this order; every threshold is a constant below or in `_verdict_levels`:
 
 1. blown up: a value is not finite, or the norm grew to GROWN times the first, still grows, and no limit is in sight.
 2. collapsed: the norm is at most COLLAPSED of the first; or at most LEFT of it, still falling, and heading for nothing.
@@ -26,8 +26,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from dashi.core.observations._verdict_levels import DISTINCT, MOST_LEVELS, Floats, distances, groups, levels, swings
 from dashi.core.observations.observation import Observation
-from dashi.core.observations.verdict_levels import DISTINCT, MOST_LEVELS, Floats, distances, groups, levels, swings
 from dashi.errors import InputError
 from dashi.types import HostArray
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dashi.core.operators.nonlinearity import Nonlinearity
+from dashi.core.operators._nonlinearity import Nonlinearity
 from dashi.core.operators.operator import (
     Constants,
     Operator,
@@ -19,7 +19,8 @@ from dashi.core.operators.operator import (
 )
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Limits
-from dashi.kernels.linear import dense_rollout, ensemble_rollout
+from dashi.kernels.linear import _dense_rollout as dense_rollout
+from dashi.kernels.linear import _ensemble_rollout as ensemble_rollout
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import HostArray, Shape

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from dashi.core.operators.lists import index_array, longest_of, number_array, pointer_array
-from dashi.core.operators.nonlinearity import Nonlinearity
+from dashi.core.operators._lists import index_array, longest_of, number_array, pointer_array
+from dashi.core.operators._nonlinearity import Nonlinearity
 from dashi.core.operators.operator import Constants, Operator, Parameter, Strategy, float_array
 from dashi.core.operators.sparse import list_microseconds, require_strategy
 from dashi.errors import InputError, ShapeError
+from dashi.kernels._lists import ROLLOUT_TUNINGS, prefer_rollout
 from dashi.kernels.abi import Limits
-from dashi.kernels.core import bands as band_kernels
-from dashi.kernels.lists import ROLLOUT_TUNINGS, prefer_rollout
+from dashi.kernels.core import _bands as band_kernels
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import HostArray, Shape

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.operators.lists import index_array, longest_of, number_array
+from dashi.core.operators._lists import index_array, longest_of, number_array
 from dashi.core.operators.operator import Constants, Operator, Parameter, Strategy, float_array
 from dashi.core.operators.sparse import Csr, chip_hindrance, list_microseconds, require_strategy
 from dashi.errors import InputError, ShapeError
+from dashi.kernels._interleaved_lists import interleave
+from dashi.kernels._segments import segments
 from dashi.kernels.abi import Limits
-from dashi.kernels.interleaved_lists import interleave
-from dashi.kernels.segments import segments
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import HostArray, Shape

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dashi.core.operators.lists import index_array, longest_of, number_array, pointer_array, require_rising
-from dashi.core.operators.nonlinearity import Nonlinearity
+from dashi.core.operators._lists import index_array, longest_of, number_array, pointer_array, require_rising
+from dashi.core.operators._nonlinearity import Nonlinearity
 from dashi.core.operators.operator import (
     Constants,
     Operator,
@@ -26,9 +26,9 @@ from dashi.core.operators.operator import (
     square_array,
 )
 from dashi.errors import FeatureError, ShapeError
-from dashi.kernels import lists
+from dashi.kernels import _lists as lists
+from dashi.kernels._interleaved_lists import interleave
 from dashi.kernels.abi import Limits
-from dashi.kernels.interleaved_lists import interleave
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import HostArray, Shape

@@ -9,14 +9,14 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.core.operators.operator import HostOperator, Operator, Strategy, float_array, require_finite
-from dashi.core.rollouts.engine import DeviceEngine, Engine
-from dashi.core.rollouts.guard import Guard, SumCheck
-from dashi.core.rollouts.host_engine import HostEngine
-from dashi.core.rollouts.loop import MOST_RECORDED, Loop
+from dashi.core.rollouts._engine import DeviceEngine, Engine
+from dashi.core.rollouts._guard import Guard, SumCheck
+from dashi.core.rollouts._host_engine import HostEngine
+from dashi.core.rollouts._loop import MOST_RECORDED, Loop
+from dashi.core.rollouts._observers import Hashes, Keep, Sheet, StateCopies, StateMetrics
+from dashi.core.rollouts._strategies import choose_strategy, limits_of
 from dashi.core.rollouts.observer import Context, Observer, require_stride
-from dashi.core.rollouts.observers import Hashes, Keep, Sheet, StateCopies, StateMetrics
 from dashi.core.rollouts.run import Run
-from dashi.core.rollouts.strategies import choose_strategy, limits_of
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device

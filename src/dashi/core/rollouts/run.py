@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from dashi.core.observations.observation import Hash, Observation, SheetRow
 from dashi.core.operators.operator import OperatorFacts
-from dashi.core.rollouts.fingerprint import Used, fingerprints
+from dashi.core.rollouts._fingerprint import Used, fingerprints
+from dashi.core.rollouts._run_html import run_html
 from dashi.core.rollouts.observer import Observer
-from dashi.core.rollouts.run_html import run_html
 from dashi.runtime.info import DeviceInfo
 
 

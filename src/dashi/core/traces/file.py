@@ -10,8 +10,8 @@ from typing import Final
 from dashi.core.traces import trace as t
 from dashi.core.traces.trace import Fact, Span
 from dashi.errors import FileError
-from dashi.io.files import read_plain
-from dashi.io.memory import out_of_memory
+from dashi.io._files import read_plain
+from dashi.io._memory import out_of_memory
 
 _LARGEST: Final = 1 << 28
 _Value = int | bytes

@@ -15,8 +15,8 @@ from typing import Final
 
 from dashi.core.traces.trace import Span, Trace
 from dashi.errors import DashiError
+from dashi.runtime._watching import WatchedProgram, watched
 from dashi.runtime.device import Device, Program, Waitable
-from dashi.runtime.watching import WatchedProgram, watched
 
 _QUEUE: Final = "queue 0"
 

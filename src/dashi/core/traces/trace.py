@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from dashi.io.files import write_atomic
+from dashi.io._files import write_atomic
 
 Fact = str | int | float | bool
 _VARINT, _FIXED64, _BYTES = 0, 1, 2

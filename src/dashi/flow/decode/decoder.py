@@ -13,16 +13,16 @@ from typing import Any, Final, Self, cast
 import numpy as np
 
 from dashi.errors import InputError, ShapeError
-from dashi.flow.decode import tables
-from dashi.flow.decode.looks import Looks, Pictures, nbytes, nice_span
-from dashi.flow.decode.pipeline import Pipeline
+from dashi.flow.decode import _tables as tables
+from dashi.flow.decode._looks import Looks, Pictures, nbytes, nice_span
+from dashi.flow.decode._pipeline import Pipeline
 from dashi.flow.decode.settings import OBSERVERS, Settings, one_of
 from dashi.flow.decode.statistics import Statistics
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.lowpass import require_z
 from dashi.flow.proxy.schema import Schema
 from dashi.kernels.portable import canon
-from dashi.runtime import stopwatch
+from dashi.runtime import _stopwatch as stopwatch
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step
 from dashi.runtime.using import using_device

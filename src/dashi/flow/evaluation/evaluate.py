@@ -12,19 +12,19 @@ from typing import Final
 
 import numpy as np
 
-from dashi.core.rollouts.interrupt import deferred_interrupt
+from dashi.core.rollouts._interrupt import deferred_interrupt
 from dashi.errors import InputError, Interrupted, NonFiniteError, ShapeError
+from dashi.flow._resample import resample
 from dashi.flow.equations import Flow
+from dashi.flow.evaluation._window import Scored, WindowScores
 from dashi.flow.evaluation.overlap import require_disjoint
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Line
 from dashi.flow.evaluation.scores import Reference, carried_shells, horizons
-from dashi.flow.evaluation.window import Scored, WindowScores
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.lowpass import decode
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import VERSION
-from dashi.flow.resample import resample
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device

@@ -12,8 +12,8 @@ import numpy as np
 from dashi.errors import FileError
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Failure, Line
 from dashi.flow.evaluation.table import series, table
+from dashi.io._files import write_text
 from dashi.io.arrays import read_arrays, write_arrays
-from dashi.io.files import write_text
 from dashi.types import HostArray
 
 VERSION: Final = 1

@@ -13,13 +13,13 @@ from dataclasses import replace
 import numpy as np
 
 from dashi.errors import InputError, ShapeError
+from dashi.flow._resample import resample
 from dashi.flow.decode import Decoder
 from dashi.flow.evaluation.result import THRESHOLDS, Failure, Line
 from dashi.flow.evaluation.scores import Reference, carried_shells, spectrum_error
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.model import Model
-from dashi.flow.resample import resample
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
 

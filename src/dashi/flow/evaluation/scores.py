@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from dashi.flow.diagnostics import shells
+from dashi.flow._diagnostics import shells
+from dashi.flow._host_fft import Transforms
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.host_fft import Transforms
 from dashi.flow.windows import Windows
 
 _FLOOR: Final = 1e-12
@@ -25,7 +25,7 @@ _POINTS: Final = 1 << 22
 
 
 class Spectra:
-    """Energy and enstrophy by shells of |k| (`dashi.flow.diagnostics`), of the modes that the solver keeps."""
+    """Energy and enstrophy by shells of |k| (`dashi.flow._diagnostics`), of the modes that the solver keeps."""
 
     def __init__(self, flow: Flow) -> None:
         self._n, self._transforms = flow.n, Transforms(flow.n)

@@ -13,7 +13,7 @@ import numpy as np
 from dashi.flow.evaluation.result import Evaluation, Line
 from dashi.flow.evaluation.spread import Spread, band, spread
 from dashi.flow.grid import Floats
-from dashi.runtime.notebook import html_table
+from dashi.runtime._notebook import html_table
 
 _SPREADS: Final = ("correlation", "relative_l2", "energy_drift", "enstrophy_drift", "spectrum_error")
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi import entry_points
-from dashi.entry_points import Registered
+from dashi import _entry_points as entry_points
+from dashi._entry_points import Registered
 from dashi.errors import DashiError, FileError
 from dashi.flow.proxy.files import pack_schema, read_kept, unpack_schema
 from dashi.flow.proxy.model import Model
@@ -45,7 +45,7 @@ def save_model(path: Path | str, model: Model, notes: Mapping[str, HostArray] | 
 
 def load_model(path: Path | str) -> Model:
     """The model that a file keeps, and what it was trained on."""
-    from dashi.flow.evaluation.training import Training
+    from dashi.flow.evaluation._training import Training
 
     found = read_kept(path, "a file of `dashi flow fit`, or of save_model")
     model = unpack(found, str(path))

@@ -12,7 +12,7 @@ from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.schema import MID, SCALARS, Schema
-from dashi.kernels.fft.roots import real_table, table
+from dashi.kernels.fft._roots import real_table, table
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.runtime.using import using_device

@@ -11,7 +11,7 @@ from dashi.errors import DTypeError, ShapeError
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.encode import BATCH
 from dashi.flow.proxy.schema import Ints, Schema, places_of
-from dashi.kernels.fft.roots import real_table, table
+from dashi.kernels.fft._roots import real_table, table
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.runtime.using import using_device

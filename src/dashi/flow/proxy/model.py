@@ -8,11 +8,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 from dashi.core.operators.operator import Parameter
+from dashi.flow._finite import require_finite_frames
 from dashi.flow.equations import Flow
-from dashi.flow.finite import require_finite_frames
 from dashi.flow.grid import Floats
+from dashi.flow.proxy._options import Option, require_options, with_current_names
 from dashi.flow.proxy.carried import frame_time, require_same_flow
-from dashi.flow.proxy.options import Option, require_options, with_current_names
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
@@ -20,7 +20,7 @@ from dashi.runtime.using import using_device
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
-    from dashi.flow.evaluation.training import Training
+    from dashi.flow.evaluation._training import Training
 
 ON_HOST: Final = "NumPy on the host"
 """Where a model runs that needs no device."""
@@ -75,7 +75,7 @@ class Model(ABC):
     ) -> Self:  # fmt: skip
         """The model of training windows; what must be chosen is chosen on validation windows, never on others. It
         remembers both. Options are those in `takes`."""
-        from dashi.flow.evaluation.training import Training
+        from dashi.flow.evaluation._training import Training
 
         with using_device(device) as opened:
             model = cls.learn(

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from dashi.errors import InputError
 from dashi.flow import grid
 from dashi.flow.equations import LARGEST_NUMBER, Flow
-from dashi.kernels.hash.blake3 import hexdigest128
+from dashi.kernels.hash._blake3 import hexdigest128
 
 VERSION: Final = 1
 """Version of the layout. It rises when the same numbers would mean something else."""

@@ -14,7 +14,7 @@ from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, ShapeError
-from dashi.flow.finite import require_finite_frames
+from dashi.flow._finite import require_finite_frames
 from dashi.flow.grid import Floats
 from dashi.runtime.device import Device
 

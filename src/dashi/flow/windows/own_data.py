@@ -1,6 +1,6 @@
 """Windows from one's own data: an xarray Dataset of vorticity, or of velocities, on a doubly periodic square box.
 
-Nothing here imports xarray: whoever passes a Dataset has it, and `foreign.py` opens files. What cannot be right is
+Nothing here imports xarray: whoever passes a Dataset has it, and `_foreign.py` opens files. What cannot be right is
 refused: other dimensions, uneven points or times, a box that is no square, a column that is there twice, units that
 do not belong together, a velocity that is not free of divergence, gaps. See docs/own-data.md.
 """
@@ -15,13 +15,13 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import DashiError, InputError, ShapeError
+from dashi.flow._resample import curl_and_divergence, resample
+from dashi.flow._units import base_of, require_units
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.initial import INITIAL
-from dashi.flow.resample import curl_and_divergence, resample
-from dashi.flow.units import base_of, require_units
-from dashi.flow.windows.foreign import load_variables, open_foreign
-from dashi.flow.windows.periodic import require_periodic
+from dashi.flow.windows._foreign import load_variables, open_foreign
+from dashi.flow.windows._periodic import require_periodic
 from dashi.flow.windows.windows import UNKNOWN, Windows, cut, frames_in
 
 EVEN: Final = 1e-3

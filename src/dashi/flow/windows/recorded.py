@@ -8,15 +8,15 @@ from typing import Any, cast
 import numpy as np
 
 from dashi.errors import DashiError, FileError, InputError
+from dashi.flow._fields import read_attributes, read_frame, read_line
+from dashi.flow._resample import curl_and_divergence
 from dashi.flow.equations import Flow
-from dashi.flow.fields import read_attributes, read_frame, read_line
 from dashi.flow.grid import Floats
 from dashi.flow.initial import INITIAL
-from dashi.flow.resample import curl_and_divergence
 from dashi.flow.windows.windows import UNKNOWN, Windows, cut, frames_in
-from dashi.io.memory import require_room
-from dashi.io.run_names import FIELDS
-from dashi.io.run_reading import run_file
+from dashi.io._memory import require_room
+from dashi.io._run_names import FIELDS
+from dashi.io._run_reading import run_file
 
 
 def windows_from_run(

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dashi.errors import FileError, InputError, suggestion
+from dashi.flow._fields import read_attributes
 from dashi.flow.equations import Flow
-from dashi.flow.fields import read_attributes
-from dashi.flow.windows.foreign import NETCDF, open_foreign
+from dashi.flow.windows._foreign import NETCDF, open_foreign
 from dashi.flow.windows.own_data import grid_of, load_record, windows_from_dataset
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.flow.windows.windows import Windows

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from dashi.errors import ShapeError
+from dashi.kernels._segments import segment_sums
+from dashi.kernels._work import split_work
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Scalar, Shader, Spec
 from dashi.kernels.portable import canon, divide, log, mul, sum64
-from dashi.kernels.segments import segment_sums
-from dashi.kernels.work import split_work
 from dashi.types import HostArray
 
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from dashi.kernels._reductions import PUSH, TILE, Pass, passes, values_moved
+from dashi.kernels._work import RUN
 from dashi.kernels.abi import Binding, Call, Dispatch, Limits, Number, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon, divide, mul, order_key, order_value, sqrt, sum64
-from dashi.kernels.reductions import PUSH, TILE, Pass, passes, values_moved
-from dashi.kernels.work import RUN
 from dashi.types import Cost, HostArray
 
 WIDEST: Final = 256

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
-from dashi.kernels.fft import layouts as fourier_layouts
-from dashi.kernels.fft import plans as fourier_plans
-from dashi.kernels.fft.plans import Pass
-from dashi.kernels.fft.reference import transform
-from dashi.kernels.fft.roots import radices, require_length, table
+from dashi.kernels.fft import _layouts as fourier_layouts
+from dashi.kernels.fft import _plans as fourier_plans
+from dashi.kernels.fft._plans import Pass
+from dashi.kernels.fft._reference import transform
+from dashi.kernels.fft._roots import radices, require_length, table
 from dashi.types import Cost, HostArray, Shape
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Call, Case, Dispatch, Number, Operand, Scalar
-from dashi.kernels.work import groups_for
 from dashi.types import HostArray, Shape
 
 LOCAL: Final = 256

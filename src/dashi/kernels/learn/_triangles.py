@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from dashi.errors import ShapeError
+from dashi.kernels._work import RUN
 from dashi.kernels.abi import Binding, Scalar, Shader
-from dashi.kernels.work import RUN
 
 LARGEST: Final = RUN * RUN
 """Two levels of tree64: run sums are added one after the other."""

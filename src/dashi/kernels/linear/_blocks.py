@@ -17,9 +17,9 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import LimitError, ShapeError
-from dashi.kernels import psi as nonlinear
+from dashi.kernels import _psi as nonlinear
+from dashi.kernels._lists import LONGEST as MOST
 from dashi.kernels.abi import Binding, Call, Case, Fill, Number, Operand, Scalar, Spec
-from dashi.kernels.lists import LONGEST as MOST
 from dashi.kernels.portable import Matrix, canon, contract, prepare
 from dashi.types import HostArray, Shape
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dashi.kernels._work import RUN, ceil_div, next_power_of_two, split_work
 from dashi.kernels.abi import Binding, Call, Dispatch, Limits, Plan, Scalar, Shader, Spec
-from dashi.kernels.work import RUN, ceil_div, next_power_of_two, split_work
 from dashi.types import Cost
 
 VECTOR_BYTES: Final = 16

@@ -3,7 +3,7 @@
 Column j of A holds the entries e from offsets[j] up to offsets[j + 1]: values[e] in row sources[e], so each output
 gathers. Their products with z are added in the order in which they are stored, tree64: with every entry of A stored, in
 rising order of rows, the bits are those of gemv, and of spmv_csr on the transpose. csr_rollout has the same lists side
-by side (dashi.kernels.interleaved_lists).
+by side (dashi.kernels._interleaved_lists).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from dashi.kernels import psi as nonlinear
+from dashi.kernels import _psi as nonlinear
+from dashi.kernels._interleaved_lists import interleave
+from dashi.kernels._lists import LinearForm
 from dashi.kernels.abi import Binding, Call, Case, Number, Operand, Scalar
-from dashi.kernels.interleaved_lists import interleave
-from dashi.kernels.lists import LinearForm
 from dashi.kernels.portable import canon
 from dashi.types import HostArray, Shape
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dashi.kernels._work import RUN, ceil_div
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Scalar, Shader, Spec
-from dashi.kernels.work import RUN, ceil_div
 
 VECTOR_BYTES: Final = 16
 BLOCK_ROWS: Final = (8, 4)

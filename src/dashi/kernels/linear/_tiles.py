@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from dashi.kernels._work import RUN, ceil_div, groups_for, split_work
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader
 from dashi.kernels.linear import _small_tiles as small_tiles
-from dashi.kernels.work import RUN, ceil_div, groups_for, split_work
 from dashi.types import Cost
 
 CHUNK: Final = RUN * RUN

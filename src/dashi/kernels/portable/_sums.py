@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import DTypeError, ShapeError
+from dashi.kernels._work import RUN, ceil_div
 from dashi.kernels.portable._bits import Floats, Format, canon, format_of
-from dashi.kernels.work import RUN, ceil_div
 
 _BLOCK: Final = 1 << 18
 """Elements of the largest temporary in `contract`: it fits the cache, and is large enough to hide the loop."""

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import InputError
+from dashi.kernels._trits import Flags, Words, bits_to_words, in_turn, minus_of, support_of, words_to_bits
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Case, Fill, Operand
-from dashi.kernels.trits import Flags, Words, bits_to_words, in_turn, minus_of, support_of, words_to_bits
-from dashi.kernels.work import ceil_div
 from dashi.types import HostArray, Shape
 
 WORD: Final = 32

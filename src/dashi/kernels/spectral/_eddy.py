@@ -12,13 +12,13 @@ from typing import Final
 import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.fft import plans as fourier_plans
-from dashi.kernels.fft.layouts import prefer
-from dashi.kernels.fft.plans import Pass
-from dashi.kernels.fft.reference import forward_real, inverse_real, transform
+from dashi.kernels.fft import _plans as fourier_plans
+from dashi.kernels.fft._layouts import prefer
+from dashi.kernels.fft._plans import Pass
+from dashi.kernels.fft._reference import forward_real, inverse_real, transform
 from dashi.kernels.portable import canon, mul, sqrt
-from dashi.kernels.spectral.modes import MODES, Floats, pairs, parts
-from dashi.kernels.spectral.stages import (
+from dashi.kernels.spectral._modes import MODES, Floats, pairs, parts
+from dashi.kernels.spectral._stages import (
     INPUTS,
     TUNINGS,
     WRITTEN,

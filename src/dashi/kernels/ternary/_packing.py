@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from dashi.kernels._trits import LENGTHS, SITES, in_turn, random_trits, random_words
+from dashi.kernels._work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.trits import LENGTHS, SITES, in_turn, random_trits, random_words
-from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.types import Cost, HostArray
 
 FIVES: Final = (*LENGTHS, 9, 10, 11, 19, 20, 21, 24, 25, 26)

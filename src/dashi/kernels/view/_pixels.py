@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import InputError
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable._bits import Floats, canon, mul
-from dashi.kernels.work import groups_for
 from dashi.types import DType
 
 Pixels = npt.NDArray[np.uint32]

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dashi.core.metrics.placement import Placement
+from dashi.core.metrics._placement import Placement
 from dashi.core.traces.queue import watch
 from dashi.errors import Interrupted
-from dashi.io.run_folder import REPORT
-from dashi.lab.demos.documents import command_of
-from dashi.lab.demos.folder import OWNER, publish_folder, require_place
-from dashi.lab.demos.leaving import draw, keep
-from dashi.lab.demos.results import Results
+from dashi.io._run_folder import REPORT
+from dashi.lab._job import AnyPath, Job, Request, interrupted_with, require_results
+from dashi.lab.demos._documents import command_of
+from dashi.lab.demos._folder import OWNER, publish_folder, require_place
+from dashi.lab.demos._leaving import draw, keep
+from dashi.lab.demos._results import Results
+from dashi.lab.demos._stages import run_stages
+from dashi.lab.demos._work import STAGES, Work
 from dashi.lab.demos.setting import FULL, Setting
-from dashi.lab.demos.stages import run_stages
-from dashi.lab.demos.work import STAGES, Work
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, Request, interrupted_with, require_results
 from dashi.runtime.device import Device
 
 

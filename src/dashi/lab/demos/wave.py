@@ -13,20 +13,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.certificates.certificate import write_certificate
-from dashi.core.certificates.certify import certify
+from dashi.core.certificates._certificate import write_certificate
+from dashi.core.certificates._certify import certify
 from dashi.core.certificates.inputs import save_inputs
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted
-from dashi.io.files import write_text
-from dashi.io.run_names import CERTIFICATE, INPUTS, PICTURE, SUMMARY
-from dashi.lab.demos.folder import OWNER, publish_folder, require_place
+from dashi.io._files import write_text
+from dashi.io._run_names import CERTIFICATE, INPUTS, PICTURE, SUMMARY
+from dashi.lab._job import AnyPath, Job, Request, interrupted_with, uninterruptible, until_interrupted
+from dashi.lab.demos._folder import OWNER, publish_folder, require_place
 from dashi.lab.events import SILENT, Events
-from dashi.lab.job import AnyPath, Job, Request, interrupted_with, uninterruptible, until_interrupted
-from dashi.report.wave import draw_wave
-from dashi.runtime.cpu_device import CpuDevice
+from dashi.report._wave import draw_wave
+from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.device import Device
 from dashi.runtime.info import DeviceInfo
 from dashi.types import HostArray

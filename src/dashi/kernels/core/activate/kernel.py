@@ -1,16 +1,16 @@
 """activate: result[s, j] = psi(x[s, j] + b[j]), the bias and nonlinearity after a product, in place if wanted.
 
-The sum is rounded once, then psi (dashi.kernels.psi) gives what it gives: with psi = 0 and b = 0 the canonical x.
+The sum is rounded once, then psi (dashi.kernels._psi) gives what it gives: with psi = 0 and b = 0 the canonical x.
 """
 
 from typing import Final
 
 import numpy as np
 
+from dashi.kernels._psi import FLOPS, NUMBERS, SCALARS, SPEC, apply_psi, require_psi
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon
-from dashi.kernels.psi import FLOPS, NUMBERS, SCALARS, SPEC, apply_psi, require_psi
-from dashi.kernels.work import groups_for
 from dashi.types import Cost, HostArray
 
 LOCAL: Final = 256

@@ -1,14 +1,14 @@
 """bands_rollout: `steps` steps of band energies on a graph with the bits of bands_step, each state in one workgroup, on
-chip (dashi.kernels.core.bands). What does not fit into shared memory is refused."""
+chip (dashi.kernels.core._bands). What does not fit into shared memory is refused."""
 
 from typing import Final
 
 from dashi.errors import LimitError
-from dashi.kernels import lists
+from dashi.kernels import _lists as lists
+from dashi.kernels._psi import FLOPS, NUMBERS, SPEC
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.core import bands
-from dashi.kernels.psi import FLOPS, NUMBERS, SPEC
-from dashi.kernels.work import ceil_div
+from dashi.kernels.core import _bands as bands
 from dashi.types import Cost, HostArray
 
 OPERANDS: Final = ("energy", "weights", "neighbours", "offsets", "kappa", "coupling", "result")

@@ -1,12 +1,12 @@
-"""bands_step: one step of band energies on a graph, diffusion and cross-band coupling (dashi.kernels.core.bands)."""
+"""bands_step: one step of band energies on a graph, diffusion and cross-band coupling (dashi.kernels.core._bands)."""
 
 from typing import Final
 
-from dashi.kernels import lists
+from dashi.kernels import _lists as lists
+from dashi.kernels._psi import FLOPS, NUMBERS, SPEC
+from dashi.kernels._work import ceil_div, split_work
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.core import bands
-from dashi.kernels.psi import FLOPS, NUMBERS, SPEC
-from dashi.kernels.work import ceil_div, split_work
+from dashi.kernels.core import _bands as bands
 from dashi.types import Cost, HostArray
 
 LOCAL: Final = 128

@@ -11,13 +11,13 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import InputError, LimitError
-from dashi.kernels import lists
+from dashi.kernels import _lists as lists
+from dashi.kernels._psi import FLOPS, NUMBERS, SCALARS, SPEC, apply_psi, require_psi
+from dashi.kernels._work import ceil_div, group_sum_trips, split_work
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.core import _band_features as band_features
 from dashi.kernels.core import _state_metrics as state_metrics
 from dashi.kernels.portable import canon, contract, mul
-from dashi.kernels.psi import FLOPS, NUMBERS, SCALARS, SPEC, apply_psi, require_psi
-from dashi.kernels.work import ceil_div, group_sum_trips, split_work
 from dashi.types import Cost, HostArray, Shape
 
 RELAX: Final = 1

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
+from dashi.kernels._work import ceil_div, group_sum_trips
 from dashi.kernels.abi import Binding, Call, Case, Fill, Kernel, Limits, Operand, Plan, Scalar, StreamDefaults
 from dashi.kernels.core._band_features import band_energies, dispatches, entropy, require_edges, shader
 from dashi.kernels.portable import canon, mul, order_key, order_value, sqrt, sum64
-from dashi.kernels.work import ceil_div, group_sum_trips
 from dashi.types import Cost, HostArray, Shape
 
 TUNINGS: Final = {"lanes256": {"lanes": 256}, "lanes64": {"lanes": 64}}

@@ -1,16 +1,18 @@
 """quadratic_rollout: `steps` times z' = z + dt (z L + Q(z, z) + f) with the bits of quadratic_step, each state in one
-workgroup, on chip (dashi.kernels.triads).
+workgroup, on chip (dashi.kernels._triads).
 
-The lists lie side by side (dashi.kernels.interleaved_lists), each with at most 4096 entries. What does not fit into
+The lists lie side by side (dashi.kernels._interleaved_lists), each with at most 4096 entries. What does not fit into
 shared memory is refused.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from dashi.kernels import interleaved_lists, lists, triads
+from dashi.kernels import _interleaved_lists as interleaved_lists
+from dashi.kernels import _lists as lists
+from dashi.kernels import _triads as triads
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar, Spec
-from dashi.kernels.work import ceil_div
 from dashi.types import Cost, HostArray
 
 LISTS: Final = ("heads", "heads_triads")

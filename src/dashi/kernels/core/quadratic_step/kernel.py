@@ -1,9 +1,10 @@
-"""quadratic_step: z' = z + dt (z L + Q(z, z) + f) for m states, L sparse, Q a list of triads (dashi.kernels.triads)."""
+"""quadratic_step: z' = z + dt (z L + Q(z, z) + f) for m states, L sparse, Q a list of triads (`_triads`)."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from dashi.kernels import lists, triads
+from dashi.kernels import _lists as lists
+from dashi.kernels import _triads as triads
 from dashi.kernels.abi import Call, Kernel, Number, Operand, Plan
 from dashi.types import Cost, HostArray
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from dashi.errors import LimitError
+from dashi.kernels._work import RUN, ceil_div, groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, mul, sum64
-from dashi.kernels.spectral.modes import MODES, parts
-from dashi.kernels.work import RUN, ceil_div, groups_for
+from dashi.kernels.spectral._modes import MODES, parts
 from dashi.types import Cost, HostArray, Shape
 
 TILE = RUN * RUN

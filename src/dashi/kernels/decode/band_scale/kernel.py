@@ -10,7 +10,7 @@ import numpy as np
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, divide, mul, sqrt
-from dashi.kernels.spectral.modes import MODES, TABLE, pairs, parts, shader, spread
+from dashi.kernels.spectral._modes import MODES, TABLE, pairs, parts, shader, spread
 from dashi.types import Cost, HostArray, Shape
 
 FIRST = Scalar("first", "u32", 0, "where in z the energies lie")

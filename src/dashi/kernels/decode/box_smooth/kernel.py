@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from dashi.errors import LimitError
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.spectral.modes import LOCAL, Floats, shader
-from dashi.kernels.work import groups_for
+from dashi.kernels.spectral._modes import LOCAL, Floats, shader
 from dashi.types import Cost, HostArray, Shape
 
 RADIUS = Scalar("radius", "u32", 5, "how far the box reaches along each axis")

@@ -4,11 +4,11 @@ itself with its signs (gate 2)."""
 import numpy as np
 
 from dashi.errors import InputError
+from dashi.kernels._trits import FIELDS, minus_of, support_of
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon
-from dashi.kernels.spectral.modes import shader, spread
-from dashi.kernels.trits import FIELDS, minus_of, support_of
-from dashi.kernels.work import ceil_div
+from dashi.kernels.spectral._modes import shader, spread
 from dashi.types import Cost, HostArray, Shape
 
 GATE = Scalar("gate", "u32", 1, "0: everywhere, 1: on the support, 2: with the signs")

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import LimitError
+from dashi.kernels._torus import moved, shifts, trits
+from dashi.kernels._trits import FIELDS, random_trits
+from dashi.kernels._work import LOCAL, ceil_div, groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.torus import moved, shifts, trits
-from dashi.kernels.trits import FIELDS, random_trits
-from dashi.kernels.work import LOCAL, ceil_div, groups_for
 from dashi.types import Cost, HostArray, Shape
 
 HALO, WIDE, TALL = 8, 16, 16

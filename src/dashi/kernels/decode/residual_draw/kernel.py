@@ -8,10 +8,10 @@ own conjugate is real. Member m of the result draws from seed + m.
 
 import numpy as np
 
+from dashi.kernels._philox import philox, unit
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
-from dashi.kernels.philox import philox, unit
 from dashi.kernels.portable import canon, cos, log, mul, sin, sqrt
-from dashi.kernels.spectral.modes import MODES, TABLE, Floats, numbers, pairs, shader, spread
+from dashi.kernels.spectral._modes import MODES, TABLE, Floats, numbers, pairs, shader, spread
 from dashi.types import Cost, HostArray, Shape
 
 STREAM = 3

@@ -8,9 +8,9 @@ holds a NaN has a peak of NaN and no support.
 import numpy as np
 
 from dashi.errors import InputError, ShapeError
+from dashi.kernels._work import ceil_div, groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, mul, order_key, order_value
-from dashi.kernels.work import ceil_div, groups_for
 from dashi.types import Cost, HostArray, Shape
 
 LANES = 256

@@ -3,9 +3,9 @@
 import numpy as np
 
 from dashi.errors import ShapeError
+from dashi.kernels._trits import FIELDS, minus_of, support_of
+from dashi.kernels._work import LOCAL, ceil_div, groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.trits import FIELDS, minus_of, support_of
-from dashi.kernels.work import LOCAL, ceil_div, groups_for
 from dashi.types import Cost, HostArray, Shape
 
 PARTS = 64

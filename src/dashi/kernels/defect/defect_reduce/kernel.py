@@ -5,9 +5,9 @@ A NaN anywhere makes both NaN. The addends are exactly those of defect_local.
 
 import numpy as np
 
+from dashi.kernels._reductions import reduction
 from dashi.kernels.abi import StreamDefaults
 from dashi.kernels.portable import canon, order_key, order_value, sum64
-from dashi.kernels.reductions import reduction
 from dashi.types import HostArray
 
 

@@ -3,10 +3,10 @@
 Takes a list of pairs, shape (n, 2), and makes a list; reshape fields before and after.
 """
 
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.elementwise._complex import parts
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.work import groups_for
 from dashi.types import Cost, HostArray
 
 LOCAL = 256

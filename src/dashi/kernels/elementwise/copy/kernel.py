@@ -3,7 +3,7 @@
 import numpy as np
 
 from dashi.kernels import patterns
-from dashi.kernels.words import word_moves
+from dashi.kernels._words import word_moves
 from dashi.types import HostArray
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from dashi.kernels import patterns
+from dashi.kernels._words import word_moves
 from dashi.kernels.abi import Call, Number, Scalar
-from dashi.kernels.words import word_moves
 from dashi.types import HostArray
 
 

@@ -5,9 +5,9 @@ NaN is not zero, and no more are subnormals; -0 is.
 
 import numpy as np
 
+from dashi.kernels._words import word_moves, words_of
 from dashi.kernels.abi import Call, Case, Number, Scalar
 from dashi.kernels.patterns import SHAPES
-from dashi.kernels.words import word_moves, words_of
 from dashi.types import HostArray, Shape
 
 INPUTS = ("condition", "x", "y")

@@ -1,14 +1,14 @@
 """fft: complex Fourier transforms along the middle axis of arrays (lines, n, columns) of pairs (re, im).
 
 Forward: sum of x_m exp(-2 pi i m k / n); inverse: with the other sign; both times `scale`. n is 2^a 3^b 5^c 7^d, up to
-4096; `twiddles` is `dashi.kernels.fft.roots.table(n, dtype, "lines")`.
+4096; `twiddles` is `dashi.kernels.fft._roots.table(n, dtype, "lines")`.
 """
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
-from dashi.kernels.fft import layouts as fourier_layouts
-from dashi.kernels.fft import plans as fourier_plans
-from dashi.kernels.fft.reference import transform
-from dashi.kernels.fft.roots import require_length, table
+from dashi.kernels.fft import _layouts as fourier_layouts
+from dashi.kernels.fft import _plans as fourier_plans
+from dashi.kernels.fft._reference import transform
+from dashi.kernels.fft._roots import require_length, table
 from dashi.types import Cost, HostArray, Shape
 
 

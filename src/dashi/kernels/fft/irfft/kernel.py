@@ -1,14 +1,14 @@
 """irfft: real lines of n values from their modes 0 ... n/2, pairs (re, im), times `scale`.
 
 The modes that are not given are the conjugates of those that are; the imaginary parts of mode 0, and of mode n/2 for
-even n, are not looked at. `twiddles` is `dashi.kernels.fft.roots.real_table(n, dtype)`, which tells n.
+even n, are not looked at. `twiddles` is `dashi.kernels.fft._roots.real_table(n, dtype)`, which tells n.
 """
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
-from dashi.kernels.fft import layouts as fourier_layouts
-from dashi.kernels.fft import plans as fourier_plans
-from dashi.kernels.fft.reference import inverse_real
-from dashi.kernels.fft.roots import real_table, require_modes
+from dashi.kernels.fft import _layouts as fourier_layouts
+from dashi.kernels.fft import _plans as fourier_plans
+from dashi.kernels.fft._reference import inverse_real
+from dashi.kernels.fft._roots import real_table, require_modes
 from dashi.types import Cost, HostArray
 
 

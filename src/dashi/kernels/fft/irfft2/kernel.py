@@ -6,11 +6,11 @@ parts of the first column (and of the last, for even w) after the inverse transf
 """
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
-from dashi.kernels.fft import layouts as fourier_layouts
-from dashi.kernels.fft import plans as fourier_plans
-from dashi.kernels.fft.plans import Pass
-from dashi.kernels.fft.reference import inverse_real, transform
-from dashi.kernels.fft.roots import real_table, require_length, require_modes, table
+from dashi.kernels.fft import _layouts as fourier_layouts
+from dashi.kernels.fft import _plans as fourier_plans
+from dashi.kernels.fft._plans import Pass
+from dashi.kernels.fft._reference import inverse_real, transform
+from dashi.kernels.fft._roots import real_table, require_length, require_modes, table
 from dashi.types import Cost, HostArray, Shape
 
 

@@ -1,15 +1,15 @@
 """rfft: the modes 0 ... n/2 of real lines of n values, as pairs (re, im), times `scale`.
 
 Sum of x_m exp(-2 pi i m k / n). n is 2^a 3^b 5^c 7^d, up to 4096; `modes` is n/2 + 1 (rounded down) and `twiddles`
-`dashi.kernels.fft.roots.real_table(n, dtype)`. Every line is transformed by itself, whatever lies beside it: for even n
+`fft._roots.real_table(n, dtype)`. Every line is transformed by itself, whatever lies beside it: for even n
 by a complex transform of n/2 values.
 """
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, Scalar
-from dashi.kernels.fft import layouts as fourier_layouts
-from dashi.kernels.fft import plans as fourier_plans
-from dashi.kernels.fft.reference import forward_real
-from dashi.kernels.fft.roots import real_table, require_modes
+from dashi.kernels.fft import _layouts as fourier_layouts
+from dashi.kernels.fft import _plans as fourier_plans
+from dashi.kernels.fft._reference import forward_real
+from dashi.kernels.fft._roots import real_table, require_modes
 from dashi.types import Cost, HostArray, Shape
 
 

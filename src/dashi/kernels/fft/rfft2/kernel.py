@@ -5,11 +5,11 @@ As `rfft` along the last axis and then `fft` along the one before it. `twiddles`
 """
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, Scalar
-from dashi.kernels.fft import layouts as fourier_layouts
-from dashi.kernels.fft import plans as fourier_plans
-from dashi.kernels.fft.plans import Pass
-from dashi.kernels.fft.reference import forward_real, transform
-from dashi.kernels.fft.roots import real_table, require_length, require_modes, table
+from dashi.kernels.fft import _layouts as fourier_layouts
+from dashi.kernels.fft import _plans as fourier_plans
+from dashi.kernels.fft._plans import Pass
+from dashi.kernels.fft._reference import forward_real, transform
+from dashi.kernels.fft._roots import real_table, require_length, require_modes, table
 from dashi.types import Cost, HostArray, Shape
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
-from dashi.kernels.hash.blake3 import BLOCK, CHUNK, digest128
-from dashi.kernels.work import ceil_div
+from dashi.kernels.hash._blake3 import BLOCK, CHUNK, digest128
 from dashi.types import Cost, HostArray
 
 LOCAL: Final = 64

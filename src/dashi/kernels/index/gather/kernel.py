@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.work import groups_for
 from dashi.types import Cost, HostArray, Shape
 
 LOCAL = 256

@@ -1,6 +1,6 @@
 """scatter_add_segmented: result[s] = base[s] + the tree64 sum of the values that belong to s.
 
-They are values[order[k]] for k from offsets[s] to offsets[s + 1]; `dashi.kernels.segments.segments` makes order,
+They are values[order[k]] for k from offsets[s] to offsets[s + 1]; `dashi.kernels._segments.segments` makes order,
 offsets and longest from a list of targets. A segment longer than `longest`, or one that leaves the lists, gives NaN:
 a part is never taken for the whole.
 """
@@ -8,10 +8,10 @@ a part is never taken for the whole.
 import numpy as np
 
 from dashi.errors import LimitError, ShapeError
+from dashi.kernels._segments import segment_sums, segments
+from dashi.kernels._work import RUN, ceil_div, groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon
-from dashi.kernels.segments import segment_sums, segments
-from dashi.kernels.work import RUN, ceil_div, groups_for
 from dashi.types import Cost, HostArray, Shape
 
 LOCAL = 256
@@ -25,7 +25,7 @@ def require_fit(count: int, ends: int, longest: int) -> None:
     if ends != count + 1:
         raise ShapeError(
             f"kernel 'scatter_add_segmented': {count} segments need {count + 1} offsets, {ends} given.",
-            "pass offsets with one entry more than base; dashi.kernels.segments.segments makes them.",
+            "pass offsets with one entry more than base; dashi.kernels._segments.segments makes them.",
         )
     if longest > LONGEST:
         raise LimitError(

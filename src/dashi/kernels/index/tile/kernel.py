@@ -7,8 +7,8 @@ an array of one row: x.reshape(1, -1) with rows=1.
 import numpy as np
 
 from dashi.errors import ShapeError
+from dashi.kernels._work import ceil_div, groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.work import ceil_div, groups_for
 from dashi.types import Cost, HostArray
 
 LOCAL = 256

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import InputError
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, divide, mul, sqrt
-from dashi.kernels.work import groups_for
 from dashi.types import Cost, HostArray, Shape
 
 LOCAL: Final = 256

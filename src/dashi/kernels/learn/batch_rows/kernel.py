@@ -5,8 +5,8 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import InputError
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.work import groups_for
 from dashi.types import Cost, HostArray, Shape
 
 LOCAL: Final = 256

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import InputError
+from dashi.kernels._work import RUN, ceil_div, groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, divide, mul, sqrt, sum64
-from dashi.kernels.work import RUN, ceil_div, groups_for
 from dashi.types import Cost, HostArray
 
 LOCAL: Final = 64

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar
 from dashi.kernels.learn._triangles import RUN, require_fit, shader
 from dashi.kernels.portable import canon, contract, divide, mul
-from dashi.kernels.work import groups_for
 from dashi.types import Cost, HostArray, Shape
 
 

@@ -3,10 +3,10 @@
 A block column has at most 4096 rows of blocks in all. What does not fit into shared memory is refused.
 """
 
-from dashi.kernels import lists
+from dashi.kernels import _lists as lists
+from dashi.kernels._psi import FLOPS, SCALARS
 from dashi.kernels.abi import Call, Kernel, Number, Operand, Plan, Scalar
 from dashi.kernels.linear import _blocks as blocks
-from dashi.kernels.psi import FLOPS, SCALARS
 from dashi.types import Cost, HostArray
 
 

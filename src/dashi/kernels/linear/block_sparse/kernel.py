@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import LimitError, ShapeError
+from dashi.kernels._work import RUN, ceil_div, split_work
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.linear._blocks import fills
 from dashi.kernels.portable import canon, contract
-from dashi.kernels.work import RUN, ceil_div, split_work
 from dashi.types import Cost, HostArray
 
 TILE: Final = RUN * RUN

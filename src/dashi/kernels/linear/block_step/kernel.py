@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from dashi.kernels import lists
+from dashi.kernels import _lists as lists
+from dashi.kernels._psi import FLOPS, SCALARS
+from dashi.kernels._work import ceil_div, split_work
 from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.linear import _blocks as blocks
-from dashi.kernels.psi import FLOPS, SCALARS
-from dashi.kernels.work import ceil_div, split_work
 from dashi.types import Cost, HostArray
 
 

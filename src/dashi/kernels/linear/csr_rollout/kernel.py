@@ -1,15 +1,16 @@
 """csr_rollout: `steps` times z' = psi(z A + b) with the bits of csr_step, each state in one workgroup, on chip.
 
-The columns of A lie side by side (dashi.kernels.interleaved_lists), each with at most 4096 entries. What does not
+The columns of A lie side by side (dashi.kernels._interleaved_lists), each with at most 4096 entries. What does not
 fit into shared memory is refused.
 """
 
 from collections.abc import Mapping
 
-from dashi.kernels import interleaved_lists, lists
+from dashi.kernels import _interleaved_lists as interleaved_lists
+from dashi.kernels import _lists as lists
+from dashi.kernels._psi import FLOPS, SCALARS, SPEC, require_psi
 from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar
 from dashi.kernels.linear import _csr as csr
-from dashi.kernels.psi import FLOPS, SCALARS, SPEC, require_psi
 from dashi.types import Cost, HostArray
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from dashi.kernels import lists
+from dashi.kernels import _lists as lists
+from dashi.kernels._psi import FLOPS, SCALARS, SPEC, require_psi
 from dashi.kernels.abi import Call, Kernel, Number, Operand, Plan
 from dashi.kernels.linear import _csr as csr
-from dashi.kernels.psi import FLOPS, SCALARS, SPEC, require_psi
 from dashi.types import Cost, HostArray
 
 

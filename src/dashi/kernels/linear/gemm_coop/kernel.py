@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import ShapeError
+from dashi.kernels._work import ceil_div, split_work
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.work import ceil_div, split_work
 from dashi.types import Cost, HostArray
 
 SIDE: Final = 16

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from dashi.kernels._work import split_work
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader
 from dashi.kernels.linear import _tiles as tiles
-from dashi.kernels.work import split_work
 from dashi.types import Cost, HostArray
 
 LONGEST: Final = 8192

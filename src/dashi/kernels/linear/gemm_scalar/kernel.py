@@ -7,10 +7,10 @@ small matrices.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from dashi.kernels._work import ceil_div, split_work
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader
 from dashi.kernels.linear import _tiles as tiles
 from dashi.kernels.portable import canon, contract
-from dashi.kernels.work import ceil_div, split_work
 from dashi.types import Cost, HostArray
 
 LOCAL: Final = 128

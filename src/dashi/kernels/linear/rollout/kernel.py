@@ -7,11 +7,11 @@ gemv, or gemm, and activate, step by step.
 from typing import Final
 
 from dashi.errors import LimitError
+from dashi.kernels._psi import NUMBERS as PSI_NUMBERS
+from dashi.kernels._psi import SPEC, require_psi
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Limits, Plan, Scalar, Shader, Spec
-from dashi.kernels.linear import dense_rollout
-from dashi.kernels.psi import NUMBERS as PSI_NUMBERS
-from dashi.kernels.psi import SPEC, require_psi
-from dashi.kernels.work import ceil_div
+from dashi.kernels.linear import _dense_rollout as dense_rollout
 from dashi.types import Cost, HostArray
 
 HELD_BYTES: Final = 512

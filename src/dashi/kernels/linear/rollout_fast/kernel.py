@@ -9,9 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import LimitError
+from dashi.kernels._psi import require_psi
 from dashi.kernels.abi import Call, Kernel, Operand, Plan
-from dashi.kernels.linear import dense_rollout, ensemble_rollout
-from dashi.kernels.psi import require_psi
+from dashi.kernels.linear import _dense_rollout as dense_rollout
+from dashi.kernels.linear import _ensemble_rollout as ensemble_rollout
 from dashi.types import Cost, HostArray
 
 TUNINGS: Final[dict[str, dict[str, int]]] = {

@@ -11,11 +11,12 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import LimitError
+from dashi.kernels._psi import NUMBERS as PSI_NUMBERS
+from dashi.kernels._psi import SPEC, require_psi
+from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.linear import dense_rollout, ensemble_rollout
-from dashi.kernels.psi import NUMBERS as PSI_NUMBERS
-from dashi.kernels.psi import SPEC, require_psi
-from dashi.kernels.work import groups_for
+from dashi.kernels.linear import _dense_rollout as dense_rollout
+from dashi.kernels.linear import _ensemble_rollout as ensemble_rollout
 from dashi.types import Cost, HostArray
 
 US_AT_LEAST: Final = 0.6

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import LimitError, ShapeError
+from dashi.kernels._segments import segment_sums
+from dashi.kernels._work import RUN, ceil_div, split_work
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.segments import segment_sums
-from dashi.kernels.work import RUN, ceil_div, split_work
 from dashi.types import Cost, HostArray, Shape
 
 TILE: Final = RUN * RUN

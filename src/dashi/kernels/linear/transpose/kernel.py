@@ -4,8 +4,8 @@ from typing import Final
 
 import numpy as np
 
+from dashi.kernels._work import ceil_div, even_groups, groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
-from dashi.kernels.work import ceil_div, even_groups, groups_for
 from dashi.types import Cost, HostArray
 
 SIDE: Final = 16

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dashi.kernels import lists, triads
+from dashi.kernels import _lists as lists
+from dashi.kernels import _triads as triads
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon
 from dashi.types import Cost, HostArray

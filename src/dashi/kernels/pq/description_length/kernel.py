@@ -5,10 +5,10 @@ n + k + k * bits_per_code + 8 * residual_bytes, k being the number of supported 
 
 import numpy as np
 
+from dashi.kernels._counting import counting, shaders
+from dashi.kernels._trits import LENGTHS, SITES, random_words, words_to_bits
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, Scalar, StreamDefaults
-from dashi.kernels.counting import counting, shaders
-from dashi.kernels.trits import LENGTHS, SITES, random_words, words_to_bits
-from dashi.kernels.work import ceil_div
 from dashi.types import Cost, HostArray
 
 CODE = Scalar("bits_per_code", "u32", 0, "bits of the code that each supported site has")

@@ -7,11 +7,11 @@ not have counts as infinitely far. Nearest is the lowest index among equals; a N
 import numpy as np
 
 from dashi.errors import ShapeError
+from dashi.kernels._counting import FEW
+from dashi.kernels._trits import sum64_trips
+from dashi.kernels._work import LOCAL, LOOP_PUSH, ceil_div
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Fill, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
-from dashi.kernels.counting import FEW
 from dashi.kernels.portable import canon, order_key, sum64
-from dashi.kernels.trits import sum64_trips
-from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div
 from dashi.types import Cost, HostArray, Shape
 
 GROUPS = 4096

@@ -5,10 +5,10 @@ M. Douze, C. Schmid, doi 10.1109/TPAMI.2010.57, section III). With this table th
 vector is a sum of m entries: pq_distance_argmin.
 """
 
+from dashi.kernels._trits import sum64_trips
+from dashi.kernels._work import LOCAL, LOOP_PUSH, loop_plan
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.kernels.portable import canon, mul, sum64
-from dashi.kernels.trits import sum64_trips
-from dashi.kernels.work import LOCAL, LOOP_PUSH, loop_plan
 from dashi.types import Cost, HostArray
 
 

@@ -7,6 +7,7 @@ once; the second pass reads the signs alone, a tenth of it.
 
 import numpy as np
 
+from dashi.kernels._trits import LENGTHS, in_turn, random_trits, support_of
 from dashi.kernels.abi import (
     Binding,
     Call,
@@ -21,7 +22,6 @@ from dashi.kernels.abi import (
     StreamDefaults,
 )
 from dashi.kernels.pq._planes import BLOCK, SUPER, WORD, encode, pieces
-from dashi.kernels.trits import LENGTHS, in_turn, random_trits, support_of
 from dashi.types import Cost, HostArray
 
 LOCAL = 256

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from dashi.kernels._trits import SITES, all_set, one_site, random_trits, words_to_bits
+from dashi.kernels._work import LOCAL, LOOP_PUSH, loop_plan
 from dashi.kernels.abi import Binding, Call, Case, Fill, Kernel, Operand, Plan, Shader, StreamDefaults
 from dashi.kernels.pq._planes import PLANES, plane_case, ranks
-from dashi.kernels.trits import SITES, all_set, one_site, random_trits, words_to_bits
-from dashi.kernels.work import LOCAL, LOOP_PUSH, loop_plan
 from dashi.types import Cost, HostArray, Shape
 
 TABLES = (PLANES[0], *PLANES[2:])

@@ -6,6 +6,8 @@ sign a magnitude has itself does not count. Where the list of magnitudes has end
 
 import numpy as np
 
+from dashi.kernels._trits import SITES, all_set, all_zero, one_site, random_trits, words_to_bits
+from dashi.kernels._work import LOCAL
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Fill, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.kernels.portable import canon
 from dashi.kernels.pq._planes import (
@@ -19,8 +21,6 @@ from dashi.kernels.pq._planes import (
     ranks,
     signs_at,
 )
-from dashi.kernels.trits import SITES, all_set, all_zero, one_site, random_trits, words_to_bits
-from dashi.kernels.work import LOCAL
 from dashi.types import Cost, HostArray
 
 

@@ -1,8 +1,8 @@
 """pq_unpack_bits: the ternary field of its planes (dashi.kernels.pq._planes); the very one that pq_pack_bits took."""
 
+from dashi.kernels._trits import LENGTHS, SITES, field_of, random_trits, words_to_bits
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.kernels.pq._planes import BLOCK, PLANES, SUPER, WORD, pieces, plane_case, plane_cases, ranks, signs_at
-from dashi.kernels.trits import LENGTHS, SITES, field_of, random_trits, words_to_bits
 from dashi.types import Cost, HostArray
 
 MEMBERS = 256

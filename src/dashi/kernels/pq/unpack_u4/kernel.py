@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from dashi.kernels._trits import LENGTHS, random_words, words_to_codes
+from dashi.kernels._work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
-from dashi.kernels.trits import LENGTHS, random_words, words_to_codes
-from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.types import Cost, HostArray
 
 CODES = Scalar("n", "u32", doc="number of codes")

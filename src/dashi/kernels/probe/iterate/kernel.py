@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.work import ceil_div
 from dashi.types import Cost, HostArray, Shape
 
 LOCAL: Final = 64

@@ -1,9 +1,9 @@
 """galerkin_rollout: many steps of interacting modes in a time scheme of up to four stages, each state in one workgroup,
-with the bits of galerkin_stage* one after another (dashi.kernels.proxy.mode_triads).
+with the bits of galerkin_stage* one after another (dashi.kernels.proxy._mode_triads).
 
 `tables` holds five rows for each stage: of the state, and of the tendencies of the stages up to this one. Bit
 5 i + j of `used` says that stage i adds term j; others are left out, whatever their row. The lists lie side by side
-(dashi.kernels.interleaved_lists), each with at most 4096 entries. What does not fit into shared memory is refused.
+(dashi.kernels._interleaved_lists), each with at most 4096 entries. What does not fit into shared memory is refused.
 """
 
 from typing import Final
@@ -11,12 +11,13 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import InputError, ShapeError
-from dashi.kernels import interleaved_lists, lists
+from dashi.kernels import _interleaved_lists as interleaved_lists
+from dashi.kernels import _lists as lists
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon
-from dashi.kernels.proxy import mode_triads
-from dashi.kernels.proxy.galerkin_stages import staged
-from dashi.kernels.proxy.mode_triads import TERMS
+from dashi.kernels.proxy import _mode_triads as mode_triads
+from dashi.kernels.proxy._galerkin_stages import staged
+from dashi.kernels.proxy._mode_triads import TERMS
 from dashi.types import Cost, HostArray
 
 NAME: Final = "galerkin_rollout"

@@ -8,7 +8,7 @@ import numpy as np
 
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
-from dashi.kernels.spectral.modes import MODES, shader, spread
+from dashi.kernels.spectral._modes import MODES, shader, spread
 from dashi.types import Cost, HostArray, Shape
 
 

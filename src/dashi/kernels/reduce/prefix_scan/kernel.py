@@ -6,10 +6,7 @@ way up each tile of 64 x 64 is summed; on the way down it is read again and fini
 
 from dataclasses import replace
 
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader
-from dashi.kernels.patterns import LARGE, VECTOR
-from dashi.kernels.portable import canon, prefix64
-from dashi.kernels.reductions import (
+from dashi.kernels._reductions import (
     SHAPES,
     SPEC,
     TUNINGS,
@@ -23,7 +20,10 @@ from dashi.kernels.reductions import (
     tile_trips,
     vectors,
 )
-from dashi.kernels.work import RUN
+from dashi.kernels._work import RUN
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader
+from dashi.kernels.patterns import LARGE, VECTOR
+from dashi.kernels.portable import canon, prefix64
 from dashi.types import Cost, HostArray
 
 NUMBERS = (Scalar("n", "u32"), Scalar("tiles", "u32"), Scalar("stride", "u32"), Scalar("first", "u32"))

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from dashi.kernels._reductions import arg_reduction, require_elements
 from dashi.kernels.portable import canon, order_key
-from dashi.kernels.reductions import arg_reduction, require_elements
 from dashi.types import HostArray
 
 

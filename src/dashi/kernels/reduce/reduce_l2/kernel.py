@@ -3,8 +3,8 @@
 The squares are not scaled: elements below about 2^-51 (fp64: 2^-484.5) count as zero, above 2^64 (2^512) as infinity.
 """
 
+from dashi.kernels._reductions import reduction
 from dashi.kernels.portable import canon, mul, sqrt, sum64
-from dashi.kernels.reductions import reduction
 from dashi.types import HostArray
 
 

@@ -1,7 +1,7 @@
 """reduce_max: the largest element; a NaN is above everything, as in NumPy."""
 
+from dashi.kernels._reductions import reduction, require_elements
 from dashi.kernels.portable import order_key, order_value
-from dashi.kernels.reductions import reduction, require_elements
 from dashi.types import HostArray
 
 

@@ -1,7 +1,7 @@
 """reduce_min: the smallest element; a NaN is below everything, as in NumPy."""
 
+from dashi.kernels._reductions import reduction, require_elements
 from dashi.kernels.portable import canon, order_key, order_value
-from dashi.kernels.reductions import reduction, require_elements
 from dashi.types import HostArray
 
 

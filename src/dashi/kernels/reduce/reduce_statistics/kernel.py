@@ -5,8 +5,8 @@ Each is what reduce_min, reduce_max, reduce_sum and reduce_sumsq give, bit for b
 
 import numpy as np
 
+from dashi.kernels._reductions import reduction, require_elements
 from dashi.kernels.portable import canon, mul, order_key, order_value, sum64
-from dashi.kernels.reductions import reduction, require_elements
 from dashi.types import HostArray
 
 

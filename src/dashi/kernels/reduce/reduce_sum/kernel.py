@@ -1,7 +1,7 @@
 """reduce_sum: the sum of all elements, in the canonical order tree64."""
 
+from dashi.kernels._reductions import reduction
 from dashi.kernels.portable import canon, sum64
-from dashi.kernels.reductions import reduction
 from dashi.types import HostArray
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, mul, sqrt
-from dashi.kernels.spectral.modes import shader, spread
+from dashi.kernels.spectral._modes import shader, spread
 from dashi.types import Cost, HostArray, Shape
 
 

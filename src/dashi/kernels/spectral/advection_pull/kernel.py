@@ -8,7 +8,7 @@ import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.spectral.modes import shader, spread
+from dashi.kernels.spectral._modes import shader, spread
 from dashi.types import Cost, HostArray, Shape
 
 

@@ -2,7 +2,7 @@
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.spectral.modes import MODES, SIZES, pairs, parts, shader, spread
+from dashi.kernels.spectral._modes import MODES, SIZES, pairs, parts, shader, spread
 from dashi.types import Cost, HostArray, Shape
 
 

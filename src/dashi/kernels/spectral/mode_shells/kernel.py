@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import LimitError, ShapeError
+from dashi.kernels._segments import segment_sums
+from dashi.kernels._work import RUN, group_sum_trips, groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.segments import segment_sums
-from dashi.kernels.spectral.modes import MODES, parts
-from dashi.kernels.work import RUN, group_sum_trips, groups_for
+from dashi.kernels.spectral._modes import MODES, parts
 from dashi.types import Cost, HostArray, Shape
 
 LANES: Final = 256

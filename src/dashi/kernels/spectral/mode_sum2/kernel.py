@@ -1,5 +1,5 @@
 """mode_sum2: modes weighted by real tables, added in order: a stage of a time scheme."""
 
-from dashi.kernels.spectral.modes import mode_sum
+from dashi.kernels.spectral._modes import mode_sum
 
 KERNEL = mode_sum(2)

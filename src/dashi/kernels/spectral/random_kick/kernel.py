@@ -7,10 +7,10 @@ depends neither on the size of the grid nor on the other members. Modes (0, ky) 
 
 import numpy as np
 
+from dashi.kernels._philox import philox, unit
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
-from dashi.kernels.philox import philox, unit
 from dashi.kernels.portable import canon, cos, mul, sin
-from dashi.kernels.spectral.modes import MODES, SIZES, TABLE, Floats, numbers, pairs, parts, shader, spread
+from dashi.kernels.spectral._modes import MODES, SIZES, TABLE, Floats, numbers, pairs, parts, shader, spread
 from dashi.types import Cost, HostArray, Shape
 
 

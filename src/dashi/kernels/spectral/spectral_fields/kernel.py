@@ -10,7 +10,7 @@ import numpy as np
 
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.spectral.modes import FIELDS, MODES, SIZES, TABLE, Floats, pairs, parts, shader, spread
+from dashi.kernels.spectral._modes import FIELDS, MODES, SIZES, TABLE, Floats, pairs, parts, shader, spread
 from dashi.types import Cost, HostArray, Shape
 
 Pair = tuple[Floats, Floats]

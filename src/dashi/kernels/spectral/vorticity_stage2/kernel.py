@@ -3,6 +3,6 @@
 As `vorticity_tendency` and `mode_sum2` one after the other, with the tendency as the last term.
 """
 
-from dashi.kernels.spectral.stages import stage
+from dashi.kernels.spectral._stages import stage
 
 KERNEL = stage(2)

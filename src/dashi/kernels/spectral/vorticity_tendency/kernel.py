@@ -2,14 +2,14 @@
 
 What `spectral_fields`, `irfft2`, `advection` and `rfft2` (times 1 / n^2) make in seven, bit for bit where it matters:
 only modes with 3 |k| < n along both axes are looked at, and columns past those are 0 in the result (rows are what they
-are: the tables of a time scheme are 0 there). `twiddles` is `dashi.kernels.fft.roots.real_table(n)`, `twiddles_columns`
-is `roots.table(n)`.
+are: the tables of a time scheme are 0 there). `twiddles` is `fft._roots.real_table(n)`, `twiddles_columns`
+is `_roots.table(n)`.
 """
 
 from dashi.kernels.abi import Call, Kernel, Operand, Plan
-from dashi.kernels.fft import layouts as fourier_layouts
-from dashi.kernels.spectral.modes import MODES
-from dashi.kernels.spectral.stages import (
+from dashi.kernels.fft import _layouts as fourier_layouts
+from dashi.kernels.spectral._modes import MODES
+from dashi.kernels.spectral._stages import (
     INPUTS,
     PASSES,
     TUNINGS,

@@ -6,8 +6,8 @@ the last site are 0.
 
 import numpy as np
 
+from dashi.kernels._trits import codes_to_words, minus_of, support_of
 from dashi.kernels.ternary._packing import packing
-from dashi.kernels.trits import codes_to_words, minus_of, support_of
 from dashi.types import HostArray
 
 

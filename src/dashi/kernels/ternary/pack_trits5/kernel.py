@@ -6,8 +6,8 @@ The first ceil(n / 5) bytes of the result hold the field; digits past the last s
 
 import numpy as np
 
+from dashi.kernels._trits import minus_of, padded, support_of
 from dashi.kernels.ternary._packing import FIVES, packing
-from dashi.kernels.trits import minus_of, padded, support_of
 from dashi.types import HostArray
 
 

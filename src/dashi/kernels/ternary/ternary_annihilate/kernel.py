@@ -5,11 +5,11 @@ A NaN is no coherence: the site becomes 0.
 
 import numpy as np
 
+from dashi.kernels._torus import trits
+from dashi.kernels._trits import FIELDS, random_trits
+from dashi.kernels._work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon
-from dashi.kernels.torus import trits
-from dashi.kernels.trits import FIELDS, random_trits
-from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.types import Cost, HostArray, Shape
 
 EPS = Scalar("eps", default=0.0, doc="what coherence must exceed")

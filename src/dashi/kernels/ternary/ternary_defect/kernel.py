@@ -6,9 +6,9 @@ sum of |b - a| over all sites is the sum of the two counts: sites of opposite si
 
 import numpy as np
 
+from dashi.kernels._counting import counting, shaders
+from dashi.kernels._trits import random_words, words_to_trits
 from dashi.kernels.abi import Call, Case, Fill, Kernel, Operand, Plan
-from dashi.kernels.counting import counting, shaders
-from dashi.kernels.trits import random_words, words_to_trits
 from dashi.types import Cost, HostArray, Shape
 
 

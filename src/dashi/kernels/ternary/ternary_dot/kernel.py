@@ -5,9 +5,9 @@ Both fields must be zero past their last site, as pack_trits2 leaves them.
 
 import numpy as np
 
+from dashi.kernels._counting import counting, shaders
+from dashi.kernels._trits import random_words, words_to_trits
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
-from dashi.kernels.counting import counting, shaders
-from dashi.kernels.trits import random_words, words_to_trits
 from dashi.types import Cost, HostArray, Shape
 
 

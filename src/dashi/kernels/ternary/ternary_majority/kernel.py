@@ -7,8 +7,7 @@ support vote too.
 
 import numpy as np
 
-from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
-from dashi.kernels.torus import (
+from dashi.kernels._torus import (
     GRID,
     RADIUS,
     SHAPES,
@@ -22,8 +21,9 @@ from dashi.kernels.torus import (
     rows_shader,
     trits,
 )
-from dashi.kernels.trits import FIELDS, random_trits
-from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
+from dashi.kernels._trits import FIELDS, random_trits
+from dashi.kernels._work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
+from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
 from dashi.types import Cost, HostArray, Shape
 
 NAME = "ternary_majority"

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from dashi.errors import ShapeError
+from dashi.kernels._torus import GRID, SHAPES, grid, moved, trits
+from dashi.kernels._trits import FIELDS, random_trits
+from dashi.kernels._work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
-from dashi.kernels.torus import GRID, SHAPES, grid, moved, trits
-from dashi.kernels.trits import FIELDS, random_trits
-from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div, loop_plan
 from dashi.types import Cost, HostArray, Shape
 
 NAME = "ternary_majority_weighted"

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from dashi.kernels._counting import counting, shaders
+from dashi.kernels._trits import LENGTHS, SITES, random_words, words_to_trits
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
-from dashi.kernels.counting import counting, shaders
-from dashi.kernels.trits import LENGTHS, SITES, random_words, words_to_trits
-from dashi.kernels.work import ceil_div
 from dashi.types import Cost, HostArray
 
 

@@ -6,10 +6,10 @@ A NaN is not admitted: 0. With tau = 0 every number is admitted, and zero counts
 import numpy as np
 
 from dashi.errors import InputError
+from dashi.kernels._trits import LENGTHS
+from dashi.kernels._work import LOCAL, LOOP_PUSH, ceil_div
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon
-from dashi.kernels.trits import LENGTHS
-from dashi.kernels.work import LOCAL, LOOP_PUSH, ceil_div
 from dashi.types import Cost, HostArray
 
 TAU = Scalar("tau", doc="the least magnitude that is admitted; not negative")

@@ -1,7 +1,7 @@
 """unpack_trits2: the field that pack_trits2 packed. A sign without support (10) is 0."""
 
+from dashi.kernels._trits import words_to_trits
 from dashi.kernels.ternary._packing import unpacking
-from dashi.kernels.trits import words_to_trits
 from dashi.types import HostArray
 
 

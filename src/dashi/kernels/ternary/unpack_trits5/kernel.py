@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from dashi.kernels._trits import SITES
 from dashi.kernels.ternary._packing import FIVES, unpacking
-from dashi.kernels.trits import SITES
 from dashi.types import HostArray
 
 

@@ -14,9 +14,9 @@ from fractions import Fraction
 import numpy as np
 
 from dashi.errors import InputError, ShapeError
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, StreamDefaults
 from dashi.kernels.view._pixels import OPAQUE, per_pixel, shaders
-from dashi.kernels.work import ceil_div
 from dashi.types import Cost, HostArray
 
 FACTORS = ("y_all", "v_red", "u_green", "v_green", "u_blue")

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from dashi.errors import InputError, LimitError
+from dashi.kernels._raster import LOCAL, PUSH, SPEC, TUNINGS, blocks
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, Shader, StreamDefaults
-from dashi.kernels.raster import LOCAL, PUSH, SPEC, TUNINGS, blocks
 from dashi.kernels.view._pixels import LEVELS, NAN_PIXEL, OPAQUE, RANGE, level_push, levels
 from dashi.kernels.view.images import fade
 from dashi.types import Cost, HostArray, Shape

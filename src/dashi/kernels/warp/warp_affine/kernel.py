@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
+from dashi.kernels._raster import LOCAL, PUSH, SPEC, TUNINGS, blocks, require_sides
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.raster import LOCAL, PUSH, SPEC, TUNINGS, blocks, require_sides
 from dashi.kernels.warp._bilinear import CLAMP, WRAP, ZERO, bilinear, require_border
 from dashi.types import Cost, HostArray
 

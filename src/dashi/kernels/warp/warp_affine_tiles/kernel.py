@@ -7,11 +7,11 @@ in `warp_affine`: a table of equal matrices gives the same bits.
 import numpy as np
 
 from dashi.errors import InputError, ShapeError
+from dashi.kernels._raster import LOCAL, PUSH, SPEC, TUNINGS, blocks, require_sides
+from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon, mul
-from dashi.kernels.raster import LOCAL, PUSH, SPEC, TUNINGS, blocks, require_sides
 from dashi.kernels.warp._bilinear import CLAMP, WRAP, ZERO, bilinear, require_border
-from dashi.kernels.work import ceil_div
 from dashi.types import Cost, HostArray, Shape
 
 

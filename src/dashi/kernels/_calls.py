@@ -1,0 +1,177 @@
+"""From what a caller passes to a `Call`: shapes bound to operands, dimensions unified, scalars filled in."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dashi.errors import DTypeError, InputError, ShapeError
+from dashi.kernels._arguments import is_number, usage
+from dashi.kernels._work import ceil_div
+from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar, part_of
+from dashi.types import DTYPES, DType, Shape
+from dashi.types import dtype as dtype_of
+
+MAX_ELEMENTS = 1 << 31
+"""Shaders index with 32 bits, and a grid-stride loop steps past the end once: more would wrap round."""
+
+
+def resolve_call(
+    kernel: Kernel,
+    dtype: str | DType,
+    shapes: Sequence[Shape],
+    scalars: Mapping[str, Number] | None = None,
+    limits: Limits | None = None,
+    tuning: Mapping[str, int] | None = None,
+) -> Call:
+    """Check a call against the ABI; the result names every operand's shape, the outputs' too. Without numbers of a
+    `tuning` it has those of the kernel's first."""
+    variant = dtype if isinstance(dtype, DType) else dtype_of(dtype)
+    if variant.name not in kernel.dtypes:
+        raise DTypeError(
+            f"kernel {kernel.name!r} has no variant {variant.name}; it has {', '.join(kernel.dtypes)}.",
+            f"convert the arrays to {DTYPES[kernel.dtypes[0]].numpy}.",
+        )
+    values = _scalars(kernel, variant, scalars or {})
+    bound, dims, free = _bind(kernel, shapes, values)
+    for operand in kernel.outputs:
+        bound[operand.name] = _output(operand, dims, free)
+    for name, shape in bound.items():
+        if math.prod(shape) > MAX_ELEMENTS:
+            raise ShapeError(
+                f"kernel {kernel.name!r}: {name} of shape {shape} has {math.prod(shape)} elements; "
+                f"shaders index at most {MAX_ELEMENTS}.",
+                "split the array into smaller calls.",
+            )
+    if tuning is None:
+        tuning = next(iter(kernel.tunings.values()), dict[str, int]())
+    return Call(variant, bound, dims, values, limits if limits is not None else Limits(), tuning)
+
+
+def _bind(
+    kernel: Kernel, shapes: Sequence[Shape], values: Mapping[str, Number]
+) -> tuple[dict[str, Shape], dict[str, int], Shape]:
+    if len(shapes) != len(kernel.inputs):
+        names = ", ".join(o.name for o in kernel.inputs)
+        raise ShapeError(
+            f"kernel {kernel.name!r} takes {len(kernel.inputs)} arrays ({names}), {len(shapes)} given.",
+            f"call it with {names}, in this order.",
+        )
+    bound: dict[str, Shape] = {}
+    dims: dict[str, int] = {s.name: int(values[s.name]) for s in kernel.scalars if s.name in _named(kernel)}
+    for name, length in dims.items():
+        if length < 0:
+            raise ShapeError(f"kernel {kernel.name!r}: {name} is {length}, but it is a length.", f"pass {name} >= 0.")
+    owner: dict[str | int, str] = {name: f"the scalar {name}" for name in dims}
+    free: Shape | None = None
+    for operand, given in zip(kernel.inputs, shapes, strict=True):
+        shape = tuple(int(d) for d in given)
+        bound[operand.name] = shape
+        if operand.shape is None:
+            free = _same(kernel, operand, shape, free)
+            dims["size"] = math.prod(free)
+        else:
+            _unify(kernel, operand, shape, dims, owner)
+    return bound, dims, free or ()
+
+
+def _named(kernel: Kernel) -> set[str | int]:
+    """Dimension names used anywhere in the operands."""
+    shapes = (o.shape or () for o in (*kernel.inputs, *kernel.outputs))
+    return {part_of(d)[0] if isinstance(d, str) else d for shape in shapes for d in shape}
+
+
+def _same(kernel: Kernel, operand: Operand, shape: Shape, free: Shape | None) -> Shape:
+    if free is not None and shape != free:
+        first = next(o.name for o in kernel.inputs if o.shape is None)
+        raise ShapeError(
+            f"kernel {kernel.name!r}: {operand.name} has shape {shape}, but {first} has shape {free}.",
+            "pass arrays of one shape; this kernel does not broadcast.",
+        )
+    return shape
+
+
+def _unify(kernel: Kernel, operand: Operand, shape: Shape, dims: dict[str, int], owner: dict[str | int, str]) -> None:
+    declared = operand.shape or ()
+    text = "(" + ", ".join(str(d) for d in declared) + ")"
+    if len(shape) != len(declared):
+        raise ShapeError(
+            f"kernel {kernel.name!r}: {operand.name} has shape {shape}, but its {len(declared)} dimensions are {text}.",
+            f"reshape {operand.name} to {text}.",
+        )
+    for length, name in zip(shape, declared, strict=True):
+        expected = _length(name, dims) if isinstance(name, int) or "/" in name else dims.setdefault(name, length)
+        if length != expected:
+            known = f"is fixed at {name}" if isinstance(name, int) else f"is {expected}"
+            known += f" in {owner[name]}" if name in owner else ""
+            raise ShapeError(
+                f"kernel {kernel.name!r}: {operand.name} has shape {shape} for {text}, but {name} {known}.",
+                f"give {operand.name} the length {expected} there.",
+            )
+        if isinstance(name, str) and "/" not in name:
+            owner.setdefault(name, operand.name)
+
+
+def _output(operand: Operand, dims: Mapping[str, int], free: Shape) -> Shape:
+    if operand.shape is None:
+        return free
+    return tuple(_length(d, dims) for d in operand.shape)
+
+
+def _length(dimension: str | int, dims: Mapping[str, int]) -> int:
+    if isinstance(dimension, int):
+        return dimension
+    name, parts = part_of(dimension)
+    return ceil_div(dims[name], parts)
+
+
+def _scalars(kernel: Kernel, variant: DType, passed: Mapping[str, Number]) -> dict[str, Number]:
+    declared = {s.name: s for s in kernel.scalars}
+    unknown = sorted(set(passed) - set(declared))
+    if set(unknown) & {o.name for o in kernel.inputs}:
+        raise InputError(
+            f"kernel {kernel.name!r}: {', '.join(unknown)} passed by name, but arrays go by position.",
+            f"call {usage(kernel)}.",
+        )
+    if unknown:
+        offer = f"its scalars are {', '.join(declared)}" if declared else "it takes none"
+        raise InputError(
+            f"kernel {kernel.name!r} has no scalar {', '.join(map(repr, unknown))}; {offer}.",
+            "remove or rename it.",
+        )
+    values: dict[str, Number] = {}
+    for name, scalar in declared.items():
+        value = passed.get(name, scalar.default)
+        if value is None:
+            raise InputError(f"kernel {kernel.name!r} needs the scalar {name!r}.", f"pass {name}=...")
+        values[name] = _number(kernel, scalar, value, variant)
+    return values
+
+
+def _number(kernel: Kernel, scalar: Scalar, value: Number, variant: DType) -> Number:
+    """The number as the device will see it: rounded to its type here, so that every backend starts from one value."""
+    kind = variant if scalar.dtype == "T" else DTYPES[scalar.dtype]
+    rounded = None
+    if is_number(kernel, scalar, value):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            rounded = _rounded(value, kind)
+    if rounded is not None:
+        return rounded
+    raise DTypeError(
+        f"kernel {kernel.name!r}: scalar {scalar.name} is {value!r}, which is not a {kind.numpy} number.",
+        f"pass {scalar.name} as a number that {kind.numpy} can hold.",
+    )
+
+
+def _rounded(value: Number, kind: DType) -> Number | None:
+    """The number in its type; None for what an integer type cannot hold."""
+    if kind.is_float:
+        with np.errstate(over="ignore"):
+            return float(np.asarray(float(value), dtype=kind.numpy))
+    whole = int(value)
+    bits = 8 * kind.size
+    low, high = (0, 1 << bits) if kind.numpy.kind == "u" else (-1 << (bits - 1), 1 << (bits - 1))
+    return whole if whole == value and low <= whole < high else None

@@ -1,0 +1,116 @@
+"""Buffers in device memory, and the graveyard that frees them when the device is done with them."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from operator import le
+from typing import Final
+
+from dashi.runtime._memory import Allocation, Allocator, Use
+from dashi.runtime._sync import Queue
+from dashi.runtime._vk_device import RawDevice
+
+_MINIMUM: Final = 16  # Vulkan has no empty buffers, and descriptors want at least one word
+
+
+def _whole(nbytes: int) -> int:
+    """Rounded up to vectors of 16 bytes, in which shaders may read a buffer to its end."""
+    return -(-nbytes // 16) * 16
+
+
+class Graveyard:
+    """Destroys what hangs off a device: never before the work submitted until then is done, always before the device.
+
+    Burying is one atomic append, so that garbage collection may do it at any moment, on any thread.
+    """
+
+    def __init__(self, queues: Sequence[Queue]) -> None:
+        self._queues = queues
+        self._tokens = itertools.count()
+        self._living: dict[int, Callable[[], object]] = {}
+        self._dead: deque[tuple[list[int], Callable[[], None]]] = deque()
+        self._lock = threading.Lock()
+
+    def watch(self, thing: object, destroy: Callable[[], None]) -> Callable[[], object]:
+        """Buries `destroy` when `thing` is forgotten, or when the function returned is called."""
+        token = next(self._tokens)
+        finalizer = weakref.finalize(thing, self._bury, token, destroy)
+        finalizer.atexit = False
+        self._living[token] = finalizer
+        return finalizer
+
+    def _bury(self, token: int, destroy: Callable[[], None]) -> None:
+        self._living.pop(token, None)
+        self._dead.append(([queue.submitted for queue in self._queues], destroy))
+
+    def drain(self, *, everything: bool = False) -> None:
+        """Destroys what no running work can use any more."""
+        if not self._dead or not self._lock.acquire(blocking=everything):
+            return
+        try:
+            reached = [] if everything else [queue.reached() for queue in self._queues]
+            for _ in range(len(self._dead)):
+                values, destroy = self._dead.popleft()
+                if everything or all(map(le, values, reached)):
+                    destroy()
+                else:
+                    self._dead.append((values, destroy))
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Destroys everything; the device is idle or lost."""
+        for finalizer in list(self._living.values()):
+            finalizer()
+        self.drain(everything=True)
+
+
+class Buffer:
+    """A storage buffer with its memory, freed when it is forgotten. `key` identifies it in hazard tracking."""
+
+    __slots__ = ("__weakref__", "allocation", "handle", "key", "nbytes", "offset", "whole")
+    _keys = itertools.count(1)
+
+    def __init__(self, raw: RawDevice, allocator: Allocator, graveyard: Graveyard, nbytes: int, use: Use) -> None:
+        size = max(nbytes, _MINIMUM)
+        handle, needed, alignment, allowed = raw.create_buffer(_whole(size))
+        try:
+            allocation = allocator.allocate(needed, alignment, allowed, use)
+        except BaseException:
+            raw.destroy("Buffer", handle)
+            raise
+        raw.bind_memory(handle, allocation.block.memory, allocation.offset)
+        self.handle = handle
+        self.allocation: Allocation = allocation
+        self.nbytes = nbytes
+        self.offset = 0
+        self.whole: Buffer | None = None
+        self.key = next(Buffer._keys)
+
+        def destroy() -> None:
+            raw.destroy("Buffer", handle)
+            allocator.free(allocation)
+
+        graveyard.watch(self, destroy)
+
+    @property
+    def range(self) -> tuple[int, int, int]:
+        """(buffer, offset, bytes) for a descriptor."""
+        return (self.handle, self.offset, _whole(max(self.nbytes, _MINIMUM)))
+
+    @property
+    def view(self) -> memoryview | None:
+        """The host's view of the bytes, where the memory is mapped."""
+        view = self.allocation.view
+        return None if view is None else view[self.offset : self.offset + self.nbytes]
+
+    def part(self, offset: int, nbytes: int) -> Buffer:
+        """Bytes of this buffer from an offset on, which descriptors can start at. The buffer lives as long as it."""
+        part = object.__new__(Buffer)
+        part.handle, part.allocation, part.key = self.handle, self.allocation, self.key
+        part.nbytes, part.offset, part.whole = nbytes, self.offset + offset, self.whole or self
+        return part

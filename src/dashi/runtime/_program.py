@@ -1,0 +1,133 @@
+"""Recorded steps: what every kind of device makes of them, and how their runs are started, timed and read."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from dashi.errors import ClosedError, InputError
+from dashi.runtime._binding import Step
+from dashi.runtime._gate import Gate, inside
+from dashi.runtime.array import Array
+from dashi.runtime.info import Barriers
+from dashi.runtime.landing import Landing, Ticket
+from dashi.types import HostArray
+
+if TYPE_CHECKING:
+    from dashi.runtime.device import Device
+
+Waitable = Ticket
+"""Submitted work."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of one run in nanoseconds. `device` comes from timestamps on the device, None where there are none."""
+
+    wall: int
+    enqueue: int
+    wait: int
+    device: int | None
+
+
+@dataclass(frozen=True)
+class Recording:
+    """How steps are recorded: where barriers go, whether runs are timed on the device, for which queue, which arrays
+    come back to the host with every run, and how many runs may wait to be read."""
+
+    barriers: Barriers = "auto"
+    timed: bool = False
+    queue: int = 0
+    fetch: tuple[Array, ...] = ()
+    slots: int = 2
+
+
+class Program(ABC):
+    """Steps recorded once, to be submitted any number of times."""
+
+    def __init__(self, device: Device, steps: Sequence[Step], label: str, options: Recording) -> None:
+        self.device = device
+        self.steps = tuple(steps)
+        self.label = label
+        self.fetches = options.fetch
+        self.dispatches = 0
+        self.barriers = 0
+        self._closed = False
+        self._landing: Landing | None = None
+
+    @property
+    def gate(self) -> Gate:
+        """The gate of its device."""
+        return self.device.gate
+
+    @abstractmethod
+    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+        """Starts a run, after other work of this device, and returns at once."""
+
+    def run(self) -> None:
+        """Runs and waits."""
+        self.submit().wait()
+
+    def run_timed(self) -> Timing:
+        """Runs, waits, and says what took how long."""
+        start = time.perf_counter_ns()
+        ticket = self.submit()
+        submitted = time.perf_counter_ns()
+        ticket.wait()
+        end = time.perf_counter_ns()
+        return Timing(end - start, submitted - start, end - submitted, self.device_ns())
+
+    def device_ns(self) -> int | None:
+        """Time of the last run on the device's own clock (programs made with `timed=True`)."""
+        self.device.require_open()
+        self.require_open()
+        return None
+
+    @inside
+    def fetched(self, array: Array) -> HostArray:
+        """A copy of one of the arrays that come back with every run (`fetch`), as it was at the end of the latest run
+        that was waited for; a run submitted since neither changes nor delays it. Once all of them were read, the next
+        submission may take their place: then this raises until that run was waited for. `Ticket.fetched` gives what
+        one certain run left."""
+        if self._landing is None:
+            raise InputError(
+                f"nothing comes back with the program {self.label!r}.",
+                "name what should: device.program(..., fetch=[array]).",
+            )
+        return self._landing.of_last(array)
+
+    def require_open(self) -> None:
+        """Raises where the program was closed."""
+        if self._closed:
+            raise ClosedError(f"the program {self.label!r} is closed.", "record it again, or close it later.")
+
+    @abstractmethod
+    def close(self) -> None:
+        """Frees what was recorded once its last run is done. Closing twice, or after the device, is harmless."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed else ""
+        return (
+            f"<Program {self.label!r} on {self.device.info.spec}: {len(self.steps)} steps, "
+            f"{self.dispatches} dispatches, {self.barriers} barriers{closed}>"
+        )
+
+
+def require_tickets(after: Any) -> list[Waitable]:
+    """What work is to come after must be tickets, in a list."""
+    tickets = list(cast("Iterable[Any]", after)) if isinstance(after, Iterable) else None
+    if tickets is None or not all(hasattr(ticket, "wait") for ticket in tickets):
+        raise InputError(
+            f"`after` takes a list of tickets, not {after!r}.", "pass what submit() or copy() gave: after=[ticket]."
+        )
+    return tickets
