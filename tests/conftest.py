@@ -48,6 +48,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.cleanup)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What asks for the validation layers is left out where `dev` found them missing, and says so."""
+    if item.get_closest_marker("validation") and os.environ.get("DASHI_VALIDATION") == "0" and not os.environ.get("CI"):
+        pytest.skip("the Vulkan validation layers are not installed, or switched off by DASHI_VALIDATION=0")
+
+
 def open_vulkan(validation: bool | None = None) -> VulkanDevice:
     """The first Vulkan device; a test that needs one is skipped where there is none."""
     try:
