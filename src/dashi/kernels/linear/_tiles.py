@@ -11,6 +11,7 @@ from typing import Final
 
 from dashi.kernels._work import RUN, ceil_div, groups_for, split_work
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader
+from dashi.kernels.linear import _few_rows as few_rows
 from dashi.kernels.linear import _small_tiles as small_tiles
 from dashi.types import Cost
 
@@ -24,15 +25,21 @@ SMALL: Final = {"block": 8, "slab": 16, "invocations": 256, "processors": 132}
 """Sizes of `small_tiles`: the rows of an invocation's block, how much of k a team stages at a time, the most
 invocations of a workgroup, and how many workgroups a device works on at full speed."""
 ALWAYS: Final = 1 << 16
+FEW: Final = {"few": 32, "few_lanes": 16, "few_invocations": 128, "few_fill": 256}
+"""Sizes of `few_rows`: the most rows of a that it is for, vectors of a row of b and invocations of a workgroup, and how
+many workgroups fill a device."""
+NOT_FEW: Final = {**FEW, "few": 0}
 TUNINGS: Final[dict[str, dict[str, int]]] = {
-    "fitted": {"rows": 8, "columns": 8, "fill": 128, **SMALL},
-    "blocks_8x8": {"rows": 8, "columns": 8, "fill": 0, **SMALL},
-    "blocks_4x4": {"rows": 4, "columns": 4, "fill": 0, **SMALL},
-    "small": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL},
-    "small_few": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL, "processors": 4},
+    "fitted": {"rows": 8, "columns": 8, "fill": 128, **SMALL, **FEW},
+    "blocks_8x8": {"rows": 8, "columns": 8, "fill": 0, **SMALL, **NOT_FEW},
+    "blocks_4x4": {"rows": 4, "columns": 4, "fill": 0, **SMALL, **NOT_FEW},
+    "small": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL, **NOT_FEW},
+    "small_few": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL, **NOT_FEW, "processors": 4},
+    "few_rows": {"rows": 4, "columns": 4, "fill": 0, **SMALL, **FEW, "few": ALWAYS, "few_fill": 4},
+    "few_rows_narrow": {"rows": 4, "columns": 4, "fill": 0, **SMALL, **FEW, "few": ALWAYS, "few_invocations": 64},
 }
 """The block of an invocation; it is made smaller while there are not so many tiles as fill a device. Where even the
-smallest do not, `small_tiles` multiplies."""
+smallest do not, `small_tiles` multiplies; few rows of a, `few_rows`."""
 SOFTWARE_FILL: Final = 4
 """Tiles that keep a processor's cores busy."""
 BLOCKS: Final = ((8, 8), (8, 4), (4, 4))
@@ -99,7 +106,7 @@ def cost(call: Call, dispatches: int) -> Cost:
 def shaders() -> dict[str, Shader]:
     """One per block shape for rows of whole vectors of 16 bytes, and the smallest for any rows; and small tiles."""
     wide = {f"wide_{rows}x{columns}": _shader("V", rows, columns) for rows, columns in BLOCKS}
-    return {**wide, "any_4x4": _shader("T", 4, 4), **small_tiles.shaders()}
+    return {**wide, "any_4x4": _shader("T", 4, 4), **small_tiles.shaders(), **few_rows.shaders()}
 
 
 def _shader(element: str, rows: int, columns: int) -> Shader:
@@ -127,6 +134,11 @@ def multiply_tiles(
     m, n, k = (call.dims[name] for name in ("m", "n", "k"))
     per_vector = VECTOR_BYTES // call.dtype.size
     wide = k % per_vector == 0 and n % per_vector == 0
+    if _has_few_rows(call):
+        few = few_rows.multiply(call, reach, target, flags)
+        if few is not None:
+            yield few
+            return
     if _is_small(call, wide):
         small = small_tiles.multiply(call, reach, target, flags, ordered=ordered)
         if small is not None:
@@ -142,6 +154,12 @@ def multiply_tiles(
         place = {"first_tile": share.first, "tiles": share.beyond, "stride": share.groups}
         push = {**numbers, **place, **flags}
         yield Dispatch(shader, ("a", "b", target), push, (share.groups, 1, 1), share.trips)
+
+
+def _has_few_rows(call: Call) -> bool:
+    """Whether reading b takes longer than multiplying; a processor reads it from a cache."""
+    most = call.tuning.get("few", 0)
+    return most == ALWAYS or (call.dims["m"] <= most and not call.limits.software)
 
 
 def _is_small(call: Call, wide: bool) -> bool:

@@ -26,7 +26,7 @@ TUNINGS: Final[dict[str, dict[str, int]]] = {
     "lean_128x128x16": {**tiles.TUNINGS["fitted"], "step": 16},
     "lean_128x128x8": {**tiles.TUNINGS["fitted"], "step": 8},
     "guarded": {**tiles.TUNINGS["fitted"], "step": 0},
-    **{name: {**tiles.TUNINGS[name], "step": 0} for name in ("small", "small_few")},
+    **{name: {**tiles.TUNINGS[name], "step": 0} for name in ("small", "small_few", "few_rows")},
 }
 """The block of an invocation, the tiles that fill a device, and how much of k whole tiles take at a time (0: the same
 way as others)."""
