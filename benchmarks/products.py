@@ -13,7 +13,7 @@ import sys
 import dashi
 from dashi.bench.kernels import measure
 from dashi.bench.peers.gpu_library import load_library
-from dashi.bench.peers.kernels import TorchPeer
+from dashi.bench.peers.kernels import NAMES, TorchPeer
 from dashi.bench.workloads import Workload
 from dashi.errors import DashiError
 from dashi.kernels.abi import Case
@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     shapes = [tuple(map(int, text.split(","))) for text in options.shape or ()] or list(SHAPES)
-    peer = None if options.no_peer else TorchPeer(load_library("torch"))
+    peer = None if options.no_peer else TorchPeer(load_library("torch", NAMES))
     rows = []
     with dashi.open(options.device) as device:
         for m, k, n in shapes:
