@@ -8,7 +8,7 @@ they need at once. The bits do not depend on the choice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dashi.kernels._work import RUN, ceil_div, next_power_of_two, split_work
@@ -50,6 +50,26 @@ LEAST_LANES: Final = 4
 def prefer(limits: Limits, variant: str) -> str:
     """Processors have few cores, and wait at barriers for long."""
     return "direct" if limits.software else "held"
+
+
+def row_shaders() -> dict[str, Shader]:
+    """All shaders, for a product of one row, in the folder of another kernel: their names and files begin with row."""
+    return {
+        f"row_{name}": replace(each, file=f"row_{each.file}") for name, each in (shaders() | held_shaders()).items()
+    }
+
+
+def row_plan(call: Call) -> Plan:
+    """The plan of a product whose `a` has one row, on `a`, `b` and `result`: that of a vector times a matrix."""
+    names = {"x": "a", "A": "b"}
+    shapes = {"A": call.shapes["b"], "result": call.shapes["result"]}
+    tuning = TUNINGS[prefer(call.limits, call.dtype.name)]
+    plan_of_vector = plan(replace(call, shapes=shapes, tuning=tuning))
+    dispatches = tuple(
+        replace(each, shader=f"row_{each.shader}", buffers=tuple(names.get(name, name) for name in each.buffers))
+        for each in plan_of_vector.dispatches
+    )
+    return Plan(dispatches, plan_of_vector.scratch)
 
 
 def held_shaders() -> dict[str, Shader]:

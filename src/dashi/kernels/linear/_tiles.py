@@ -11,6 +11,7 @@ from typing import Final
 
 from dashi.kernels._work import RUN, ceil_div, groups_for, split_work
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader
+from dashi.kernels.linear import _columns as columns
 from dashi.kernels.linear import _few_rows as few_rows
 from dashi.kernels.linear import _small_tiles as small_tiles
 from dashi.types import Cost
@@ -25,9 +26,9 @@ SMALL: Final = {"block": 8, "slab": 16, "invocations": 256, "processors": 132}
 """Sizes of `small_tiles`: the rows of an invocation's block, how much of k a team stages at a time, the most
 invocations of a workgroup, and how many workgroups a device works on at full speed."""
 ALWAYS: Final = 1 << 16
-FEW: Final = {"few": 32, "few_lanes": 16, "few_invocations": 128, "few_fill": 256}
-"""Sizes of `few_rows`: the most rows of a that it is for, vectors of a row of b and invocations of a workgroup, and how
-many workgroups fill a device."""
+FEW: Final = {"few": 32, "few_invocations": 128, "few_fill": 256}
+"""Sizes of `few_rows`: the most rows of a that it is for, the invocations of a workgroup, and how many workgroups fill
+a device."""
 NOT_FEW: Final = {**FEW, "few": 0}
 TUNINGS: Final[dict[str, dict[str, int]]] = {
     "fitted": {"rows": 8, "columns": 8, "fill": 128, **SMALL, **FEW},
@@ -36,7 +37,7 @@ TUNINGS: Final[dict[str, dict[str, int]]] = {
     "small": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL, **NOT_FEW},
     "small_few": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL, **NOT_FEW, "processors": 4},
     "few_rows": {"rows": 4, "columns": 4, "fill": 0, **SMALL, **FEW, "few": ALWAYS, "few_fill": 4},
-    "few_rows_narrow": {"rows": 4, "columns": 4, "fill": 0, **SMALL, **FEW, "few": ALWAYS, "few_invocations": 64},
+    "few_rows_deep": {"rows": 4, "columns": 4, "fill": 0, **SMALL, **FEW, "few": ALWAYS},
 }
 """The block of an invocation; it is made smaller while there are not so many tiles as fill a device. Where even the
 smallest do not, `small_tiles` multiplies; few rows of a, `few_rows`."""
@@ -63,6 +64,8 @@ def in_levels(call: Call, multiply: Multiply) -> Plan:
     """The plan of a product whose dispatches sum two levels of the tree each."""
     if call.size("result") == 0:
         return Plan(())
+    if is_row(call):
+        return columns.row_plan(call)
     chunks = max(1, ceil_div(call.dims["k"], CHUNK))
     sums = _sums(chunks)
     dispatches: list[Dispatch] = []
@@ -106,7 +109,13 @@ def cost(call: Call, dispatches: int) -> Cost:
 def shaders() -> dict[str, Shader]:
     """One per block shape for rows of whole vectors of 16 bytes, and the smallest for any rows; and small tiles."""
     wide = {f"wide_{rows}x{columns}": _shader("V", rows, columns) for rows, columns in BLOCKS}
-    return {**wide, "any_4x4": _shader("T", 4, 4), **small_tiles.shaders(), **few_rows.shaders()}
+    return {
+        **wide,
+        "any_4x4": _shader("T", 4, 4),
+        **small_tiles.shaders(),
+        **few_rows.shaders(),
+        **columns.row_shaders(),
+    }
 
 
 def _shader(element: str, rows: int, columns: int) -> Shader:
@@ -154,6 +163,11 @@ def multiply_tiles(
         place = {"first_tile": share.first, "tiles": share.beyond, "stride": share.groups}
         push = {**numbers, **place, **flags}
         yield Dispatch(shader, ("a", "b", target), push, (share.groups, 1, 1), share.trips)
+
+
+def is_row(call: Call) -> bool:
+    """Whether a is one row, and the tuning lets a vector times a matrix be one."""
+    return call.dims["m"] == 1 and call.tuning.get("few", 1) > 0
 
 
 def _has_few_rows(call: Call) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from dashi.kernels._work import split_work
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Number, Operand, Plan, Scalar, Shader
+from dashi.kernels.linear import _columns as columns
 from dashi.kernels.linear import _tiles as tiles
 from dashi.types import Cost, HostArray
 
@@ -40,6 +41,8 @@ def prefer(limits: Limits, variant: str) -> str:
 def plan(call: Call) -> Plan:
     if call.size("result") == 0:
         return Plan(())
+    if tiles.is_row(call):
+        return columns.row_plan(call)
     k = call.dims["k"]
     dispatches: list[Dispatch] = []
     for begin in range(0, max(1, k), LONGEST):
