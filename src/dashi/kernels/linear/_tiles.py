@@ -11,7 +11,7 @@ from typing import Final
 
 from dashi.kernels._work import RUN, ceil_div, groups_for, split_work
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader
-from dashi.kernels.linear import _columns as columns
+from dashi.kernels.linear import _columns as vector_products
 from dashi.kernels.linear import _few_rows as few_rows
 from dashi.kernels.linear import _small_tiles as small_tiles
 from dashi.types import Cost
@@ -64,8 +64,6 @@ def in_levels(call: Call, multiply: Multiply) -> Plan:
     """The plan of a product whose dispatches sum two levels of the tree each."""
     if call.size("result") == 0:
         return Plan(())
-    if is_row(call):
-        return columns.row_plan(call)
     chunks = max(1, ceil_div(call.dims["k"], CHUNK))
     sums = _sums(chunks)
     dispatches: list[Dispatch] = []
@@ -114,7 +112,7 @@ def shaders() -> dict[str, Shader]:
         "any_4x4": _shader("T", 4, 4),
         **small_tiles.shaders(),
         **few_rows.shaders(),
-        **columns.row_shaders(),
+        **vector_products.row_shaders(),
     }
 
 

@@ -6,13 +6,14 @@ A workgroup makes a tile of results, an invocation a block of them in registers;
 from typing import Final
 
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
+from dashi.kernels.linear import _columns as columns
 from dashi.kernels.linear import _tiles as tiles
 from dashi.kernels.portable import canon, contract
 from dashi.types import Cost, HostArray
 
 
 def plan(call: Call) -> Plan:
-    return tiles.in_levels(call, tiles.multiply)
+    return columns.row_plan(call) if tiles.is_row(call) else tiles.in_levels(call, tiles.multiply)
 
 
 def reference(a: HostArray, b: HostArray) -> HostArray:
