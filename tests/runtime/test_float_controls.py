@@ -79,7 +79,7 @@ def test_a_device_without_declarations_gives_the_same_bits_from_other_pipelines(
 
 def test_a_child_process_reports_float_controls_as_they_are() -> None:
     info = replace(GPU, float_controls=FloatControls((32, 64), (32,), "32"))
-    assert probe._info(json.loads(json.dumps(info.as_json()))) == info  # pyright: ignore[reportPrivateUsage]
+    assert probe.device_info(json.loads(json.dumps(info.as_json()))) == info
 
 
 def test_certificates_name_the_rule_in_a_field_that_older_readers_take() -> None:

@@ -178,7 +178,7 @@ def _ending(code: int, said: str) -> str:
 
 
 def _report(data: dict[str, Any]) -> Probe:
-    devices = tuple(_info(d) for d in data.pop("devices"))
+    devices = tuple(device_info(d) for d in data.pop("devices"))
     return Probe(devices, layers=tuple(data.pop("layers")), **data)
 
 
@@ -186,7 +186,7 @@ def _float_controls(rounding: Sequence[int], special: Sequence[int], independenc
     return FloatControls(tuple(rounding), tuple(special), independence)
 
 
-def _info(data: dict[str, Any]) -> DeviceInfo:
+def device_info(data: dict[str, Any]) -> DeviceInfo:
     """The inverse of `DeviceInfo.as_json`."""
     parts: dict[str, Any] = {
         "features": frozenset(data["features"]),
