@@ -133,8 +133,9 @@ def test_kernels_with_declarations_are_valid_and_keep_their_interface(name: str)
     [
         (EVERYTHING, "declared for fp16 fp32 fp64"),
         (FloatControls((32,), (32,)), "declared for fp32"),
-        (FloatControls((32, 64), (32,)), "declared for fp32, rounding alone for fp64"),
-        (FloatControls((), (32,)), "NaN and infinity alone for fp32"),
+        (FloatControls((32, 64), (32,)), "declared for fp32, rounding alone declared for fp64"),
+        (FloatControls((), (32,)), "rounding by custom, NaN and infinity alone declared for fp32"),
+        (FloatControls((32,), ()), "rounding alone declared for fp32, NaN and infinity by custom"),
         (FloatControls(), "by custom"),
     ],
 )

@@ -44,13 +44,16 @@ class FloatControls:
 
     @property
     def text(self) -> str:
-        """In words: the widths for which rounding and NaN are declared, or "by custom"."""
+        """In words: the widths for which rounding and NaN are declared, and what is held by custom alone."""
+        if not self.rounding and not self.special:
+            return "by custom"
         both = sorted({*self.rounding} & {*self.special})
         parts = [f"declared for {_widths(both)}"] if both else []
         for name, widths in (("rounding", self.rounding), ("NaN and infinity", self.special)):
             alone = sorted({*widths} - {*both})
-            parts += [f"{name} alone for {_widths(alone)}"] if alone else []
-        return ", ".join(parts) or "by custom"
+            parts += [f"{name} alone declared for {_widths(alone)}"] if alone else []
+            parts += [f"{name} by custom"] if not widths else []
+        return ", ".join(parts)
 
 
 def _widths(widths: list[int]) -> str:
