@@ -107,6 +107,14 @@ def snapshot(folder: Path) -> dict[Path, bytes]:
     }
 
 
+def test_the_portability_page_counts_and_names_every_kernel_that_is_not_portable() -> None:
+    page = (ROOT / "docs" / "portability.md").read_text()
+    named = re.findall(r"`(\w+)`", page.split("<!-- not portable -->\n")[1].split("<!-- end -->")[0])
+    assert named == [name for name in kernels.names() if not kernels.get(name).portable]
+    numbers = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    assert f"all but {numbers[len(named)]}, which say in their summary why" in page.replace("\n", " ")
+
+
 def test_the_accuracy_table_is_what_is_measured() -> None:
     from dashi.kernels.portable import _accuracy as accuracy
 

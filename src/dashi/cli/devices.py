@@ -27,7 +27,7 @@ def _devices() -> None:
 def list_devices(json: Json = False) -> None:
     """List every device: what --device takes, name, type, driver, API version, features, memory.
 
-    With --json also limits, heaps, queues, and the driver files that the Vulkan loader reads.
+    With --json also limits, heaps, queues, float controls, and the driver files that the Vulkan loader reads.
     """
     import dashi
     from dashi.runtime._drivers import driver_files

@@ -1,4 +1,4 @@
-"""`dashi kernels`: list, show, build, check, tune, new."""
+"""`dashi kernels`: list, show, build, check, tune, new, isa."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dashi.cli import kernels_list
+from dashi.cli import kernels_isa, kernels_list
 from dashi.cli.completion import complete_kernels
 from dashi.cli.help import App
 from dashi.cli.options import Devices, Json, OneDevice, example
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from dashi.runtime.conformance import Result
     from dashi.runtime.device import Device
 
-app = App("kernels", "Kernels: list, show, build, check, tune, new.")
+app = App("kernels", "Kernels: list, show, build, check, tune, new, isa.")
 kernels_list.register(app)
+kernels_isa.register(app)
 
 Names = Annotated[
     list[str] | None,

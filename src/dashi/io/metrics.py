@@ -139,6 +139,11 @@ class Metrics(_Strict):
     verdict: VerdictRecord | None = Field(default=None, description="What became of the state.")
     certificate_digest: Digest | None = Field(default=None, description="The digest of the run's certificate.")
 
+    float_rules: str | None = Field(
+        default=None,
+        description="How portable modules held a Vulkan device to rounding and NaN: declared for which widths of "
+        "floats, or by custom.",
+    )
     fft_device: str | None = Field(default=None, description="The name of the device that transformed.")
     decode_observer: str | None = Field(
         default=None, description="What came back of decoded fields: none, metrics, snapshots or visualize."

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from dashi.lab.fits import fit as fit
     from dashi.lab.health import Health as Health
     from dashi.lab.health import examine as examine
+    from dashi.lab.isa.machine_code import MachineCodeReport as MachineCodeReport
+    from dashi.lab.isa.machine_code import MachineCodeRequest as MachineCodeRequest
+    from dashi.lab.isa.machine_code import inspect_machine_code as inspect_machine_code
     from dashi.lab.printed_events import PrintedEvents as PrintedEvents
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
     from dashi.lab.rollouts import RolloutResult as RolloutResult
@@ -65,6 +68,7 @@ _MODULES = {
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",
     "health": "Health examine",
+    "isa.machine_code": "MachineCodeReport MachineCodeRequest inspect_machine_code",
     "printed_events": "PrintedEvents",
     "rollout_setup": "RolloutRequest",
     "rollouts": "RolloutResult rollout",

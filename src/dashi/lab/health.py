@@ -28,6 +28,7 @@ from dashi.kernels import _compiler as compiler
 from dashi.lab.events import SILENT, Events
 from dashi.runtime._cache import cache_folder
 from dashi.runtime._drivers import DriverFile, driver_files, nvidia_without_file
+from dashi.runtime._instance import FLOAT_CONTROLS
 from dashi.runtime._probe import Probe, probe, probe_each
 from dashi.runtime.info import DeviceInfo
 
@@ -284,11 +285,20 @@ def devices(seen: Probe) -> Iterator[PartHealth]:
         else:
             yield PartHealth("Vulkan device", "ok", f"{what}, Vulkan {info.api_version}: computes")
         yield PartHealth("  features", "ok", " ".join(sorted(info.features)))
+        yield PartHealth("  rounding, NaN", "ok", _float_rules(info))
     if not seen.devices:
         why = seen.problem.rstrip(".") if seen.problem else "the drivers offer none that has Vulkan 1.2 and timelines"
         fix = install(_DRIVER) if seen.loader else install(_LOADER, _DRIVER)
         yield PartHealth("Vulkan device", "warning", f"none: {why}", fix)
     yield from hardware(seen.devices)
+
+
+def _float_rules(info: DeviceInfo) -> str:
+    if info.float_rules != "by custom":
+        return f"{info.float_rules} (float controls of the device, in every portable module)"
+    switched_off = os.environ.get(FLOAT_CONTROLS) == "0"
+    why = f"{FLOAT_CONTROLS}=0" if switched_off else "the device offers no float controls"
+    return f"by custom ({why}): nearest even and IEEE NaN are what drivers do, not what Vulkan promises"
 
 
 def hardware(found: tuple[DeviceInfo, ...]) -> Iterator[PartHealth]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from dashi.errors import DeviceNotFoundError, VulkanError
+from dashi.kernels.spirv._float_controls import FloatControls
 from dashi.runtime import _vk as vk
 from dashi.runtime import _vk_instance as raw
 from dashi.runtime._drivers import driver_environment
 from dashi.runtime._gate import require_usable_drivers
 from dashi.runtime.info import DeviceInfo
 
+FLOAT_CONTROLS: Final = "DASHI_FLOAT_CONTROLS"
+"""Set to 0, modules are loaded as they are: nothing is declared, as on a device that offers nothing."""
 _PORTABILITY: Final = "VK_KHR_portability_enumeration"
 _DEBUG: Final = "VK_EXT_debug_utils"
 _log = logging.getLogger("dashi")
@@ -52,6 +56,8 @@ class Instance:
         """Every physical device that can run dashi: its handle and what it offers."""
         handles = raw.physical_devices(self.fns, self.handle)
         described = [(handle, raw.describe(self.fns, handle, i)) for i, handle in enumerate(handles)]
+        if os.environ.get(FLOAT_CONTROLS) == "0":
+            described = [(handle, replace(info, float_controls=FloatControls())) for handle, info in described]
         return [(handle, info) for handle, info in described if _usable(info)]
 
     def take_messages(self) -> list[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from dashi.kernels.abi import Limits
+from dashi.kernels.spirv._float_controls import FloatControls, Independence
 from dashi.runtime import _vk_instance as raw
 from dashi.runtime._cache import cache_folder, read_cache, write_cache
 from dashi.runtime._drivers import driver_files, nvidia_without_file
@@ -177,11 +178,15 @@ def _ending(code: int, said: str) -> str:
 
 
 def _report(data: dict[str, Any]) -> Probe:
-    devices = tuple(_info(d) for d in data.pop("devices"))
+    devices = tuple(device_info(d) for d in data.pop("devices"))
     return Probe(devices, layers=tuple(data.pop("layers")), **data)
 
 
-def _info(data: dict[str, Any]) -> DeviceInfo:
+def _float_controls(rounding: Sequence[int], special: Sequence[int], independence: Independence) -> FloatControls:
+    return FloatControls(tuple(rounding), tuple(special), independence)
+
+
+def device_info(data: dict[str, Any]) -> DeviceInfo:
     """The inverse of `DeviceInfo.as_json`."""
     parts: dict[str, Any] = {
         "features": frozenset(data["features"]),
@@ -190,5 +195,6 @@ def _info(data: dict[str, Any]) -> DeviceInfo:
         "heaps": tuple(Heap(**heap) for heap in data["heaps"]),
         "memory_types": tuple(MemoryType(**kind) for kind in data["memory_types"]),
         "queues": tuple(QueueFamily(**family) for family in data["queues"]),
+        "float_controls": _float_controls(**data["float_controls"]),
     }
     return DeviceInfo(**{**data, **parts})

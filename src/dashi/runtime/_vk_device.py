@@ -66,6 +66,8 @@ def create_device(
 class RawDevice:
     """One VkDevice: thin, typed calls on ints."""
 
+    pipeline_flags = DISPATCH_BASE
+
     def __init__(self, fns: vk.Functions, handle: int, families: Sequence[int]) -> None:
         self.fns = fns
         self.handle = handle
@@ -214,7 +216,7 @@ class RawDevice:
             pName=ctypes.addressof(name),
             pSpecializationInfo=ctypes.addressof(special) if spec else None,
         )
-        info = s.ComputePipelineCreateInfo(flags=DISPATCH_BASE, stage=stage, layout=layout, basePipelineIndex=-1)
+        info = s.ComputePipelineCreateInfo(flags=self.pipeline_flags, stage=stage, layout=layout, basePipelineIndex=-1)
         out = ctypes.c_uint64()
         result = self.fns.CreateComputePipelines(self.handle, cache, 1, ctypes.byref(info), None, ctypes.byref(out))
         self.destroy("ShaderModule", module)

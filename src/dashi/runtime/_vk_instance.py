@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from dashi.kernels.abi import Limits
+from dashi.kernels.spirv._float_controls import FloatControls, Independence
 from dashi.runtime import _vk as vk
 from dashi.runtime import _vk_structs as s
 from dashi.runtime.info import DeviceInfo, DeviceType, Heap, MemoryType, QueueFamily
@@ -16,6 +17,7 @@ _NEWEST: Final = (1 << 22) | (3 << 12)  # the newest Vulkan whose structs we pas
 VALIDATION_LAYER: Final = "VK_LAYER_KHRONOS_validation"
 _SYNC_VALIDATION: Final = 4
 _TYPES: Final[dict[int, DeviceType]] = {0: "other", 1: "integrated", 2: "discrete", 3: "virtual", 4: "software"}
+_INDEPENDENCE: Final[dict[int, Independence]] = {0: "32", 1: "all", 2: "none"}
 _MESSENGER: Final = ctypes.CFUNCTYPE(
     ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p
 )
@@ -186,6 +188,14 @@ def _queues(fns: vk.Functions, physical: int) -> tuple[QueueFamily, ...]:
     )
 
 
+def _float_controls(properties: Any) -> FloatControls:
+    def widths(name: str) -> tuple[int, ...]:
+        return tuple(width for width in (16, 32, 64) if getattr(properties, f"{name}Float{width}"))
+
+    independence = _INDEPENDENCE.get(properties.roundingModeIndependence, "none")
+    return FloatControls(widths("shaderRoundingModeRTE"), widths("shaderSignedZeroInfNanPreserve"), independence)
+
+
 def describe(fns: vk.Functions, physical: int, index: int) -> DeviceInfo:
     """Everything that dashi wants to know of a physical device."""
     names = _listed(fns.EnumerateDeviceExtensionProperties, s.ExtensionProperties, physical, None)
@@ -236,4 +246,5 @@ def describe(fns: vk.Functions, physical: int, index: int) -> DeviceInfo:
             "preserve_fp64": bool(floats.shaderDenormPreserveFloat64),
             "flush_fp64": bool(floats.shaderDenormFlushToZeroFloat64),
         },
+        float_controls=_float_controls(floats),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any, Final
 from dashi.errors import InputError, LimitError
 from dashi.kernels._build import Binary, Loader
 from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Plan, Shader, features, pack
+from dashi.kernels.spirv._float_controls import declare_float_controls
 from dashi.runtime._buffer import Buffer, Graveyard
 from dashi.runtime._commands import VulkanProgram, sort_waits
 from dashi.runtime._gate import inside, watch_forks
@@ -248,8 +250,14 @@ class VulkanDevice(Device):
         key = (kernel.folder, shader, variant)
         with self._lock:
             if key not in self._binaries:
-                self._binaries[key] = self._loader.load(kernel, shader, variant)
+                binary = self._loader.load(kernel, shader, variant)
+                self._binaries[key] = self._with_float_controls(binary) if kernel.portable else binary
             return self._binaries[key]
+
+    def _with_float_controls(self, binary: Binary) -> Binary:
+        """The binary as the driver sees it; its digest keeps pipelines with and without declarations apart."""
+        words = declare_float_controls(binary.words, self.info.float_controls)
+        return binary if words is binary.words else Binary(words, hashlib.sha256(words).hexdigest())
 
     def _close(self) -> None:
         # A lost device cannot be waited for, but its objects must still be destroyed.

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dashi.kernels.abi import Limits
+from dashi.kernels.spirv._float_controls import FloatControls
 from dashi.runtime._notebook import html_facts, html_table
 
 DeviceType = Literal["discrete", "integrated", "virtual", "software", "other", "reference", "null"]
@@ -70,11 +71,19 @@ class DeviceInfo:
     memory_types: tuple[MemoryType, ...] = ()
     queues: tuple[QueueFamily, ...] = ()
     denormals: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    float_controls: FloatControls = field(default_factory=FloatControls)
+    """What portable modules declare here when they are loaded."""
 
     @property
     def is_hardware(self) -> bool:
         """Whether work here runs on a GPU, not on the host's processor."""
         return self.type in ("discrete", "integrated", "virtual")
+
+    @property
+    def float_rules(self) -> str:
+        """How rounding and NaN are held to on this device: "declared for fp32 fp64", or "by custom", where Vulkan
+        leaves them to the driver and all that is known is what it did; empty where no driver takes part."""
+        return self.float_controls.text if self.spec.startswith("vulkan:") else ""
 
     def facts(self) -> list[tuple[str, str]]:
         """What a person asks first, in words."""

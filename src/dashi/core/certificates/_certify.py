@@ -77,6 +77,9 @@ def certify_folder(run: Run, folder: Path, operator: Operator, z0: HostArray) ->
 
 def _device(info: DeviceInfo) -> DeviceRecord:
     version = info.driver_info or info.driver_version
+    if info.float_rules:
+        # In the text of a field that is free: readers of schema version 1 refuse fields that they do not know.
+        version = f"{version}; rounding and NaN {info.float_rules}"
     return DeviceRecord(spec=info.spec, name=info.name, type=info.type, driver=info.driver, driver_version=version)
 
 

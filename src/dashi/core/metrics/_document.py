@@ -75,6 +75,7 @@ def build_metrics(
         device_name=info.name,
         driver_name=info.driver,
         driver_version=info.driver_info or info.driver_version,
+        float_rules=info.float_rules or None,
         kernel_fingerprints=dict(run.kernels),
         dtype="float64" if run.operator.dtype.itemsize == 8 else "float32",
         steps=run.steps,

@@ -126,7 +126,8 @@ CAPABILITIES: Final = {
     61: "GroupNonUniform", 62: "GroupNonUniformVote", 63: "GroupNonUniformArithmetic", 64: "GroupNonUniformBallot",
     65: "GroupNonUniformShuffle", 68: "GroupNonUniformQuad", 4433: "StorageBuffer16BitAccess",
     4434: "UniformAndStorageBuffer16BitAccess", 4448: "StorageBuffer8BitAccess",
-    4449: "UniformAndStorageBuffer8BitAccess", 5345: "VulkanMemoryModel", 5346: "VulkanMemoryModelDeviceScope",
+    4449: "UniformAndStorageBuffer8BitAccess", 4466: "SignedZeroInfNanPreserve", 4467: "RoundingModeRTE",
+    5345: "VulkanMemoryModel", 5346: "VulkanMemoryModelDeviceScope",
     6022: "CooperativeMatrixKHR", 6033: "AtomicFloat32AddEXT", 6034: "AtomicFloat64AddEXT",
 }  # fmt: skip
 
