@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -29,10 +29,28 @@ from dashi.errors import AbiError, LimitError
 from dashi.types import DTYPES, Cost, DType, HostArray, Shape
 
 Access = Literal["read", "write", "readwrite"]
+Evidence = Literal["tests", "first use", "none"]
 Number = int | float
 Groups = tuple[int, int, int]
 Fill = Callable[[np.random.Generator, Shape], HostArray]
 """Makes one input of a test case (index lists, offsets, ...)."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Elements of an array, whatever its own shape: element (i, j, ...) of the view is the flat element
+    `offset` + i `strides`[0] + j `strides`[1] + ... of the array. Strides count elements, and may be 0 or negative."""
+
+    shape: Shape
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    def bounds(self) -> tuple[int, int]:
+        """The lowest and the highest flat element that it names; (0, -1) where it names none."""
+        if math.prod(self.shape) == 0:
+            return 0, -1
+        reach = [(length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True)]
+        return self.offset + sum(r for r in reach if r < 0), self.offset + sum(r for r in reach if r > 0)
 
 
 @dataclass(frozen=True)
@@ -42,12 +60,14 @@ class Operand:
     `dtype` is a short name ("f32", "u32"), or "T": the type of the variant. `shape` names its dimensions
     (("k", "n")); the same name means the same length everywhere in the call. `shape=None` means: any shape, the same
     for all such operands; its number of elements is the dimension "size". "n/32" is the number of parts of 32 that n
-    is cut into, the last perhaps short; n is a dimension of an earlier operand, or an integer scalar.
+    is cut into, the last perhaps short; n is a dimension of an earlier operand, or an integer scalar. An input of any
+    shape may be read through a `view`, whose shape then counts instead of the array's.
     """
 
     name: str
     dtype: str = "T"
     shape: tuple[str | int, ...] | None = None
+    view: View | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +123,8 @@ class Shader:
     """The variants that it serves, if not all of the kernel's."""
     prelude: str = ""
     """GLSL that a pattern generates, placed between the declarations and the includes."""
+    text: str = ""
+    """GLSL of a kernel without a folder, placed between the includes and the file; with it `file` may be empty."""
     shared_bytes: int = 32768
     contracted: bool = True
     """In a kernel that is not portable: the driver may contract and reorder. False where portable functions are used
@@ -200,7 +222,28 @@ class StreamDefaults:
     migratable: bool = True
 
 
-@dataclass(frozen=True)
+class Binaries(Protocol):
+    """Where the SPIR-V of a kernel without a folder comes from: emitted from templates, or compiled from text."""
+
+    @property
+    def key(self) -> str:
+        """Digest of what the binaries are made from: two kernels with one key have the same."""
+        ...
+
+    def words(self, shader: str, variant: str) -> bytes:
+        """The SPIR-V of a variant; whoever asks for it checks it."""
+        ...
+
+
+class Checker(Protocol):
+    """A device, as far as a kernel knows one."""
+
+    def check(self, kernel: Kernel) -> None:
+        """Compares what it computes with the kernel's reference."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
 class Kernel:
     """A pure function over buffers: device-agnostic, stateless, explicit about its inputs and outputs.
 
@@ -215,6 +258,10 @@ class Kernel:
       raises a `LimitError` for one that the limits do not allow; a device needs the features of the shaders that a
       plan dispatches, not those of all.
     - `in_place`: outputs may be the same buffer as an input (element i depends on element i alone).
+    - `broadcasts`: inputs of any shape are stretched to one, by NumPy's rules; outputs have that shape.
+    - `binaries`: where its SPIR-V comes from, if it does not lie in its folder.
+    - `evidence`: how it is known that devices give the reference's bits: by the tests of whoever brings it; by a
+      check that a device makes before it first runs it; or not at all, since there is no reference.
     """
 
     summary: str
@@ -240,6 +287,19 @@ class Kernel:
     name: str = ""
     family: str = ""
     folder: Path = Path()
+    broadcasts: bool = False
+    binaries: Binaries | None = None
+    evidence: Evidence = "tests"
+
+    def __repr__(self) -> str:
+        results, arrays = (", ".join(o.name for o in operands) for operands in (self.outputs, self.inputs))
+        scalars = "".join(f", {s.name}=" for s in self.scalars)
+        unproved = "" if self.evidence != "none" else "; unproved: it has no reference to be checked against"
+        return f"<Kernel {self.name}({arrays}{scalars}) -> {results}, {' '.join(self.dtypes)}{unproved}>"
+
+    def check(self, device: Checker) -> None:
+        """Compares what a device computes with the reference, bit for bit; a TwinError names the first difference."""
+        device.check(self)
 
 
 def variants(kernel: Kernel, shader: Shader) -> tuple[str, ...]:
