@@ -20,14 +20,12 @@ from dashi.runtime._operands import (
     require_on,
     variant_of,
 )
+from dashi.runtime._scratch import Scratch, scratch_arrays
 from dashi.runtime.array import Array
 from dashi.types import Cost, DType
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
-
-ScratchPool = dict[tuple[str, str, int], Array]
-"""Scratch memory that steps share, by its name, element type and size."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +39,11 @@ class Step:
     lowered: Any
     tuning: str | None = None
     """The name of the tuning among `Kernel.tunings` that it was planned with."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.kernel.name
 
     @property
     def cost(self) -> Cost:
@@ -63,7 +66,7 @@ def as_kernel(kernel: str | Kernel) -> Kernel:
 
 def bind(
     device: Device,
-    scratch: ScratchPool,
+    scratch: Scratch,
     kernel: str | Kernel,
     inputs: tuple[Array, ...],
     *,
@@ -71,7 +74,7 @@ def bind(
     tuning: str | None,
     scalars: Mapping[str, Number],
 ) -> Step:
-    """The step of a kernel on arrays of an open device, with its scratch memory from the pool: see `Device.bind`."""
+    """The step of a kernel on arrays of an open device, with its scratch memory: see `Device.bind`."""
     called = as_kernel(kernel)
     require_arrays(called, inputs)
     for operand, array in zip(called.inputs, inputs, strict=False):
@@ -87,7 +90,8 @@ def bind(
     require_apart(called, inputs, outputs)
     names = [o.name for o in (*called.inputs, *called.outputs)]
     arrays = dict(zip(names, (*inputs, *outputs), strict=True))
-    return Step(called, call, inputs, outputs, device.lower(called, call, plan, arrays, scratch), chosen)
+    arrays |= scratch_arrays(device, called, call, plan, scratch, (*inputs, *outputs))
+    return Step(called, call, inputs, outputs, device.lower(called, call, plan, arrays), chosen)
 
 
 def _require_features(device: Device, kernel: Kernel, plan: Plan, variant: DType) -> None:

@@ -13,11 +13,12 @@ import numpy as np
 from dashi.runtime._binding import Step
 from dashi.runtime._buffer import Buffer
 from dashi.runtime._gate import inside
+from dashi.runtime._hazards import Barrier, Batch, place_barriers
 from dashi.runtime._program import Program, Recording, Waitable, require_tickets
 from dashi.runtime._staging import synchronise
 from dashi.runtime._sync import Queue, QueueTicket
 from dashi.runtime._vk_device import RawDevice
-from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission
+from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_transfer
 from dashi.runtime.array import Array
 from dashi.runtime.info import Barriers
 from dashi.runtime.landing import Landing
@@ -40,18 +41,18 @@ class VulkanProgram(Program):
     ) -> None:
         super().__init__(device, steps, label, options)
         self._queue = queue
-        self._barriers: Barriers = options.barriers
         self._timestamps = device.raw.create_query_pool(2) if options.timed else None
         self._recorded: list[RawCommands] = []
         self._bury = device.graveyard.watch(self, _destroy(device.raw, self._recorded, self._timestamps))
         self._sources: list[Buffer] = [array.storage for array in self.fetches]
+        self._batches = list(self._placed(options.barriers))
         self._lock = threading.Lock()
         first = self._record_slot()
         self._submissions = first.submissions
         if self.fetches:
             self._landing = Landing(label, self.fetches, options.slots, first, _reader(device.raw, self.fetches))
         self.dispatches = sum(commands.dispatches for commands in self._recorded)
-        self.barriers = sum(commands.barriers for commands in self._recorded)
+        self.barriers = sum(batch.barriers_between_steps for batch in self._batches)
         self._ran_timed = False
 
     def _record_slot(self) -> _Slot:
@@ -64,24 +65,30 @@ class VulkanProgram(Program):
         return _Slot(submissions, landing)
 
     def _record(self, landing: Sequence[Buffer]) -> None:
-        commands = self._begin()
-        if self._timestamps is not None:
-            commands.timestamp(self._timestamps, 0, end=False)
-        for i, batch in enumerate(self._batches()):
-            if i:
-                self._end(commands)
-                commands = self._begin()
-            commands.dispatch(batch, self._barriers)
-        if landing:
-            commands.in_order()
-            for source, target in zip(self._sources, landing, strict=True):
-                commands.copy(source.range[:2], target.range[:2], source.nbytes)
-        if self._timestamps is not None:
-            commands.timestamp(self._timestamps, 1, end=True)
-        self._end(commands)
+        for i, batch in enumerate(self._batches):
+            commands = self._begin()
+            if self._timestamps is not None and not i:
+                commands.timestamp(self._timestamps, 0, end=False)
+            last = batch is self._batches[-1]
+            fetches = [fetch(*pair) for pair in zip(self._sources, landing, strict=True)] if last else []
+            commands.record([*batch.steps, *fetches], batch.barriers, transfers=bool(fetches))
+            if self._timestamps is not None and last:
+                commands.timestamp(self._timestamps, 1, end=True)
+            self._end(commands)
 
-    def _batches(self) -> Iterator[list[RawDispatch]]:
-        """The dispatches of all steps, cut where a submission would grow too long."""
+    def _placed(self, barriers: Barriers) -> Iterator[_Batch]:
+        """The commands of all steps, cut where a submission would grow too long, and the barriers between them; what
+        comes back is copied at the end."""
+        fetches = [fetch(source, source) for source in self._sources]
+        batches = list(self._cut())
+        for steps in batches:
+            ends = fetches if steps is batches[-1] else []
+            placed = place_barriers(steps, barriers) if barriers != "auto" else b""
+            # Whatever is asked for between steps, results come back whole.
+            placed = placed + bytes([Barrier.FLUSH] * bool(ends) + [0] * (len(ends) - 1)) if placed else placed
+            yield _Batch(steps, ends, placed or place_barriers([*steps, *ends]))
+
+    def _cut(self) -> Iterator[list[RawDispatch]]:
         budget = self.device.work_per_dispatch * _WORK_PER_SUBMISSION
         ready: list[Lowered] = [step.lowered for step in self.steps]
         if sum([lowered.work for lowered in ready]) <= budget:
@@ -96,6 +103,17 @@ class VulkanProgram(Program):
             batch += lowered.dispatches
             total += lowered.work
         yield batch
+
+    def schedule(self) -> list[Batch]:
+        names = iter([step.kernel.name for step in self.steps for _ in step.lowered.dispatches])
+        return [
+            Batch(
+                [*batch.steps, *batch.fetches],
+                batch.barriers,
+                [*[next(names) for _ in batch.steps], *["fetch" for _ in batch.fetches]],
+            )
+            for batch in self._batches
+        ]
 
     def _begin(self) -> RawCommands:
         commands = RawCommands(self.device.raw, self._queue.family)
@@ -171,6 +189,30 @@ class VulkanProgram(Program):
             self.device.graveyard.drain()
         finally:
             entered.pop()
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """One submission: the commands of its steps, copies of what comes back after them, what stands before each."""
+
+    steps: Sequence[RawDispatch]
+    fetches: Sequence[RawDispatch]
+    barriers: bytes
+
+    @property
+    def barriers_between_steps(self) -> int:
+        """Barriers without that before the copies."""
+        return len(self.steps) - self.barriers.count(0, 0, len(self.steps))
+
+
+def fetch(source: Buffer, target: Buffer) -> RawDispatch:
+    """A copy of a buffer's bytes to memory of the host that nothing else of the program touches."""
+    size = source.nbytes
+
+    def record(commands: RawCommands) -> None:
+        commands.copy(source.range[:2], target.range[:2], size)
+
+    return raw_transfer((source.bytes,), (), record)
 
 
 @dataclass(frozen=True)

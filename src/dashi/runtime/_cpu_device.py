@@ -13,9 +13,10 @@ import numpy as np
 from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime._gate import inside, watch_forks
+from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
 from dashi.runtime._program import require_tickets
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
+from dashi.runtime.device import Device, Program, Recording, Step, Waitable
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Landing, Ticket
 from dashi.types import HostArray
@@ -88,6 +89,11 @@ class CpuProgram(Program):
             raise
         return ticket
 
+    def schedule(self) -> list[Batch]:
+        # Each step begins when the one before it has ended.
+        touched = [step.lowered.touched for step in self.steps]
+        return [Batch(touched, place_barriers(touched, "all"), [step.name for step in self.steps])]
+
     def close(self) -> None:
         self._closed = True
 
@@ -118,6 +124,16 @@ class Lowered:
     inputs: tuple[HostArray, ...]
     outputs: tuple[HostArray, ...]
 
+    @property
+    def touched(self) -> Touched:
+        """What it reads and writes, in hazard tracking."""
+        return Touched(tuple(map(_byte_range, self.inputs)), tuple(map(_byte_range, self.outputs)))
+
+
+def _byte_range(values: HostArray) -> Range:
+    start = values.ctypes.data
+    return (0, start, start + values.nbytes)
+
 
 def _compute(step: Step) -> None:
     lowered: Lowered = step.lowered
@@ -133,6 +149,8 @@ def _values(array: Array) -> HostArray:
 
 class CpuDevice(Device):
     """Runs the NumPy reference of each kernel; what several threads submit, one after another, as a queue does."""
+
+    needs_scratch = False
 
     def __init__(self) -> None:
         super().__init__(cpu_info())
@@ -156,6 +174,9 @@ class CpuDevice(Device):
     def shared(self, first: Any, other: Any) -> bool:
         return np.may_share_memory(first, other)
 
+    def byte_range(self, storage: Any) -> Range:
+        return _byte_range(storage)
+
     def ends_memory(self, storage: Any) -> bool:
         whole = storage if storage.base is None else storage.base
         return storage.ctypes.data + storage.nbytes == whole.ctypes.data + whole.nbytes
@@ -168,7 +189,7 @@ class CpuDevice(Device):
         with self.order:
             return array.storage.copy()
 
-    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool) -> Any:
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
         return Lowered(
             tuple(_values(arrays[operand.name]) for operand in kernel.inputs),
             tuple(_values(arrays[operand.name]) for operand in kernel.outputs),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Never
 
 from dashi.errors import NoResultError
@@ -10,12 +12,22 @@ from dashi.kernels._build import Loader
 from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
 from dashi.runtime._cpu_device import EVERY_FEATURE
 from dashi.runtime._gate import inside
+from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
 from dashi.runtime._program import require_tickets
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
+from dashi.runtime.device import Device, Program, Recording, Step, Waitable
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Landing, Ticket
 from dashi.types import HostArray
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A step's dispatches, the bytes that each touches, and its storage."""
+
+    dispatches: tuple[Dispatch, ...]
+    touched: tuple[Touched, ...]
+    storage: tuple[Any, ...]
 
 
 class NullProgram(Program):
@@ -26,6 +38,9 @@ class NullProgram(Program):
         self.recorded: list[tuple[str, Dispatch]] = [(s.kernel.name, d) for s in steps for d in s.lowered.dispatches]
         self.dispatches = len(self.recorded)
         self.submissions = 0
+        touched: list[Touched] = [command for step in steps for command in step.lowered.touched]
+        self._batch = Batch(touched, place_barriers(touched, options.barriers), [name for name, _ in self.recorded])
+        self.barriers = len(touched) - bytes(self._batch.barriers).count(0)
         if self.fetches:
             self._landing = Landing(label, self.fetches, options.slots, None, _no_result)
 
@@ -40,8 +55,20 @@ class NullProgram(Program):
         self.submissions += 1
         return ticket
 
+    def schedule(self) -> list[Batch]:
+        return [self._batch]
+
     def close(self) -> None:
         self._closed = True
+
+
+def _touched(device: Device, kernel: Kernel, dispatch: Dispatch, arrays: Mapping[str, Array]) -> Touched:
+    bound = zip(kernel.shaders[dispatch.shader].buffers, dispatch.buffers, strict=True)
+    ranges = [(binding.access, device.byte_range(arrays[name].storage)) for binding, name in bound]
+    return Touched(
+        tuple(touched for access, touched in ranges if access != "write"),
+        tuple(touched for access, touched in ranges if access != "read"),
+    )
 
 
 def _no_result(*_: object) -> Never:
@@ -79,6 +106,10 @@ class NullDevice(Device):
     def shared(self, first: Any, other: Any) -> bool:
         return first.place[0] is other.place[0] and first.place[1] < other.place[2] and other.place[1] < first.place[2]
 
+    def byte_range(self, storage: Any) -> Range:
+        whole, start, end = storage.place
+        return (whole.key, start, end)
+
     def ends_memory(self, storage: Any) -> bool:
         whole, _, end = storage.place
         return end == whole.nbytes
@@ -91,10 +122,11 @@ class NullDevice(Device):
         array.storage  # noqa: B018  # it must be open
         _no_result()
 
-    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool) -> Plan:
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Lowered:
         for dispatch in plan.dispatches:
             self._loader.load(kernel, dispatch.shader, call.dtype.name)
-        return plan
+        touched = tuple(_touched(self, kernel, dispatch, arrays) for dispatch in plan.dispatches)
+        return Lowered(plan.dispatches, touched, tuple(array.storage for array in arrays.values()))
 
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
         return NullProgram(self, steps, label, options)
@@ -109,6 +141,9 @@ class NullDevice(Device):
 class _Nothing:
     """Storage that holds nothing."""
 
+    _keys = itertools.count(1)
+
     def __init__(self, nbytes: int, place: tuple[_Nothing, int, int] | None = None) -> None:
         self.nbytes = nbytes
+        self.key = next(_Nothing._keys)
         self.place: tuple[_Nothing, int, int] = place or (self, 0, nbytes)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from dashi.errors import ClosedError, InputError
 from dashi.runtime._binding import Step
 from dashi.runtime._gate import Gate, inside
+from dashi.runtime._hazards import BarrierProof, Batch
 from dashi.runtime.array import Array
 from dashi.runtime.info import Barriers
 from dashi.runtime.landing import Landing, Ticket
@@ -86,6 +87,21 @@ class Program(ABC):
         self.device.require_open()
         self.require_open()
         return None
+
+    @abstractmethod
+    def schedule(self) -> Sequence[Batch]:
+        """What was recorded: commands with the bytes that they touch, and the barriers between them."""
+
+    def check(self) -> BarrierProof:
+        """Proves that the barriers of the program cover every hazard between its commands, byte by byte; else raises a
+        HazardError that names the first two that race. What was submitted before, and on other queues, is no part of
+        it."""
+        proofs = [batch.check() for batch in self.schedule()]
+        return BarrierProof(
+            sum(proof.commands for proof in proofs),
+            sum(proof.hazards for proof in proofs),
+            sum(proof.barriers for proof in proofs),
+        )
 
     @inside
     def fetched(self, array: Array) -> HostArray:

@@ -16,6 +16,7 @@ from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Plan, Shad
 from dashi.runtime._buffer import Buffer, Graveyard
 from dashi.runtime._commands import VulkanProgram, sort_waits
 from dashi.runtime._gate import inside, watch_forks
+from dashi.runtime._hazards import Range
 from dashi.runtime._instance import Instance
 from dashi.runtime._memory import Allocator, MemoryStats
 from dashi.runtime._pipeline import DescriptorSets, Pipelines, PoolSet
@@ -27,9 +28,9 @@ from dashi.runtime._vk import skip_exit_handlers
 from dashi.runtime._vk_device import create_device
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_dispatch
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
+from dashi.runtime.device import Device, Program, Recording, Step, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.types import DTYPES, HostArray
+from dashi.types import HostArray
 
 _HARDWARE_WORK: Final = 1 << 33
 _SOFTWARE_WORK: Final = 1 << 27
@@ -143,6 +144,9 @@ class VulkanDevice(Device):
             and other.offset < first.offset + first.nbytes
         )
 
+    def byte_range(self, storage: Any) -> Range:
+        return storage.bytes
+
     def ends_memory(self, storage: Any) -> bool:
         return storage.whole is None or storage.offset + storage.nbytes == storage.whole.nbytes
 
@@ -191,18 +195,9 @@ class VulkanDevice(Device):
             self.graveyard.watch(ticket, partial(_end_copy, commands, (source.storage, target.storage)))
         return ticket
 
-    def lower(
-        self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool
-    ) -> Lowered:
-        named = dict(arrays)
-        for name, (kind, count) in plan.scratch.items():
-            element = call.dtype if kind == "T" else DTYPES[kind]
-            key = (name, element.name, count)
-            if key not in scratch:
-                scratch[key] = self.empty(count, element)
-            named[name] = scratch[key]
-        dispatched = [self._dispatch(kernel, call, dispatch, named) for dispatch in plan.dispatches]
-        buffers = tuple(array.storage for array in named.values())
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Lowered:
+        dispatched = [self._dispatch(kernel, call, dispatch, arrays) for dispatch in plan.dispatches]
+        buffers = tuple(array.storage for array in arrays.values())
         lowered = Lowered(tuple(raw for raw, _, _ in dispatched), sum(work for _, work, _ in dispatched), buffers)
         sets = [(held, len(d.buffers)) for (_, _, held), d in zip(dispatched, plan.dispatches, strict=True)]
         self.graveyard.watch(lowered, partial(_free_sets, self.sets, sets))
@@ -227,8 +222,8 @@ class VulkanDevice(Device):
             held.handle,
             push,
             dispatch.groups,
-            frozenset(b.key for binding, b in access if binding.access != "write"),
-            frozenset(b.key for binding, b in access if binding.access != "read"),
+            tuple([b.bound_bytes for binding, b in access if binding.access != "write"]),
+            tuple([b.bound_bytes for binding, b in access if binding.access != "read"]),
             split(dispatch.groups, work, self.work_per_dispatch),
         )
         return raw, work, held

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
+from dashi.runtime._hazards import Batch
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Recording, Waitable
 from dashi.types import HostArray
@@ -23,6 +24,9 @@ class WatchedProgram(Program):
 
     def device_ns(self) -> int | None:
         return self._inner.device_ns()
+
+    def schedule(self) -> Sequence[Batch]:
+        return self._inner.schedule()
 
     def fetched(self, array: Array) -> HostArray:
         return self._inner.fetched(array)

@@ -21,10 +21,10 @@ import numpy.typing as npt
 from dashi.errors import AlignmentError, InputError, LimitError, ShapeError
 from dashi.kernels._arguments import require_arrays
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
-from dashi.runtime._binding import ScratchPool as ScratchPool
 from dashi.runtime._binding import Step as Step
 from dashi.runtime._binding import as_kernel, bind
 from dashi.runtime._gate import Gate, inside
+from dashi.runtime._hazards import Range
 from dashi.runtime._notebook import html_facts
 from dashi.runtime._operands import require_on
 from dashi.runtime._program import Program as Program
@@ -33,6 +33,8 @@ from dashi.runtime._program import Timing as Timing
 from dashi.runtime._program import Waitable as Waitable
 from dashi.runtime._program import require_tickets
 from dashi.runtime._recording import recording, require_steps
+from dashi.runtime._scratch import Scratch as Scratch
+from dashi.runtime._scratch import ScratchPool as ScratchPool
 from dashi.runtime._shapes import sizes_of, whole_number
 from dashi.runtime._tuning import Memory, choose
 from dashi.runtime.array import Array, host_array
@@ -53,6 +55,9 @@ class Device(ABC):
         self.watcher: Callable[[Program], Program] | None = None
         """What programs pass through when they are recorded: a trace notes their submissions."""
 
+    needs_scratch = True
+    """Whether steps need memory between their dispatches: references of NumPy do not."""
+
     # What backends implement
 
     @abstractmethod
@@ -68,6 +73,10 @@ class Device(ABC):
         """Whether two pieces of this device's storage have bytes in common."""
 
     @abstractmethod
+    def byte_range(self, storage: Any) -> Range:
+        """The bytes of a piece of storage, in hazard tracking."""
+
+    @abstractmethod
     def ends_memory(self, storage: Any) -> bool:
         """Whether a piece of storage ends where the memory ends that it is a part of."""
 
@@ -80,9 +89,9 @@ class Device(ABC):
         """A copy of the array's bytes (as uint8), after all work submitted so far."""
 
     @abstractmethod
-    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool) -> Any:
-        """Whatever the backend needs to record the call, and the memory of its arrays, which lives as long; scratch
-        memory that is not in the pool yet is put there."""
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
+        """Whatever the backend needs to record the call, and the memory of its arrays, operands and scratch, which
+        lives as long."""
 
     @abstractmethod
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
