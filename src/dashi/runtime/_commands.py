@@ -3,41 +3,40 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dashi.runtime._binding import Step
+from dashi.errors import BusyError
 from dashi.runtime._buffer import Buffer
+from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside
-from dashi.runtime._hazards import Barrier, Batch, place_barriers
+from dashi.runtime._hazards import Batch
 from dashi.runtime._program import Program, Recording, Waitable, require_tickets
+from dashi.runtime._segments import named, segments
 from dashi.runtime._staging import synchronise
+from dashi.runtime._steps import AnyStep
 from dashi.runtime._sync import Queue, QueueTicket
+from dashi.runtime._transfers import HostCall, copy_command, host_view
 from dashi.runtime._vk_device import RawDevice
-from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_transfer
+from dashi.runtime._vk_record import RawCommands, RawSubmission
 from dashi.runtime.array import Array
-from dashi.runtime.info import Barriers
-from dashi.runtime.landing import Landing
+from dashi.runtime.landing import Landing, Slot
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
-    from dashi.runtime._vulkan_device import Lowered, VulkanDevice
-
-_WORK_PER_SUBMISSION: Final = 32
-"""A submission holds at most this many times the work of the largest dispatch: drivers kill long ones."""
+    from dashi.runtime._vulkan_device import VulkanDevice
 
 
 class VulkanProgram(Program):
-    """Recorded command buffers. `barriers` counts those placed between dispatches."""
+    """Recorded command buffers. `barriers` counts those that stand before commands of steps."""
 
     device: VulkanDevice
 
     def __init__(
-        self, device: VulkanDevice, steps: Sequence[Step], label: str, options: Recording, queue: Queue
+        self, device: VulkanDevice, steps: Sequence[AnyStep], label: str, options: Recording, queue: Queue
     ) -> None:
         super().__init__(device, steps, label, options)
         self._queue = queue
@@ -45,75 +44,49 @@ class VulkanProgram(Program):
         self._recorded: list[RawCommands] = []
         self._bury = device.graveyard.watch(self, _destroy(device.raw, self._recorded, self._timestamps))
         self._sources: list[Buffer] = [array.storage for array in self.fetches]
-        self._batches = list(self._placed(options.barriers))
+        self._targets: list[Buffer] = [array.storage for array in self.feeds]
+        self._segments = list(segments(device, self.steps, self._targets, self._sources, options.barriers))
         self._lock = threading.Lock()
+        self._calling: int | None = None
         first = self._record_slot()
         self._submissions = first.submissions
-        if self.fetches:
+        if self.fetches or self.feeds:
             self._landing = Landing(label, self.fetches, options.slots, first, _reader(device.raw, self.fetches))
         self.dispatches = sum(commands.dispatches for commands in self._recorded)
-        self.barriers = sum(batch.barriers_between_steps for batch in self._batches)
+        self.barriers = sum(batch.step_barriers for segment in self._segments for batch in segment.batches)
         self._ran_timed = False
 
     def _record_slot(self) -> _Slot:
-        """Everything that a run needs which comes back to memory of its own."""
-        first = len(self._recorded)
+        """Everything that a run needs which takes values from memory of its own, and brings them back there."""
+        uploads = [self.device.upload(target.nbytes) for target in self._targets]
         landing = [self.device.landing(source.nbytes) for source in self._sources]
-        self._record(landing)
+        feeds = [copy_command(*pair) for pair in zip(uploads, self._targets, strict=True)]
+        fetches = [copy_command(*pair) for pair in zip(self._sources, landing, strict=True)]
         timeline = self._queue.timeline
-        submissions = [RawSubmission(self.device.raw, [c.handle], timeline) for c in self._recorded[first:]]
-        return _Slot(submissions, landing)
-
-    def _record(self, landing: Sequence[Buffer]) -> None:
-        for i, batch in enumerate(self._batches):
-            commands = self._begin()
-            if self._timestamps is not None and not i:
-                commands.timestamp(self._timestamps, 0, end=False)
-            last = batch is self._batches[-1]
-            fetches = [fetch(*pair) for pair in zip(self._sources, landing, strict=True)] if last else []
-            commands.record([*batch.steps, *fetches], batch.barriers, transfers=bool(fetches))
-            if self._timestamps is not None and last:
-                commands.timestamp(self._timestamps, 1, end=True)
-            self._end(commands)
-
-    def _placed(self, barriers: Barriers) -> Iterator[_Batch]:
-        """The commands of all steps, cut where a submission would grow too long, and the barriers between them; what
-        comes back is copied at the end."""
-        fetches = [fetch(source, source) for source in self._sources]
-        batches = list(self._cut())
-        for steps in batches:
-            ends = fetches if steps is batches[-1] else []
-            placed = place_barriers(steps, barriers) if barriers != "auto" else b""
-            # Whatever is asked for between steps, results come back whole.
-            placed = placed + bytes([Barrier.FLUSH] * bool(ends) + [0] * (len(ends) - 1)) if placed else placed
-            yield _Batch(steps, ends, placed or place_barriers([*steps, *ends]))
-
-    def _cut(self) -> Iterator[list[RawDispatch]]:
-        budget = self.device.work_per_dispatch * _WORK_PER_SUBMISSION
-        ready: list[Lowered] = [step.lowered for step in self.steps]
-        if sum([lowered.work for lowered in ready]) <= budget:
-            yield list(chain.from_iterable([lowered.dispatches for lowered in ready]))
-            return
-        batch: list[RawDispatch] = []
-        total = 0
-        for lowered in ready:
-            if total and total + lowered.work > budget:
-                yield batch
-                batch, total = [], 0
-            batch += lowered.dispatches
-            total += lowered.work
-        yield batch
+        batches = [batch for segment in self._segments for batch in segment.batches]
+        submissions: list[list[RawSubmission]] = []
+        for segment in self._segments:
+            submissions.append([])
+            for batch in segment.batches:
+                first, last = batch is batches[0], batch is batches[-1]
+                commands = self._begin()
+                if first and self._timestamps is not None:
+                    commands.timestamp(self._timestamps, 0, end=False)
+                before, after = feeds if first else batch.before, fetches if last else batch.after
+                transfers = bool(before or after or batch.transfers)
+                commands.record([*before, *batch.steps, *after], batch.barriers, transfers=transfers)
+                if last and self._timestamps is not None:
+                    commands.timestamp(self._timestamps, 1, end=True)
+                self._end(commands)
+                submissions[-1].append(RawSubmission(self.device.raw, [commands.handle], timeline))
+        views = {
+            id(array): host_view(buffer).view(array.dtype.numpy).reshape(array.shape)
+            for array, buffer in zip(self.feeds, uploads, strict=True)
+        }
+        return _Slot(submissions, landing, [host_view(buffer) for buffer in landing], uploads, views)
 
     def schedule(self) -> list[Batch]:
-        names = iter([step.kernel.name for step in self.steps for _ in step.lowered.dispatches])
-        return [
-            Batch(
-                [*batch.steps, *batch.fetches],
-                batch.barriers,
-                [*[next(names) for _ in batch.steps], *["fetch" for _ in batch.fetches]],
-            )
-            for batch in self._batches
-        ]
+        return named(self._segments, self.steps)
 
     def _begin(self) -> RawCommands:
         commands = RawCommands(self.device.raw, self._queue.family)
@@ -127,7 +100,7 @@ class VulkanProgram(Program):
         commands.results_to_host()
         commands.end()
 
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         # As the decorator `inside` does, without the cost of a call: a submission takes microseconds.
         device, queue = self.device, self._queue
         gate = device.gate
@@ -137,19 +110,48 @@ class VulkanProgram(Program):
             if gate.refusal is not None:
                 raise gate.refusal()
             ticket = QueueTicket(device, queue)
+            slot = None
+            if self.feeds:
+                slot = filled_slot(self, feed, self.feeds)
+            elif feed is not None:
+                require_no_feed(self, feed)
+            if self._calling is not None:
+                self._require_no_call()
             with self._lock:
                 self.require_open()
                 if after:
                     self._wait_for(require_tickets(after))
                 if self._landing is None:
-                    for submission in self._submissions:
-                        ticket.value = queue.submit(submission)
+                    self._submit_all(self._submissions, ticket)
                 else:
-                    self._submit_to(self._landing, ticket)
+                    self._submit_to(self._landing, slot, ticket)
         finally:
             entered.pop()
         self._ran_timed = self._timestamps is not None
         return ticket
+
+    def _require_no_call(self) -> None:
+        if self._calling == threading.get_ident():
+            raise BusyError(
+                f"a host step of the program {self.label!r} submits the program that it is a part of.",
+                "submit it after the run, or another program.",
+            )
+
+    def _submit_all(self, submissions: Sequence[Sequence[RawSubmission]], ticket: QueueTicket) -> None:
+        """Submits the parts of a program in order; between them its host steps run, here."""
+        for parts, segment in zip(submissions, self._segments, strict=True):
+            for submission in parts:
+                ticket.value = self._queue.submit(submission)
+            if segment.call is not None:
+                self._call(segment.call, ticket.value)
+
+    def _call(self, call: HostCall, value: int) -> None:
+        self._queue.wait(value)
+        self._calling = threading.get_ident()
+        try:
+            call.run()
+        finally:
+            self._calling = None
 
     def _wait_for(self, after: Iterable[Waitable]) -> None:
         """The device itself waits for other queues' timelines, in empty submissions of their own."""
@@ -157,14 +159,25 @@ class VulkanProgram(Program):
         for other in sort_waits(self.device, queue, after):
             queue.submit(RawSubmission(raw, [], queue.timeline, [other.queue.timeline]), (other.value,))
 
-    def _submit_to(self, landing: Landing, ticket: QueueTicket) -> None:
-        slot: _Slot = landing.take(ticket, self._record_slot)
+    def _submit_to(self, landing: Landing, filled: RunSlot | None, ticket: QueueTicket) -> None:
+        if filled is None:
+            slot: _Slot = landing.take(ticket, self._record_slot)
+        else:
+            slot = landing.submit(filled.slot, filled, ticket)
+            for buffer in slot.uploads:
+                synchronise(self.device.raw, buffer, flush=True)
         try:
-            for submission in slot.submissions:
-                ticket.value = self._queue.submit(submission)
+            self._submit_all(slot.submissions, ticket)
         except BaseException:
             landing.give_back(ticket)
             raise
+        finally:
+            if filled is not None:
+                landing.under_way(ticket, QueueTicket(self.device, self._queue, ticket.value))
+
+    def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
+        assert self._landing is not None
+        return self._landing.hand_out(slot, self._record_slot, timeout)
 
     @inside
     def device_ns(self) -> int | None:
@@ -192,47 +205,28 @@ class VulkanProgram(Program):
 
 
 @dataclass(frozen=True)
-class _Batch:
-    """One submission: the commands of its steps, copies of what comes back after them, what stands before each."""
-
-    steps: Sequence[RawDispatch]
-    fetches: Sequence[RawDispatch]
-    barriers: bytes
-
-    @property
-    def barriers_between_steps(self) -> int:
-        """Barriers without that before the copies."""
-        return len(self.steps) - self.barriers.count(0, 0, len(self.steps))
-
-
-def fetch(source: Buffer, target: Buffer) -> RawDispatch:
-    """A copy of a buffer's bytes to memory of the host that nothing else of the program touches."""
-    size = source.nbytes
-
-    def record(commands: RawCommands) -> None:
-        commands.copy(source.range[:2], target.range[:2], size)
-
-    return raw_transfer((source.bytes,), (), record)
-
-
-@dataclass(frozen=True)
 class _Slot:
-    """A recording of the program, and the memory that its results come back to."""
+    """A recording of the program, the memory that its results come back to, and that which its values come from."""
 
-    submissions: Sequence[RawSubmission]
+    submissions: Sequence[Sequence[RawSubmission]]
     landing: Sequence[Buffer]
+    results: Sequence[HostArray]
+    uploads: Sequence[Buffer]
+    feeds: Mapping[int, HostArray]
 
 
-def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int], HostArray]:
+def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int, HostArray | None], HostArray]:
     """Copies of arrays out of a slot."""
-    forms = [(array.dtype, array.shape, array.nbytes) for array in arrays]
+    forms = [(array.dtype, array.shape) for array in arrays]
 
-    def read(slot: _Slot, index: int) -> HostArray:
-        (dtype, shape, nbytes), landing = forms[index], slot.landing[index]
+    def read(slot: _Slot, index: int, out: HostArray | None) -> HostArray:
+        (dtype, shape), landing = forms[index], slot.landing[index]
         synchronise(raw, landing, flush=False)
-        view = landing.view
-        assert view is not None  # memory for reading back is always mapped
-        return dtype.from_bytes(np.frombuffer(view, np.uint8, nbytes).copy()).reshape(shape)
+        values = slot.results[index]
+        if out is None:
+            return dtype.from_bytes(values.copy()).reshape(shape)
+        np.copyto(out, dtype.from_bytes(values).reshape(shape))
+        return out
 
     return read
 

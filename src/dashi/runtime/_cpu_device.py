@@ -6,19 +6,21 @@ import platform
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
+from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
 from dashi.runtime._program import require_tickets
+from dashi.runtime._steps import FillStep, HostStep
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, Step, Waitable
+from dashi.runtime.device import AnyStep, Device, Program, Recording, Step, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Landing, Ticket
+from dashi.runtime.landing import Landing, Slot, Ticket
 from dashi.types import HostArray
 
 EVERY_FEATURE = frozenset(
@@ -58,28 +60,39 @@ class CpuProgram(Program):
 
     device: CpuDevice
 
-    def __init__(self, device: CpuDevice, steps: Sequence[Step], label: str, options: Recording | None = None) -> None:
+    def __init__(
+        self, device: CpuDevice, steps: Sequence[AnyStep], label: str, options: Recording | None = None
+    ) -> None:
         options = options or Recording()
         super().__init__(device, steps, label, options)
         self._sources: list[HostArray] = [array.storage for array in self.fetches]
-        if self.fetches:
+        self._targets: list[HostArray] = [_values(array) for array in self.feeds]
+        if self.fetches or self.feeds:
             self._landing = Landing(label, self.fetches, options.slots, self._slot(), _reader(self.fetches))
 
-    def _slot(self) -> list[HostArray]:
-        return [np.empty_like(source) for source in self._sources]
+    def _slot(self) -> CpuSlot:
+        feeds = {id(array): np.zeros_like(target) for array, target in zip(self.feeds, self._targets, strict=True)}
+        return CpuSlot([np.empty_like(source) for source in self._sources], feeds)
+
+    def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
+        assert self._landing is not None
+        return self._landing.hand_out(slot, self._slot, timeout)
 
     @inside
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         self.require_open()
+        filled = filled_slot(self, feed, self.feeds) if self.feeds else require_no_feed(self, feed)
         for other in require_tickets(after) if after else ():
             other.wait()
         ticket = Ticket(self.device)
-        landing: list[HostArray] = [] if self._landing is None else self._landing.take(ticket, self._slot)
+        slot = NO_SLOT if self._landing is None else self._take(self._landing, filled, ticket)
         try:
             with self.device.order:
+                for target, values in zip(self._targets, slot.feeds.values(), strict=True):
+                    target[...] = values
                 for step in self.steps:
                     _compute(step)
-                for source, target in zip(self._sources, landing, strict=False):
+                for source, target in zip(self._sources, slot.landing, strict=True):
                     target[...] = source
         except BaseException as error:
             if self._landing is not None:
@@ -88,6 +101,13 @@ class CpuProgram(Program):
                 raise no_memory(str(error)) from error
             raise
         return ticket
+
+    def _take(self, landing: Landing, filled: RunSlot | None, ticket: Ticket) -> CpuSlot:
+        if filled is None:
+            return landing.take(ticket, self._slot)
+        slot: CpuSlot = landing.submit(filled.slot, filled, ticket)
+        landing.under_way(ticket, ticket.end)
+        return slot
 
     def schedule(self) -> list[Batch]:
         # Each step begins when the one before it has ended.
@@ -98,13 +118,28 @@ class CpuProgram(Program):
         self._closed = True
 
 
-def _reader(arrays: Sequence[Array]) -> Callable[[list[HostArray], int], HostArray]:
+@dataclass(frozen=True)
+class CpuSlot:
+    """The memory that the results of a run come back to, and that which its values come from."""
+
+    landing: Sequence[HostArray]
+    feeds: Mapping[int, HostArray]
+
+
+NO_SLOT: Final = CpuSlot((), {})
+
+
+def _reader(arrays: Sequence[Array]) -> Callable[[CpuSlot, int, HostArray | None], HostArray]:
     """Copies of arrays out of a slot."""
     forms = [(array.dtype, array.shape) for array in arrays]
 
-    def read(slot: list[HostArray], index: int) -> HostArray:
+    def read(slot: CpuSlot, index: int, out: HostArray | None) -> HostArray:
         dtype, shape = forms[index]
-        return dtype.from_bytes(slot[index].copy()).reshape(shape)
+        values = slot.landing[index]
+        if out is None:
+            return dtype.from_bytes(values.copy()).reshape(shape)
+        np.copyto(out, dtype.from_bytes(values).reshape(shape))
+        return out
 
     return read
 
@@ -135,8 +170,23 @@ def _byte_range(values: HostArray) -> Range:
     return (0, start, start + values.nbytes)
 
 
-def _compute(step: Step) -> None:
+def _compute(step: AnyStep) -> None:
     lowered: Lowered = step.lowered
+    if isinstance(step, Step):
+        _call_reference(step, lowered)
+    elif isinstance(step, HostStep):
+        step.call([_read_only(values) for values in lowered.inputs], lowered.outputs)
+    else:
+        lowered.outputs[0][...] = step.value if isinstance(step, FillStep) else lowered.inputs[0]
+
+
+def _read_only(values: HostArray) -> HostArray:
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _call_reference(step: Step, lowered: Lowered) -> None:
     returned = step.kernel.reference(*lowered.inputs, **step.call.scalars)
     results = returned if isinstance(returned, tuple) else (returned,)
     for target, result in zip(lowered.outputs, results, strict=True):
@@ -195,7 +245,16 @@ class CpuDevice(Device):
             tuple(_values(arrays[operand.name]) for operand in kernel.outputs),
         )
 
-    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
+    def lower_copy(self, source: Array, target: Array) -> Lowered:
+        return Lowered((_values(source),), (_values(target),))
+
+    def lower_fill(self, array: Array, element: HostArray) -> Lowered:
+        return Lowered((), (_values(array),))
+
+    def lower_host(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Lowered:
+        return Lowered(tuple(map(_values, inputs)), tuple(map(_values, outputs)))
+
+    def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         return CpuProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:

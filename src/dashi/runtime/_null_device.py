@@ -7,17 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Never
 
+import numpy as np
+
 from dashi.errors import NoResultError
 from dashi.kernels._build import Loader
 from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
 from dashi.runtime._cpu_device import EVERY_FEATURE
+from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside
 from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
 from dashi.runtime._program import require_tickets
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, Step, Waitable
+from dashi.runtime.device import AnyStep, Device, Program, Recording, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Landing, Ticket
+from dashi.runtime.landing import Landing, Slot, Ticket
 from dashi.types import HostArray
 
 
@@ -30,28 +33,46 @@ class Lowered:
     storage: tuple[Any, ...]
 
 
+@dataclass(frozen=True)
+class NullSlot:
+    """Memory of the host that nothing is taken from."""
+
+    feeds: Mapping[int, HostArray]
+
+
 class NullProgram(Program):
     """The recorded dispatches of its steps; running them does nothing but count."""
 
-    def __init__(self, device: Device, steps: Sequence[Step], label: str, options: Recording) -> None:
+    def __init__(self, device: Device, steps: Sequence[AnyStep], label: str, options: Recording) -> None:
         super().__init__(device, steps, label, options)
-        self.recorded: list[tuple[str, Dispatch]] = [(s.kernel.name, d) for s in steps for d in s.lowered.dispatches]
+        self.recorded: list[tuple[str, Dispatch]] = [(s.name, d) for s in steps for d in s.lowered.dispatches]
         self.dispatches = len(self.recorded)
         self.submissions = 0
-        touched: list[Touched] = [command for step in steps for command in step.lowered.touched]
-        self._batch = Batch(touched, place_barriers(touched, options.barriers), [name for name, _ in self.recorded])
+        commands: list[tuple[str, Touched]] = [(step.name, t) for step in steps for t in step.lowered.touched]
+        touched = [command for _, command in commands]
+        self._batch = Batch(touched, place_barriers(touched, options.barriers), [name for name, _ in commands])
         self.barriers = len(touched) - bytes(self._batch.barriers).count(0)
-        if self.fetches:
-            self._landing = Landing(label, self.fetches, options.slots, None, _no_result)
+        if self.fetches or self.feeds:
+            self._landing = Landing(label, self.fetches, options.slots, self._slot(), _no_result)
+
+    def _slot(self) -> NullSlot:
+        return NullSlot({id(array): np.zeros(array.shape, array.dtype.numpy) for array in self.feeds})
+
+    def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
+        assert self._landing is not None
+        return self._landing.hand_out(slot, self._slot, timeout)
 
     @inside
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         self.require_open()
+        filled = filled_slot(self, feed, self.feeds) if self.feeds else require_no_feed(self, feed)
         for other in require_tickets(after) if after else ():
             other.wait()
         ticket = Ticket(self.device)
-        if self._landing is not None:
-            self._landing.take(ticket, lambda: None)
+        if self._landing is not None and filled is not None:
+            self._landing.submit(filled.slot, filled, ticket)
+        elif self._landing is not None:
+            self._landing.take(ticket, self._slot)
         self.submissions += 1
         return ticket
 
@@ -128,7 +149,21 @@ class NullDevice(Device):
         touched = tuple(_touched(self, kernel, dispatch, arrays) for dispatch in plan.dispatches)
         return Lowered(plan.dispatches, touched, tuple(array.storage for array in arrays.values()))
 
-    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
+    def lower_copy(self, source: Array, target: Array) -> Lowered:
+        return self._touching((source,), (target,))
+
+    def lower_fill(self, array: Array, element: HostArray) -> Lowered:
+        return self._touching((), (array,))
+
+    def lower_host(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Lowered:
+        return self._touching(inputs, outputs)
+
+    def _touching(self, reads: Sequence[Array], writes: Sequence[Array]) -> Lowered:
+        storage = [[array.storage for array in arrays] for arrays in (reads, writes)]
+        ranges = [tuple(map(self.byte_range, pieces)) for pieces in storage]
+        return Lowered((), (Touched(ranges[0], ranges[1]),), (*storage[0], *storage[1]))
+
+    def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         return NullProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:

@@ -163,6 +163,18 @@ class RawCommands:
         region = s.BufferCopy(srcOffset=source[1], dstOffset=target[1], size=size)
         self._device.fns.CmdCopyBuffer(self.handle, source[0], target[0], 1, ctypes.byref(region))
 
+    def copy_regions(self, source: int, target: int, regions: Sequence[tuple[int, int, int]]) -> None:
+        """Copies ranges of bytes, each from an offset to an offset, between two buffers; none may overlap another."""
+        if regions:
+            structs = [s.BufferCopy(srcOffset=start, dstOffset=to, size=size) for start, to, size in regions]
+            listed = (s.BufferCopy * len(regions))(*structs)
+            self._device.fns.CmdCopyBuffer(self.handle, source, target, len(regions), ctypes.addressof(listed))
+
+    def fill(self, target: tuple[int, int], size: int, word: int) -> None:
+        """Repeats a word of 4 bytes over `size` bytes from (buffer, offset) on, both multiples of 4."""
+        if size:
+            self._device.fns.CmdFillBuffer(self.handle, target[0], target[1], size, word)
+
     def timestamp(self, pool: int, index: int, *, end: bool) -> None:
         if not end:
             self._device.fns.CmdResetQueryPool(self.handle, pool, 0, 2)

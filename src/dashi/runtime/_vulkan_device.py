@@ -24,11 +24,12 @@ from dashi.runtime._probes import SAFE_TRIPS, loop_limit
 from dashi.runtime._residence import known_groups, resident_groups
 from dashi.runtime._staging import Staging
 from dashi.runtime._sync import Queue, QueueTicket
+from dashi.runtime._transfers import copy_command, fill_command
 from dashi.runtime._vk import skip_exit_handlers
 from dashi.runtime._vk_device import create_device
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_dispatch
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, Step, Waitable
+from dashi.runtime.device import AnyStep, Device, Program, Recording, Waitable
 from dashi.runtime.info import DeviceInfo
 from dashi.types import HostArray
 
@@ -130,6 +131,10 @@ class VulkanDevice(Device):
         self.graveyard.drain()
         return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "device")
 
+    def upload(self, nbytes: int) -> Buffer:
+        """Memory that the host writes and the device reads."""
+        return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "upload")
+
     def landing(self, nbytes: int) -> Buffer:
         """Memory that the host reads while the device works on."""
         return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "readback")
@@ -167,7 +172,7 @@ class VulkanDevice(Device):
     def read(self, array: Array) -> HostArray:
         return self._staging.read(array.storage)
 
-    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
+    def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         compute = [q for q in self.queues if self.info.queues[q.family].compute]
         queue = options.queue
         if not 0 <= queue < len(compute):
@@ -202,6 +207,17 @@ class VulkanDevice(Device):
         sets = [(held, len(d.buffers)) for (_, _, held), d in zip(dispatched, plan.dispatches, strict=True)]
         self.graveyard.watch(lowered, partial(_free_sets, self.sets, sets))
         return lowered
+
+    def lower_copy(self, source: Array, target: Array) -> Lowered:
+        buffers = (source.storage, target.storage)
+        return Lowered((copy_command(*buffers),), source.nbytes, buffers)
+
+    def lower_fill(self, array: Array, element: HostArray) -> Lowered:
+        command, buffers = fill_command(self, array.storage, element)
+        return Lowered((command,), array.nbytes, buffers)
+
+    def lower_host(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Any:
+        return [array.storage for array in inputs], [array.storage for array in outputs]
 
     def _dispatch(
         self, kernel: Kernel, call: Call, dispatch: Dispatch, arrays: Mapping[str, Array]

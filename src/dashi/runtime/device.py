@@ -18,7 +18,7 @@ from typing import Any, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from dashi.errors import AlignmentError, InputError, LimitError, ShapeError
+from dashi.errors import AlignmentError, LimitError, ShapeError
 from dashi.kernels._arguments import require_arrays
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
 from dashi.runtime._binding import Step as Step
@@ -36,6 +36,17 @@ from dashi.runtime._recording import recording, require_steps
 from dashi.runtime._scratch import Scratch as Scratch
 from dashi.runtime._scratch import ScratchPool as ScratchPool
 from dashi.runtime._shapes import sizes_of, whole_number
+from dashi.runtime._steps import AnyStep as AnyStep
+from dashi.runtime._steps import (
+    CopyStep,
+    FillStep,
+    HostFunction,
+    HostStep,
+    copy_step,
+    fill_step,
+    host_step,
+    require_copyable,
+)
 from dashi.runtime._tuning import Memory, choose
 from dashi.runtime.array import Array, host_array
 from dashi.runtime.info import Barriers, DeviceInfo
@@ -94,7 +105,19 @@ class Device(ABC):
         lives as long."""
 
     @abstractmethod
-    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
+    def lower_copy(self, source: Array, target: Array) -> Any:
+        """What the backend needs to record a copy."""
+
+    @abstractmethod
+    def lower_fill(self, array: Array, element: HostArray) -> Any:
+        """What the backend needs to record a fill with one element."""
+
+    @abstractmethod
+    def lower_host(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Any:
+        """What the backend needs to call a function of the host: the memory of its arrays."""
+
+    @abstractmethod
+    def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         """Records steps in order."""
 
     @abstractmethod
@@ -255,19 +278,7 @@ class Device(ABC):
     def copy(self, source: Array, target: Array, after: Iterable[Waitable] = ()) -> Waitable:
         """Starts a copy from one array of this device to another, on the transfer queue where there is one, and
         returns at once. `after` names the work that must be done first."""
-        for array in (source, target):
-            require_on(self, "copy", "an array", array)
-        if (source.shape, source.dtype) != (target.shape, target.dtype) or source is target:
-            raise ShapeError(
-                f"cannot copy {source.description} to {target.description}.",
-                "copy between two arrays of one shape and element type.",
-            )
-        if source.overlaps(target):
-            raise InputError(
-                f"{source.description} and {target.description} share memory, so that a copy would overwrite what it "
-                "reads.",
-                "copy between parts that do not overlap, or by way of another array.",
-            )
+        require_copyable(self, source, target)
         return self._copy(source, target, require_tickets(after) if after else ())
 
     @property
@@ -286,7 +297,7 @@ class Device(ABC):
     @inside
     def program(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[AnyStep],
         *,
         label: str = "",
         barriers: Barriers = "auto",
@@ -294,13 +305,15 @@ class Device(ABC):
         queue: int = 0,
         fetch: Sequence[Array] = (),
         slots: int = 2,
+        feed: Sequence[Array] = (),
     ) -> Program:
         """Records steps in order; each sees what those before it wrote. Programs of one queue run in the order of
         their submission; between queues, `submit(after=...)` says what must come first. `timed` programs know how
         long their last run took on the device's own clock. What `fetch` names comes back to the host with every run
-        (`Program.fetched`, `Ticket.fetched`), whatever is submitted meanwhile; `slots` is how many runs may wait to
-        be read (memory for them is taken when it is first needed)."""
-        options = recording(self, barriers, timed, queue, fetch, slots)
+        (`Program.fetched`, `Ticket.fetched`), whatever is submitted meanwhile; what `feed` names takes new values from
+        the host with every run (`submit(feed={array: values})`, or `Program.slot`). `slots` is how many runs may be
+        under way or wait to be read (memory for them is taken when it is first needed)."""
+        options = recording(self, barriers, timed, queue, fetch, slots, feed)
         program = self._program(require_steps(self, steps), str(label), options)
         return self.watcher(program) if self.watcher else program
 
@@ -320,6 +333,25 @@ class Device(ABC):
         """
         pool: ScratchPool = {} if scratch is None else scratch
         return bind(self, pool, kernel, inputs, out=out, tuning=tuning, scalars=scalars)
+
+    @inside
+    def copy_step(self, source: Array, target: Array) -> CopyStep:
+        """A copy between two arrays of one shape and type, to be recorded among other steps."""
+        return copy_step(self, source, target)
+
+    @inside
+    def fill_step(self, array: Array, value: complex) -> FillStep:
+        """One number for all elements of an array, to be recorded among other steps."""
+        return fill_step(self, array, value)
+
+    @inside
+    def host_step(
+        self, function: HostFunction, inputs: Sequence[Array], outputs: Sequence[Array] = (), *, name: str = ""
+    ) -> HostStep:
+        """A function of the host, to be recorded among other steps: it takes the values of `inputs` as read-only NumPy
+        arrays, which are its own until it returns, and returns those of `outputs` (a tuple of several). The steps
+        before it are submitted and waited for, those after it follow; an error of the function ends the run."""
+        return host_step(self, function, inputs, outputs, name)
 
     def run(
         self,
