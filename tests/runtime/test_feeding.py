@@ -177,20 +177,25 @@ def test_nothing_is_allocated_for_a_submission(bare_vulkan: VulkanDevice) -> Non
         turn(20)
         gc.collect()
         before = device.memory()
+        growths: list[int] = []
+        peaks: list[int] = []
         tracemalloc.start()
         try:
-            turn(5)
-            start, _ = tracemalloc.get_traced_memory()
-            tracemalloc.reset_peak()
-            turn(50)
-            end, peak = tracemalloc.get_traced_memory()
+            for _ in range(4):
+                start, _ = tracemalloc.get_traced_memory()
+                tracemalloc.reset_peak()
+                turn(100)
+                end, peak = tracemalloc.get_traced_memory()
+                growths.append(end - start)
+                peaks.append(peak - start)
         finally:
             tracemalloc.stop()
         after = device.memory()
     assert after == before
-    # A ticket, a slot's handle and a view at a time; no copy of 64 KiB, and nothing that stays.
-    assert peak - start < 16384
-    assert end - start < 2048
+    # A ticket, a slot's handle and a view at a time, and never a copy of the 64 KiB; of 100 runs nothing stays. The
+    # interpreter's own free lists may grow once.
+    assert max(peaks) < 16384
+    assert min(growths) < 100
     assert (out == 2).all()
 
 
