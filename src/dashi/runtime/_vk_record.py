@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from dashi.runtime import _vk as vk
 from dashi.runtime import _vk_structs as s
@@ -24,6 +24,7 @@ _HOST_READ: Final = 0x2000
 _MEMORY_READ: Final = 0x8000
 _MEMORY_WRITE: Final = 0x10000
 _SIMULTANEOUS_USE: Final = 0x4
+_ONE: Final = ctypes.c_uint64 * 1
 
 
 class RawDispatch(NamedTuple):
@@ -45,29 +46,42 @@ class RawDispatch(NamedTuple):
     keep: Any
 
 
+def push_buffer(push: bytes) -> Any:
+    """Push constants where the driver can read them."""
+    return ctypes.create_string_buffer(push, len(push))
+
+
+class _Ready(Protocol):
+    """A dispatch of whole `groups`, or of (base, count) `pieces` of them, without its arrays."""
+
+    @property
+    def pipeline(self) -> RawPipeline: ...
+    @property
+    def push(self) -> Any: ...
+    @property
+    def push_size(self) -> int: ...
+    @property
+    def groups(self) -> tuple[int, int, int]: ...
+    @property
+    def pieces(self) -> Sequence[tuple[tuple[int, int, int], tuple[int, int, int]]]: ...
+
+
 def raw_dispatch(
-    pipeline: RawPipeline,
-    descriptor_set: int,
-    push: bytes,
-    groups: tuple[int, int, int],
-    reads: tuple[Range, ...],
-    writes: tuple[Range, ...],
-    pieces: Sequence[tuple[tuple[int, int, int], tuple[int, int, int]]] = (),
+    ready: _Ready, descriptor_set: int, reads: tuple[Range, ...], writes: tuple[Range, ...]
 ) -> RawDispatch:
-    """A dispatch of whole `groups`, or of (base, count) `pieces` of them."""
-    sets = (ctypes.c_uint64 * 1)(descriptor_set)
-    data = ctypes.create_string_buffer(push, len(push)) if push else None
+    """A dispatch on the arrays of a descriptor set."""
+    sets, push, pipeline = _ONE(descriptor_set), ready.push, ready.pipeline
     return RawDispatch(
         reads,
         writes,
         pipeline.pipeline,
         pipeline.layout,
         ctypes.addressof(sets),
-        None if data is None else ctypes.addressof(data),
-        len(push),
-        groups,
-        pieces,
-        (sets, data),
+        None if push is None else ctypes.addressof(push),
+        ready.push_size,
+        ready.groups,
+        ready.pieces,
+        (sets, push),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +11,13 @@ from typing import Any, Final
 
 from dashi.errors import InputError, LimitError
 from dashi.kernels._build import Binary, Loader
-from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Plan, Shader, features, pack
+from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime._buffer import Buffer, Graveyard
 from dashi.runtime._commands import VulkanProgram, sort_waits
 from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Range
 from dashi.runtime._instance import Instance
+from dashi.runtime._lowering import Preparation
 from dashi.runtime._memory import Allocator, MemoryStats
 from dashi.runtime._pipeline import DescriptorSets, Pipelines, PoolSet
 from dashi.runtime._probes import SAFE_TRIPS, loop_limit
@@ -74,6 +74,7 @@ class VulkanDevice(Device):
         watch_forks(self)
         self.work_per_dispatch = _HARDWARE_WORK if info.is_hardware else _SOFTWARE_WORK
         self._staging = Staging(self.raw, self.allocator, self.graveyard, self.queues)
+        self.preparation = Preparation(self)
         self._loader = Loader()
         self._binaries: dict[tuple[Any, ...], Binary] = {}
         self._lock = threading.RLock()
@@ -201,10 +202,19 @@ class VulkanDevice(Device):
         return ticket
 
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Lowered:
-        dispatched = [self._dispatch(kernel, call, dispatch, arrays) for dispatch in plan.dispatches]
-        buffers = tuple(array.storage for array in arrays.values())
-        lowered = Lowered(tuple(raw for raw, _, _ in dispatched), sum(work for _, work, _ in dispatched), buffers)
-        sets = [(held, len(d.buffers)) for (_, _, held), d in zip(dispatched, plan.dispatches, strict=True)]
+        prepared = self.preparation.dispatches(kernel, call, plan)
+        storage: dict[str, Buffer] = {name: array.storage for name, array in arrays.items()}
+        dispatches: list[RawDispatch] = []
+        sets: list[tuple[PoolSet, int]] = []
+        for ready in prepared:
+            buffers = [storage[name] for name in ready.buffers]
+            held = self.sets.make(ready.pipeline, [buffer.range for buffer in buffers])
+            sets.append((held, len(buffers)))
+            reads = tuple([buffers[i].bound_bytes for i in ready.reads])
+            writes = tuple([buffers[i].bound_bytes for i in ready.writes])
+            dispatches.append(raw_dispatch(ready, held.handle, reads, writes))
+        work = sum([ready.work for ready in prepared])
+        lowered = Lowered(tuple(dispatches), work, tuple(storage.values()))
         self.graveyard.watch(lowered, partial(_free_sets, self.sets, sets))
         return lowered
 
@@ -219,43 +229,8 @@ class VulkanDevice(Device):
     def lower_host(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Any:
         return [array.storage for array in inputs], [array.storage for array in outputs]
 
-    def _dispatch(
-        self, kernel: Kernel, call: Call, dispatch: Dispatch, arrays: Mapping[str, Array]
-    ) -> tuple[RawDispatch, int, PoolSet]:
-        shader = kernel.shaders[dispatch.shader]
-        spec = tuple(dispatch.spec.get(s.name, s.default) for s in shader.spec)
-        invocations = self._invocations(kernel, shader, spec)
-        binary = self._binary(kernel, dispatch.shader, call.dtype.name)
-        push = pack(shader.push, dispatch.push, call.dtype)
-        quads = "subgroup_quad" in features(kernel, shader, call.dtype.name)
-        pipeline = self.pipelines.get(kernel.name, binary, len(shader.buffers), len(push), spec, full_subgroups=quads)
-        buffers: list[Buffer] = [arrays[name].storage for name in dispatch.buffers]
-        held = self.sets.make(pipeline, [b.range for b in buffers])
-        access = list(zip(shader.buffers, buffers, strict=True))
-        work = math.prod(dispatch.groups) * invocations * dispatch.trips
-        raw = raw_dispatch(
-            pipeline,
-            held.handle,
-            push,
-            dispatch.groups,
-            tuple([b.bound_bytes for binding, b in access if binding.access != "write"]),
-            tuple([b.bound_bytes for binding, b in access if binding.access != "read"]),
-            split(dispatch.groups, work, self.work_per_dispatch),
-        )
-        return raw, work, held
-
-    def _invocations(self, kernel: Kernel, shader: Shader, spec: tuple[int, ...]) -> int:
-        values = {s.name: v for s, v in zip(shader.spec, spec, strict=True)}
-        total = math.prod(values[n] if isinstance(n, str) else n for n in shader.local)
-        if total > self.limits.invocations:
-            raise LimitError(
-                f"kernel {kernel.name!r} has workgroups of {total} invocations; {self.info.name!r} allows "
-                f"{self.limits.invocations}.",
-                "choose another device, for instance cpu.",
-            )
-        return total
-
-    def _binary(self, kernel: Kernel, shader: str, variant: str) -> Binary:
+    def binary(self, kernel: Kernel, shader: str, variant: str) -> Binary:
+        """The SPIR-V of a shader, read once."""
         key = (kernel.folder, shader, variant)
         with self._lock:
             if key not in self._binaries:
@@ -291,18 +266,3 @@ def _end_copy(commands: RawCommands, _buffers: tuple[Buffer, Buffer]) -> None:
 def _free_sets(pool: DescriptorSets, sets: Sequence[tuple[PoolSet, int]]) -> None:
     for held, buffers in sets:
         pool.free(held, buffers)
-
-
-def split(groups: Groups, work: int, budget: int) -> tuple[tuple[Groups, Groups], ...]:
-    """Cuts a dispatch along its longest axis into (base, count) pieces of at most `budget` work; none if it fits."""
-    pieces = min(-(-work // budget), max(groups))
-    if pieces <= 1:
-        return ()
-    axis = groups.index(max(groups))
-    size = -(-groups[axis] // pieces)
-    cut: list[tuple[Groups, Groups]] = []
-    for start in range(0, groups[axis], size):
-        base, count = [0, 0, 0], list(groups)
-        base[axis], count[axis] = start, min(size, groups[axis] - start)
-        cut.append(((base[0], base[1], base[2]), (count[0], count[1], count[2])))
-    return tuple(cut)

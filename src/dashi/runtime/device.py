@@ -27,6 +27,7 @@ from dashi.runtime._gate import Gate, inside
 from dashi.runtime._hazards import Range
 from dashi.runtime._notebook import html_facts
 from dashi.runtime._operands import require_on
+from dashi.runtime._plans import PlanCache
 from dashi.runtime._program import Program as Program
 from dashi.runtime._program import Recording as Recording
 from dashi.runtime._program import Timing as Timing
@@ -63,6 +64,7 @@ class Device(ABC):
         self._closed = False
         self._closing = threading.RLock()
         self._tunings: Memory | None = None
+        self.plans = PlanCache()
         self.watcher: Callable[[Program], Program] | None = None
         """What programs pass through when they are recorded: a trace notes their submissions."""
 

@@ -138,8 +138,8 @@ class Landing:
             with self._lock:
                 slot = self._free(make)
                 under_way, run = slot.end, slot.run
-                if under_way is None or under_way.done:
-                    slot.holder, slot.end = weakref.ref(holder), None
+                if under_way is None:
+                    slot.holder = weakref.ref(holder)
                     return slot
             try:
                 under_way.wait(timeout)
@@ -190,7 +190,9 @@ class Landing:
         for slot in self._slots:
             if slot.claimed:
                 continue
-            if slot.end is not None and not slot.end.done:
+            if slot.end is not None and slot.end.done:
+                slot.end = None
+            if slot.end is not None:
                 oldest = slot if oldest is None or slot.run < oldest.run else oldest
             elif slot.run != self._waited:
                 return slot
