@@ -91,7 +91,7 @@ def bind(
     require_apart(called, inputs, outputs)
     operands = (*inputs, *outputs)
     arrays = dict(zip(planned.names, operands, strict=True))
-    if plan.scratch or isinstance(scratch, Array):
+    if plan.scratch or not isinstance(scratch, dict):
         arrays |= scratch_arrays(device, called, call, plan, scratch, operands)
     return Step(called, call, inputs, outputs, device.lower(called, call, plan, arrays), planned.tuning)
 

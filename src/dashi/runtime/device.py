@@ -37,25 +37,18 @@ from dashi.runtime._recording import recording, require_steps
 from dashi.runtime._scratch import Scratch as Scratch
 from dashi.runtime._scratch import ScratchPool as ScratchPool
 from dashi.runtime._shapes import sizes_of, whole_number
+from dashi.runtime._step_making import StepMaker
 from dashi.runtime._steps import AnyStep as AnyStep
-from dashi.runtime._steps import (
-    CopyStep,
-    FillStep,
-    HostFunction,
-    HostStep,
-    copy_step,
-    fill_step,
-    host_step,
-    require_copyable,
-)
+from dashi.runtime._steps import require_copyable
 from dashi.runtime._tuning import Memory, choose
 from dashi.runtime.array import Array, host_array
+from dashi.runtime.block import Block, block_size
 from dashi.runtime.info import Barriers, DeviceInfo
 from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 
 
-class Device(ABC):
+class Device(StepMaker, ABC):
     """A place where kernels run. Use it in a `with` block: leaving closes it and frees everything that hangs off it."""
 
     def __init__(self, info: DeviceInfo) -> None:
@@ -67,9 +60,6 @@ class Device(ABC):
         self.plans = PlanCache()
         self.watcher: Callable[[Program], Program] | None = None
         """What programs pass through when they are recorded: a trace notes their submissions."""
-
-    needs_scratch = True
-    """Whether steps need memory between their dispatches: references of NumPy do not."""
 
     # What backends implement
 
@@ -105,18 +95,6 @@ class Device(ABC):
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
         """Whatever the backend needs to record the call, and the memory of its arrays, operands and scratch, which
         lives as long."""
-
-    @abstractmethod
-    def lower_copy(self, source: Array, target: Array) -> Any:
-        """What the backend needs to record a copy."""
-
-    @abstractmethod
-    def lower_fill(self, array: Array, element: HostArray) -> Any:
-        """What the backend needs to record a fill with one element."""
-
-    @abstractmethod
-    def lower_host(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Any:
-        """What the backend needs to call a function of the host: the memory of its arrays."""
 
     @abstractmethod
     def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
@@ -238,6 +216,13 @@ class Device(ABC):
         self.write(array, host)
         return array
 
+    @inside
+    def block(self, nbytes: SupportsIndex) -> Block:
+        """Memory of which parts are arrays (`block.array(offset, shape, dtype)`): it may be larger than what a shader
+        can bind, up to the device's largest allocation. Its contents are undefined."""
+        size = block_size(self, nbytes)
+        return Block(self, size, self._allocate(size), self._part)
+
     def part(
         self,
         array: Array,
@@ -326,34 +311,15 @@ class Device(ABC):
         *inputs: Array,
         out: Array | Sequence[Array] | None = None,
         tuning: str | None = None,
-        scratch: ScratchPool | None = None,
+        scratch: Scratch | None = None,
         **scalars: Number,
     ) -> Step:
         """A kernel bound to arrays of this device; outputs are made unless given, and the tuning is the device's
-        choice unless named. Steps that are bound with the same `scratch` (a dict, empty at first) share the memory
-        between their dispatches, which saves some; they may not run at the same time (programs of one queue do not).
-        """
-        pool: ScratchPool = {} if scratch is None else scratch
-        return bind(self, pool, kernel, inputs, out=out, tuning=tuning, scalars=scalars)
-
-    @inside
-    def copy_step(self, source: Array, target: Array) -> CopyStep:
-        """A copy between two arrays of one shape and type, to be recorded among other steps."""
-        return copy_step(self, source, target)
-
-    @inside
-    def fill_step(self, array: Array, value: complex) -> FillStep:
-        """One number for all elements of an array, to be recorded among other steps."""
-        return fill_step(self, array, value)
-
-    @inside
-    def host_step(
-        self, function: HostFunction, inputs: Sequence[Array], outputs: Sequence[Array] = (), *, name: str = ""
-    ) -> HostStep:
-        """A function of the host, to be recorded among other steps: it takes the values of `inputs` as read-only NumPy
-        arrays, which are its own until it returns, and returns those of `outputs` (a tuple of several). The steps
-        before it are submitted and waited for, those after it follow; an error of the function ends the run."""
-        return host_step(self, function, inputs, outputs, name)
+        choice unless named. Steps that are bound with the same `scratch` share the memory between their dispatches:
+        a dict, empty at first, that keeps what is needed, or an array of yours (a part of a block) of `scratch_bytes`
+        bytes or more. They may not run at the same time (programs of one queue do not)."""
+        memory: Scratch = {} if scratch is None else scratch
+        return bind(self, memory, kernel, inputs, out=out, tuning=tuning, scalars=scalars)
 
     def run(
         self,
