@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashi import lab
 from dashi.core import Linear, rollout
 from dashi.errors import HazardError
 from dashi.flow import Flow, Kolmogorov, ensemble
 from dashi.flow.simulation import simulate
 from dashi.runtime import Device
+from dashi.runtime._commands import VulkanProgram
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime._hazards import Barrier, Command, Touched, check_barriers, hazards, place_barriers
 from dashi.runtime._null_device import NullDevice
@@ -211,3 +214,28 @@ def test_rollouts_need_no_more_barriers_than_they_did(
     operator = Linear(turn.astype(np.float32))
     rows = recorded(vulkan, lambda: rollout(operator, start, 200, device=vulkan, hash_every=10, observe_every=10))
     assert rows == programs
+
+
+DEMO = {
+    ("decode metrics", 13): 10, ("decode snapshots", 13): 10, ("encode", 4): 3, ("look", 8): 4, ("look", 11): 6,
+    ("lowpass", 1): 0, ("lowpass", 3): 2, ("ridge", 14): 12, ("ridge refinement", 15): 12, ("subgrid", 15): 12,
+    ("rollout stepwise", 72): 66, ("rollout stepwise", 178): 160, ("rollout stepwise", 354): 320,
+}  # fmt: skip
+"""Barriers of programs of `dashi demo --quick`, by their label and dispatches. With whole buffers for hazards looks had 6
+and 8, the rollouts 68, 169 and 337; the others are unchanged."""
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("vulkan_session")
+def test_the_demo_needs_no_more_barriers_than_it_did(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs: dict[tuple[str, int], int] = {}
+    record = VulkanProgram.__init__
+
+    def noted(self: VulkanProgram, *values: Any, **options: Any) -> None:
+        record(self, *values, **options)
+        self.check()
+        programs[self.label, self.dispatches] = self.barriers
+
+    monkeypatch.setattr(VulkanProgram, "__init__", noted)
+    lab.demo(lab.DemoRequest(setting=lab.QUICK), device="vulkan:0", out=here / "demo")
+    assert {key: programs.get(key) for key in DEMO} == DEMO
