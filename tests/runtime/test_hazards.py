@@ -221,7 +221,7 @@ DEMO = {
     ("lowpass", 1): 0, ("lowpass", 3): 2, ("ridge", 14): 12, ("ridge refinement", 15): 12, ("subgrid", 15): 12,
     ("rollout stepwise", 72): 66, ("rollout stepwise", 178): 160, ("rollout stepwise", 354): 320,
 }  # fmt: skip
-"""Barriers of programs of `dashi demo --quick`, by their label and dispatches. With whole buffers for hazards looks had 6
+"""Barriers of programs of `dashi demo --quick`, by label and dispatches. With whole buffers for hazards looks had 6
 and 8, the rollouts 68, 169 and 337; the others are unchanged."""
 
 
