@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dashi.errors import BusyError, DTypeError, InputError, ShapeError, TimeoutError_
-from dashi.runtime import Device
+from dashi.runtime import Device, open_device
 from dashi.runtime._null_device import NullDevice
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime._watching import WatchedProgram, watched
@@ -242,3 +242,44 @@ def test_a_feed_is_ordered_with_the_steps_that_use_it(vulkan: VulkanDevice) -> N
         assert list(batch.names) == ["feed", "scale", "fetch"]
         assert list(batch.barriers) == [0, 2, 2]
         assert program.check().hazards == 2
+
+
+@pytest.mark.usefixtures("vulkan_session")
+def test_memory_that_arrays_of_the_host_show_outlives_what_is_closed() -> None:
+    """A view of a slot, or what a host step was given, may be kept by mistake: it must not crash the process."""
+    device, given = open_device("vulkan:0", validation=False), list[Any]()
+    assert isinstance(device, VulkanDevice)
+    x = device.empty(5000)
+    program = device.program([device.host_step(given.append, [x])], feed=[x])
+    slot = program.slot()
+    part = slot[x][10:20]
+    slot[x][...] = 7
+    slot.submit().wait()
+    values, exports = given.pop(), device.exports
+    program.close()
+    del program, slot, x
+    gc.collect()
+    device.close()
+    assert exports._finish is not None  # pyright: ignore[reportPrivateUsage]  # the device's memory is still there
+    del device
+    gc.collect()
+    part[:] = 9
+    assert set(part) == {9.0}
+    assert set(values) == {7.0}
+    del part
+    assert exports._finish is not None  # pyright: ignore[reportPrivateUsage]
+    del values
+    gc.collect()
+    assert exports._finish is None  # pyright: ignore[reportPrivateUsage]  # with the last of them it went
+
+
+def test_a_device_that_shows_nothing_is_freed_when_it_is_closed(fresh_vulkan: VulkanDevice) -> None:
+    x, _, program = doubling(fresh_vulkan)
+    slot = program.slot()
+    slot[x][...] = 1
+    slot.submit().wait()
+    with program.slot() as other:
+        other[x] = values_of(1)
+    exports = fresh_vulkan.exports
+    fresh_vulkan.close()
+    assert exports._finish is None  # pyright: ignore[reportPrivateUsage]

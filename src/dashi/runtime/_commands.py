@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dashi.errors import BusyError
 from dashi.runtime._buffer import Buffer
+from dashi.runtime._exports import Exports
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside
 from dashi.runtime._hazards import Batch
@@ -79,11 +80,8 @@ class VulkanProgram(Program):
                     commands.timestamp(self._timestamps, 1, end=True)
                 self._end(commands)
                 submissions[-1].append(RawSubmission(self.device.raw, [commands.handle], timeline))
-        views = {
-            id(array): host_view(buffer).view(array.dtype.numpy).reshape(array.shape)
-            for array, buffer in zip(self.feeds, uploads, strict=True)
-        }
-        return _Slot(submissions, landing, [host_view(buffer) for buffer in landing], uploads, views)
+        results = [host_view(buffer) for buffer in landing]
+        return _Slot(submissions, landing, results, uploads, self.feeds, self.device.exports)
 
     def schedule(self) -> list[Batch]:
         return named(self._segments, self.steps)
@@ -163,7 +161,7 @@ class VulkanProgram(Program):
         if filled is None:
             slot: _Slot = landing.take(ticket, self._record_slot)
         else:
-            slot = landing.submit(filled.slot, filled, ticket)
+            slot = filled.take(landing, ticket)
             for buffer in slot.uploads:
                 synchronise(self.device.raw, buffer, flush=True)
         try:
@@ -212,7 +210,15 @@ class _Slot:
     landing: Sequence[Buffer]
     results: Sequence[HostArray]
     uploads: Sequence[Buffer]
-    feeds: Mapping[int, HostArray]
+    feeds: Sequence[Array]
+    exports: Exports
+
+    def views(self) -> dict[int, HostArray]:
+        """The memory that values come from, for somebody to fill."""
+        return {
+            id(array): self.exports.show(buffer, array.shape, array.dtype, writeable=True)
+            for array, buffer in zip(self.feeds, self.uploads, strict=True)
+        }
 
 
 def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int, HostArray | None], HostArray]:

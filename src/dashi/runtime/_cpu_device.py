@@ -105,7 +105,7 @@ class CpuProgram(Program):
     def _take(self, landing: Landing, filled: RunSlot | None, ticket: Ticket) -> CpuSlot:
         if filled is None:
             return landing.take(ticket, self._slot)
-        slot: CpuSlot = landing.submit(filled.slot, filled, ticket)
+        slot: CpuSlot = filled.take(landing, ticket)
         landing.under_way(ticket, ticket.end)
         return slot
 
@@ -124,6 +124,10 @@ class CpuSlot:
 
     landing: Sequence[HostArray]
     feeds: Mapping[int, HostArray]
+
+    def views(self) -> Mapping[int, HostArray]:
+        """The memory that values come from, for somebody to fill."""
+        return self.feeds
 
 
 NO_SLOT: Final = CpuSlot((), {})

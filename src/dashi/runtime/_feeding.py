@@ -10,7 +10,7 @@ import numpy as np
 from dashi.errors import InputError
 from dashi.runtime._host_values import host_array
 from dashi.runtime.array import Array
-from dashi.runtime.landing import Slot, Ticket, require_same
+from dashi.runtime.landing import Landing, Slot, Ticket, require_same
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
@@ -56,10 +56,17 @@ class RunSlot:
         """Starts a run with these values, after other work, and returns at once."""
         return self._program.submit(after, feed=self)
 
+    def take(self, landing: Landing, ticket: Ticket) -> Any:
+        """The storage of the slot, which is the ticket's from now on."""
+        storage = landing.submit(self.slot, self, ticket)
+        self.feeds = {}
+        return storage
+
     def close(self) -> None:
         """Gives the slot back without a run. Harmless once it was submitted; forgetting it does as much."""
         if self._held() and self.slot is not None:
             self.slot.holder = None
+            self.feeds = {}
 
     def _require_held(self) -> None:
         if not self._held():

@@ -88,7 +88,7 @@ class Program(ABC):
             require_no_feed(self, {})
         handed_out = RunSlot(self)
         handed_out.slot = self._hand_out(handed_out, timeout)
-        handed_out.feeds = handed_out.slot.storage.feeds
+        handed_out.feeds = handed_out.slot.storage.views()
         return handed_out
 
     @abstractmethod

@@ -67,12 +67,9 @@ class HostCall:
 
     def __init__(self, device: VulkanDevice, step: HostStep) -> None:
         self.step = step
-        self._raw = device.raw
+        self._raw, self._exports = device.raw, device.exports
         self._came = [device.landing(array.nbytes) for array in step.inputs]
         self._go = [device.upload(array.nbytes) for array in step.outputs]
-        self._inputs = [host_view(buffer) for buffer in self._came]
-        for view in self._inputs:
-            view.flags.writeable = False
         self._outputs = [
             host_view(buffer).view(array.dtype.numpy).reshape(array.shape)
             for buffer, array in zip(self._go, step.outputs, strict=True)
@@ -86,8 +83,8 @@ class HostCall:
         for buffer in self._came:
             synchronise(self._raw, buffer, flush=False)
         values = [
-            array.dtype.from_bytes(view).reshape(array.shape)
-            for array, view in zip(self.step.inputs, self._inputs, strict=True)
+            self._exports.show(buffer, array.shape, array.dtype, writeable=False)
+            for array, buffer in zip(self.step.inputs, self._came, strict=True)
         ]
         self.step.call(values, self._outputs)
         for buffer in self._go:

@@ -14,6 +14,7 @@ from dashi.kernels._build import Binary, Loader
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime._buffer import Buffer, Graveyard
 from dashi.runtime._commands import VulkanProgram, sort_waits
+from dashi.runtime._exports import Exports
 from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Range
 from dashi.runtime._instance import Instance
@@ -71,6 +72,7 @@ class VulkanDevice(Device):
             stack.callback(self.sets.close)
             stack.callback(self.graveyard.close)
             self._closers = stack.pop_all()
+        self.exports = Exports()
         watch_forks(self)
         self.work_per_dispatch = _HARDWARE_WORK if info.is_hardware else _SOFTWARE_WORK
         self._staging = Staging(self.raw, self.allocator, self.graveyard, self.queues)
@@ -241,10 +243,15 @@ class VulkanDevice(Device):
         # A lost device cannot be waited for, but its objects must still be destroyed.
         with contextlib.suppress(Exception):
             self.raw.wait_idle()
-        try:
-            self._closers.close()
-        finally:
-            self.instance.close()
+        closers, instance = self._closers, self.instance
+
+        def finish() -> None:
+            try:
+                closers.close()
+            finally:
+                instance.close()
+
+        self.exports.when_none_is_left(finish)
 
 
 def _families(info: DeviceInfo, queues: int) -> dict[int, int]:
