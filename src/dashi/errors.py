@@ -32,6 +32,8 @@ DashiError
 │   │   └── ForkedError   use in a child process of a device that its parent opened
 │   ├── BusyError         all slots of a program hold results that were not read
 │   ├── NoResultError     the null device computes nothing
+│   ├── HazardError       two commands of a program race: no barrier orders them
+│   ├── HostStepError     a function of the host that a program calls failed
 │   └── VulkanError       any other Vulkan result code
 └── CompilerMissingError  building shaders needs the `compile` extra
 
@@ -211,6 +213,14 @@ class BusyError(DeviceError):
 
 class NoResultError(DeviceError):
     """The null device computes nothing, so there is nothing to read."""
+
+
+class HazardError(DeviceError):
+    """Two commands of a program touch the same bytes, and no barrier orders them."""
+
+
+class HostStepError(DeviceError):
+    """A function of the host that a program calls between its steps failed; the cause is its own error."""
 
 
 class VulkanError(DeviceError):

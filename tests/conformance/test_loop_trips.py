@@ -29,6 +29,7 @@ from dashi.kernels.spirv._module import parse
 from dashi.kernels.spirv._portable_lint import forbid_contraction
 from dashi.runtime._operands import dtype_of_operand
 from dashi.runtime._probes import expected
+from dashi.runtime._scratch import scratch_arrays
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.conformance import Sample, missing_features, samples
 from dashi.runtime.device import Step
@@ -100,7 +101,8 @@ class Counting:
         arrays = dict(zip(names, (*inputs, *outputs), strict=True))
         counters = {f"{COUNTS}_{j}": device.array(np.zeros(1, np.uint32)) for j in range(len(plan.dispatches))}
         counted = self._counted(kernel, {d.shader for d in plan.dispatches}, sample.variant)
-        lowered = device.lower(counted, call, _with_buffers(plan), {**arrays, **counters}, {})
+        arrays |= scratch_arrays(device, kernel, call, plan, {})
+        lowered = device.lower(counted, call, _with_buffers(plan), {**arrays, **counters})
         with device.program([Step(counted, call, inputs, outputs, lowered, chosen)]) as program:
             program.run()
         made = [int(counter.numpy()[0]) for counter in counters.values()]

@@ -45,6 +45,7 @@ def test_recording_and_resubmitting_cost_little_more_than_the_bare_calls() -> No
     runs = [json.loads(subprocess.run(command, env=plain, check=True, capture_output=True).stdout) for _ in range(3)]
     assert min(run["costs"]["record a step"]["ratio"] for run in runs) <= 1.3
     assert min(run["costs"]["resubmit and wait"]["ratio"] for run in runs) <= 2.0
+    assert min(run["costs"]["bind a step"]["ours_us"] for run in runs) <= 40
 
 
 def test_the_peer_of_the_host_bench_is_measured_beside_ours(
@@ -57,3 +58,6 @@ def test_the_peer_of_the_host_bench_is_measured_beside_ours(
         assert cost.bare > 0
         # How much slower the peer is belongs in a benchmark; here it only has to have run, if it is installed.
         assert (cost.wrappers is not None) == (find_spec("vulkan") is not None)
+    for cost in (hostcost.binding(bare_vulkan), hostcost.feeding(bare_vulkan)):
+        assert cost.ratio > 0
+        assert not cost.compared

@@ -10,8 +10,9 @@ import pytest
 
 from dashi.errors import ClosedError, InputError, LimitError
 from dashi.runtime import Device, open_device
+from dashi.runtime._lowering import split
 from dashi.runtime._probes import SAFE_TRIPS, expected
-from dashi.runtime._vulkan_device import VulkanDevice, split
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Step
 
 

@@ -55,6 +55,8 @@ def host(device: OneDevice = "auto", json: Json = False) -> None:
         costs = {
             "record a step": hostcost.recording(opened),
             "resubmit and wait": hostcost.resubmission(opened),
+            "bind a step": hostcost.binding(opened),
+            "feed, run, fetch 64 KiB": hostcost.feeding(opened),
         }
         name = opened.info.name
     if json:
@@ -66,7 +68,8 @@ def host(device: OneDevice = "auto", json: Json = False) -> None:
         return
     table = new_table("", "dashi", "bare calls", "ratio", "vulkan package")
     for what, c in costs.items():
-        wrappers = "not installed" if c.wrappers is None else f"{c.wrappers:.1f} us"
+        missing = "not installed" if c.compared else ""
+        wrappers = missing if c.wrappers is None else f"{c.wrappers:.1f} us"
         table.add_row(what, f"{c.ours:.2f} us", f"{c.bare:.2f} us", f"{c.ratio:.2f}", wrappers)
     print_table(table)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +20,14 @@ from dashi.runtime._operands import (
     require_on,
     variant_of,
 )
+from dashi.runtime._plans import Planned
 from dashi.runtime._proof import check_on_first_use
+from dashi.runtime._scratch import Scratch, scratch_arrays
 from dashi.runtime.array import Array
 from dashi.types import Cost, DType
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
-
-ScratchPool = dict[tuple[str, str, int], Array]
-"""Scratch memory that steps share, by its name, element type and size."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +41,11 @@ class Step:
     lowered: Any
     tuning: str | None = None
     """The name of the tuning among `Kernel.tunings` that it was planned with."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.kernel.name
 
     @property
     def cost(self) -> Cost:
@@ -64,7 +68,7 @@ def as_kernel(kernel: str | Kernel) -> Kernel:
 
 def bind(
     device: Device,
-    scratch: ScratchPool,
+    scratch: Scratch,
     kernel: str | Kernel,
     inputs: tuple[Array, ...],
     *,
@@ -72,25 +76,61 @@ def bind(
     tuning: str | None,
     scalars: Mapping[str, Number],
 ) -> Step:
-    """The step of a kernel on arrays of an open device, with its scratch memory from the pool: see `Device.bind`."""
+    """The step of a kernel on arrays of an open device, with its scratch memory: see `Device.bind`."""
     called = as_kernel(kernel)
-    require_arrays(called, inputs)
+    planned, key = _known_plan(device, called, inputs, tuning, scalars)
+    if planned is None:
+        require_arrays(called, inputs)
     for operand, array in zip(called.inputs, inputs, strict=False):
         require_on(device, f"kernel {called.name!r}", operand.name, array)
         require_bindable(device, called, operand, array, written=False)
-    variant = variant_of(called, inputs)
-    if called.evidence == "first use":
-        check_on_first_use(device, called, variant.name)
-    chosen = device.tuning_for(called, variant.name, tuning)
-    numbers = None if chosen is None else called.tunings[chosen]
-    call = resolve_call(called, variant, [a.shape for a in inputs], scalars, device.limits_for(called), numbers)
-    plan = check_plan(called, call, called.plan(call))
-    _require_features(device, called, plan, variant)
-    outputs = _outputs(device, called, call, out)
+    if planned is None:
+        planned = _plan(device, called, inputs, tuning, scalars)
+        device.plans.put(key, planned)
+    call, plan = planned.call, planned.plan
+    outputs = _outputs(device, called, planned, out)
     require_apart(called, inputs, outputs)
-    names = [o.name for o in (*called.inputs, *called.outputs)]
-    arrays = dict(zip(names, (*inputs, *outputs), strict=True))
-    return Step(called, call, inputs, outputs, device.lower(called, call, plan, arrays, scratch), chosen)
+    operands = (*inputs, *outputs)
+    arrays = dict(zip(planned.names, operands, strict=True))
+    if plan.scratch or not isinstance(scratch, dict):
+        arrays |= scratch_arrays(device, called, call, plan, scratch, operands)
+    return Step(called, call, inputs, outputs, device.lower(called, call, plan, arrays), planned.tuning)
+
+
+def _known_plan(
+    device: Device, kernel: Kernel, inputs: tuple[Array, ...], tuning: str | None, scalars: Mapping[str, Number]
+) -> tuple[Planned | None, Hashable]:
+    """A plan that was made before, if the tuning is still the device's choice; and what it is kept under."""
+    key = device.plans.key(kernel, inputs, tuning, scalars, device.limits)
+    planned = device.plans.get(key)
+    if planned is not None and planned.tuning != device.tuning_for(kernel, planned.call.dtype.name, tuning):
+        return None, key
+    return planned, key
+
+
+def plan_call(
+    device: Device, kernel: Kernel, inputs: tuple[Array, ...], tuning: str | None, scalars: Mapping[str, Number]
+) -> Planned:
+    """The checked plan of a call with arrays of a device."""
+    require_arrays(kernel, inputs)
+    for operand, array in zip(kernel.inputs, inputs, strict=False):
+        require_on(device, f"kernel {kernel.name!r}", operand.name, array)
+    return _plan(device, kernel, inputs, tuning, scalars)
+
+
+def _plan(
+    device: Device, kernel: Kernel, inputs: tuple[Array, ...], tuning: str | None, scalars: Mapping[str, Number]
+) -> Planned:
+    variant = variant_of(kernel, inputs)
+    if kernel.evidence == "first use":
+        check_on_first_use(device, kernel, variant.name)
+    chosen = device.tuning_for(kernel, variant.name, tuning)
+    numbers = None if chosen is None else kernel.tunings[chosen]
+    call = resolve_call(kernel, variant, [a.shape for a in inputs], scalars, device.limits_for(kernel), numbers)
+    plan = check_plan(kernel, call, kernel.plan(call))
+    _require_features(device, kernel, plan, variant)
+    names = tuple([o.name for o in (*kernel.inputs, *kernel.outputs)])
+    return Planned(kernel, call, plan, chosen, names, tuple([dtype_of_operand(o, variant) for o in kernel.outputs]))
 
 
 def _require_features(device: Device, kernel: Kernel, plan: Plan, variant: DType) -> None:
@@ -106,18 +146,22 @@ def _require_features(device: Device, kernel: Kernel, plan: Plan, variant: DType
         )
 
 
-def _outputs(device: Device, kernel: Kernel, call: Call, out: Array | Sequence[Array] | None) -> tuple[Array, ...]:
+def _outputs(
+    device: Device, kernel: Kernel, planned: Planned, out: Array | Sequence[Array] | None
+) -> tuple[Array, ...]:
     """The arrays given, if they fit; else new ones."""
+    shapes = planned.call.shapes
     if out is None:
-        return tuple(device.empty(call.shapes[o.name], dtype_of_operand(o, call.dtype).numpy) for o in kernel.outputs)
+        made = zip(kernel.outputs, planned.output_dtypes, strict=True)
+        return tuple([device.empty(shapes[o.name], dtype.numpy) for o, dtype in made])
     outputs = tuple(out) if isinstance(out, Sequence) else (out,)
     if len(outputs) != len(kernel.outputs):
         raise InputError(
             f"kernel {kernel.name!r} has {len(kernel.outputs)} outputs, {len(outputs)} given.",
             f"pass out=({', '.join(o.name for o in kernel.outputs)}).",
         )
-    for operand, array in zip(kernel.outputs, outputs, strict=True):
+    for operand, array, dtype in zip(kernel.outputs, outputs, planned.output_dtypes, strict=True):
         require_on(device, f"kernel {kernel.name!r}", operand.name, array)
-        require_fit(kernel, operand, array, call.shapes[operand.name], dtype_of_operand(operand, call.dtype))
+        require_fit(kernel, operand, array, shapes[operand.name], dtype)
         require_bindable(device, kernel, operand, array, written=True)
     return outputs

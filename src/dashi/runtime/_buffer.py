@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from operator import le
 from typing import Final
 
+from dashi.runtime._hazards import Range
 from dashi.runtime._memory import Allocation, Allocator, Use
 from dashi.runtime._sync import Queue
 from dashi.runtime._vk_device import RawDevice
@@ -101,6 +102,16 @@ class Buffer:
     def range(self) -> tuple[int, int, int]:
         """(buffer, offset, bytes) for a descriptor."""
         return (self.handle, self.offset, _whole(max(self.nbytes, _MINIMUM)))
+
+    @property
+    def bound_bytes(self) -> Range:
+        """What a shader may touch through a descriptor of it, in hazard tracking."""
+        return (self.key, self.offset, self.offset + _whole(max(self.nbytes, _MINIMUM)))
+
+    @property
+    def bytes(self) -> Range:
+        """What a copy of all of it touches, in hazard tracking."""
+        return (self.key, self.offset, self.offset + self.nbytes)
 
     @property
     def view(self) -> memoryview | None:

@@ -3,99 +3,88 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dashi.runtime._binding import Step
+from dashi.errors import BusyError
 from dashi.runtime._buffer import Buffer
+from dashi.runtime._exports import Exports
+from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside
+from dashi.runtime._hazards import Batch
 from dashi.runtime._program import Program, Recording, Waitable, require_tickets
+from dashi.runtime._segments import named, segments
 from dashi.runtime._staging import synchronise
+from dashi.runtime._steps import AnyStep
 from dashi.runtime._sync import Queue, QueueTicket
+from dashi.runtime._transfers import HostCall, copy_command, host_view
 from dashi.runtime._vk_device import RawDevice
-from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission
+from dashi.runtime._vk_record import RawCommands, RawSubmission
 from dashi.runtime.array import Array
-from dashi.runtime.info import Barriers
-from dashi.runtime.landing import Landing
+from dashi.runtime.landing import Landing, Slot
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
-    from dashi.runtime._vulkan_device import Lowered, VulkanDevice
-
-_WORK_PER_SUBMISSION: Final = 32
-"""A submission holds at most this many times the work of the largest dispatch: drivers kill long ones."""
+    from dashi.runtime._vulkan_device import VulkanDevice
 
 
 class VulkanProgram(Program):
-    """Recorded command buffers. `barriers` counts those placed between dispatches."""
+    """Recorded command buffers. `barriers` counts those that stand before commands of steps."""
 
     device: VulkanDevice
 
     def __init__(
-        self, device: VulkanDevice, steps: Sequence[Step], label: str, options: Recording, queue: Queue
+        self, device: VulkanDevice, steps: Sequence[AnyStep], label: str, options: Recording, queue: Queue
     ) -> None:
         super().__init__(device, steps, label, options)
         self._queue = queue
-        self._barriers: Barriers = options.barriers
         self._timestamps = device.raw.create_query_pool(2) if options.timed else None
         self._recorded: list[RawCommands] = []
         self._bury = device.graveyard.watch(self, _destroy(device.raw, self._recorded, self._timestamps))
         self._sources: list[Buffer] = [array.storage for array in self.fetches]
+        self._targets: list[Buffer] = [array.storage for array in self.feeds]
+        self._segments = list(segments(device, self.steps, self._targets, self._sources, options.barriers))
         self._lock = threading.Lock()
+        self._calling: int | None = None
         first = self._record_slot()
         self._submissions = first.submissions
-        if self.fetches:
+        if self.fetches or self.feeds:
             self._landing = Landing(label, self.fetches, options.slots, first, _reader(device.raw, self.fetches))
         self.dispatches = sum(commands.dispatches for commands in self._recorded)
-        self.barriers = sum(commands.barriers for commands in self._recorded)
+        self.barriers = sum(batch.step_barriers for segment in self._segments for batch in segment.batches)
         self._ran_timed = False
 
     def _record_slot(self) -> _Slot:
-        """Everything that a run needs which comes back to memory of its own."""
-        first = len(self._recorded)
+        """Everything that a run needs which takes values from memory of its own, and brings them back there."""
+        uploads = [self.device.upload(target.nbytes) for target in self._targets]
         landing = [self.device.landing(source.nbytes) for source in self._sources]
-        self._record(landing)
+        feeds = [copy_command(*pair) for pair in zip(uploads, self._targets, strict=True)]
+        fetches = [copy_command(*pair) for pair in zip(self._sources, landing, strict=True)]
         timeline = self._queue.timeline
-        submissions = [RawSubmission(self.device.raw, [c.handle], timeline) for c in self._recorded[first:]]
-        return _Slot(submissions, landing)
-
-    def _record(self, landing: Sequence[Buffer]) -> None:
-        commands = self._begin()
-        if self._timestamps is not None:
-            commands.timestamp(self._timestamps, 0, end=False)
-        for i, batch in enumerate(self._batches()):
-            if i:
-                self._end(commands)
+        batches = [batch for segment in self._segments for batch in segment.batches]
+        submissions: list[list[RawSubmission]] = []
+        for segment in self._segments:
+            submissions.append([])
+            for batch in segment.batches:
+                first, last = batch is batches[0], batch is batches[-1]
                 commands = self._begin()
-            commands.dispatch(batch, self._barriers)
-        if landing:
-            commands.in_order()
-            for source, target in zip(self._sources, landing, strict=True):
-                commands.copy(source.range[:2], target.range[:2], source.nbytes)
-        if self._timestamps is not None:
-            commands.timestamp(self._timestamps, 1, end=True)
-        self._end(commands)
+                if first and self._timestamps is not None:
+                    commands.timestamp(self._timestamps, 0, end=False)
+                before, after = feeds if first else batch.before, fetches if last else batch.after
+                transfers = bool(before or after or batch.transfers)
+                commands.record([*before, *batch.steps, *after], batch.barriers, transfers=transfers)
+                if last and self._timestamps is not None:
+                    commands.timestamp(self._timestamps, 1, end=True)
+                self._end(commands)
+                submissions[-1].append(RawSubmission(self.device.raw, [commands.handle], timeline))
+        results = [host_view(buffer) for buffer in landing]
+        return _Slot(submissions, landing, results, uploads, self.feeds, self.device.exports)
 
-    def _batches(self) -> Iterator[list[RawDispatch]]:
-        """The dispatches of all steps, cut where a submission would grow too long."""
-        budget = self.device.work_per_dispatch * _WORK_PER_SUBMISSION
-        ready: list[Lowered] = [step.lowered for step in self.steps]
-        if sum([lowered.work for lowered in ready]) <= budget:
-            yield list(chain.from_iterable([lowered.dispatches for lowered in ready]))
-            return
-        batch: list[RawDispatch] = []
-        total = 0
-        for lowered in ready:
-            if total and total + lowered.work > budget:
-                yield batch
-                batch, total = [], 0
-            batch += lowered.dispatches
-            total += lowered.work
-        yield batch
+    def schedule(self) -> list[Batch]:
+        return named(self._segments, self.steps)
 
     def _begin(self) -> RawCommands:
         commands = RawCommands(self.device.raw, self._queue.family)
@@ -109,7 +98,7 @@ class VulkanProgram(Program):
         commands.results_to_host()
         commands.end()
 
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         # As the decorator `inside` does, without the cost of a call: a submission takes microseconds.
         device, queue = self.device, self._queue
         gate = device.gate
@@ -119,19 +108,48 @@ class VulkanProgram(Program):
             if gate.refusal is not None:
                 raise gate.refusal()
             ticket = QueueTicket(device, queue)
+            slot = None
+            if self.feeds:
+                slot = filled_slot(self, feed, self.feeds)
+            elif feed is not None:
+                require_no_feed(self, feed)
+            if self._calling is not None:
+                self._require_no_call()
             with self._lock:
                 self.require_open()
                 if after:
                     self._wait_for(require_tickets(after))
                 if self._landing is None:
-                    for submission in self._submissions:
-                        ticket.value = queue.submit(submission)
+                    self._submit_all(self._submissions, ticket)
                 else:
-                    self._submit_to(self._landing, ticket)
+                    self._submit_to(self._landing, slot, ticket)
         finally:
             entered.pop()
         self._ran_timed = self._timestamps is not None
         return ticket
+
+    def _require_no_call(self) -> None:
+        if self._calling == threading.get_ident():
+            raise BusyError(
+                f"a host step of the program {self.label!r} submits the program that it is a part of.",
+                "submit it after the run, or another program.",
+            )
+
+    def _submit_all(self, submissions: Sequence[Sequence[RawSubmission]], ticket: QueueTicket) -> None:
+        """Submits the parts of a program in order; between them its host steps run, here."""
+        for parts, segment in zip(submissions, self._segments, strict=True):
+            for submission in parts:
+                ticket.value = self._queue.submit(submission)
+            if segment.call is not None:
+                self._call(segment.call, ticket.value)
+
+    def _call(self, call: HostCall, value: int) -> None:
+        self._queue.wait(value)
+        self._calling = threading.get_ident()
+        try:
+            call.run()
+        finally:
+            self._calling = None
 
     def _wait_for(self, after: Iterable[Waitable]) -> None:
         """The device itself waits for other queues' timelines, in empty submissions of their own."""
@@ -139,14 +157,25 @@ class VulkanProgram(Program):
         for other in sort_waits(self.device, queue, after):
             queue.submit(RawSubmission(raw, [], queue.timeline, [other.queue.timeline]), (other.value,))
 
-    def _submit_to(self, landing: Landing, ticket: QueueTicket) -> None:
-        slot: _Slot = landing.take(ticket, self._record_slot)
+    def _submit_to(self, landing: Landing, filled: RunSlot | None, ticket: QueueTicket) -> None:
+        if filled is None:
+            slot: _Slot = landing.take(ticket, self._record_slot)
+        else:
+            slot = filled.take(landing, ticket)
+            for buffer in slot.uploads:
+                synchronise(self.device.raw, buffer, flush=True)
         try:
-            for submission in slot.submissions:
-                ticket.value = self._queue.submit(submission)
+            self._submit_all(slot.submissions, ticket)
         except BaseException:
             landing.give_back(ticket)
             raise
+        finally:
+            if filled is not None:
+                landing.under_way(ticket, QueueTicket(self.device, self._queue, ticket.value))
+
+    def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
+        assert self._landing is not None
+        return self._landing.hand_out(slot, self._record_slot, timeout)
 
     @inside
     def device_ns(self) -> int | None:
@@ -175,22 +204,35 @@ class VulkanProgram(Program):
 
 @dataclass(frozen=True)
 class _Slot:
-    """A recording of the program, and the memory that its results come back to."""
+    """A recording of the program, the memory that its results come back to, and that which its values come from."""
 
-    submissions: Sequence[RawSubmission]
+    submissions: Sequence[Sequence[RawSubmission]]
     landing: Sequence[Buffer]
+    results: Sequence[HostArray]
+    uploads: Sequence[Buffer]
+    feeds: Sequence[Array]
+    exports: Exports
+
+    def views(self) -> dict[int, HostArray]:
+        """The memory that values come from, for somebody to fill."""
+        return {
+            id(array): self.exports.show(buffer, array.shape, array.dtype, writeable=True)
+            for array, buffer in zip(self.feeds, self.uploads, strict=True)
+        }
 
 
-def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int], HostArray]:
+def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int, HostArray | None], HostArray]:
     """Copies of arrays out of a slot."""
-    forms = [(array.dtype, array.shape, array.nbytes) for array in arrays]
+    forms = [(array.dtype, array.shape) for array in arrays]
 
-    def read(slot: _Slot, index: int) -> HostArray:
-        (dtype, shape, nbytes), landing = forms[index], slot.landing[index]
+    def read(slot: _Slot, index: int, out: HostArray | None) -> HostArray:
+        (dtype, shape), landing = forms[index], slot.landing[index]
         synchronise(raw, landing, flush=False)
-        view = landing.view
-        assert view is not None  # memory for reading back is always mapped
-        return dtype.from_bytes(np.frombuffer(view, np.uint8, nbytes).copy()).reshape(shape)
+        values = slot.results[index]
+        if out is None:
+            return dtype.from_bytes(values.copy()).reshape(shape)
+        np.copyto(out, dtype.from_bytes(values).reshape(shape))
+        return out
 
     return read
 

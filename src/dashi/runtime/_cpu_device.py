@@ -6,18 +6,21 @@ import platform
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
+from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside, watch_forks
+from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
 from dashi.runtime._program import require_tickets
+from dashi.runtime._steps import FillStep, HostStep
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
+from dashi.runtime.device import AnyStep, Device, Program, Recording, Step, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Landing, Ticket
+from dashi.runtime.landing import Landing, Slot, Ticket
 from dashi.types import HostArray
 
 EVERY_FEATURE = frozenset(
@@ -57,28 +60,39 @@ class CpuProgram(Program):
 
     device: CpuDevice
 
-    def __init__(self, device: CpuDevice, steps: Sequence[Step], label: str, options: Recording | None = None) -> None:
+    def __init__(
+        self, device: CpuDevice, steps: Sequence[AnyStep], label: str, options: Recording | None = None
+    ) -> None:
         options = options or Recording()
         super().__init__(device, steps, label, options)
         self._sources: list[HostArray] = [array.storage for array in self.fetches]
-        if self.fetches:
+        self._targets: list[HostArray] = [_values(array) for array in self.feeds]
+        if self.fetches or self.feeds:
             self._landing = Landing(label, self.fetches, options.slots, self._slot(), _reader(self.fetches))
 
-    def _slot(self) -> list[HostArray]:
-        return [np.empty_like(source) for source in self._sources]
+    def _slot(self) -> CpuSlot:
+        feeds = {id(array): np.zeros_like(target) for array, target in zip(self.feeds, self._targets, strict=True)}
+        return CpuSlot([np.empty_like(source) for source in self._sources], feeds)
+
+    def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
+        assert self._landing is not None
+        return self._landing.hand_out(slot, self._slot, timeout)
 
     @inside
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         self.require_open()
+        filled = filled_slot(self, feed, self.feeds) if self.feeds else require_no_feed(self, feed)
         for other in require_tickets(after) if after else ():
             other.wait()
         ticket = Ticket(self.device)
-        landing: list[HostArray] = [] if self._landing is None else self._landing.take(ticket, self._slot)
+        slot = NO_SLOT if self._landing is None else self._take(self._landing, filled, ticket)
         try:
             with self.device.order:
+                for target, values in zip(self._targets, slot.feeds.values(), strict=True):
+                    target[...] = values
                 for step in self.steps:
                     _compute(step)
-                for source, target in zip(self._sources, landing, strict=False):
+                for source, target in zip(self._sources, slot.landing, strict=True):
                     target[...] = source
         except BaseException as error:
             if self._landing is not None:
@@ -88,17 +102,48 @@ class CpuProgram(Program):
             raise
         return ticket
 
+    def _take(self, landing: Landing, filled: RunSlot | None, ticket: Ticket) -> CpuSlot:
+        if filled is None:
+            return landing.take(ticket, self._slot)
+        slot: CpuSlot = filled.take(landing, ticket)
+        landing.under_way(ticket, ticket.end)
+        return slot
+
+    def schedule(self) -> list[Batch]:
+        # Each step begins when the one before it has ended.
+        touched = [step.lowered.touched for step in self.steps]
+        return [Batch(touched, place_barriers(touched, "all"), [step.name for step in self.steps])]
+
     def close(self) -> None:
         self._closed = True
 
 
-def _reader(arrays: Sequence[Array]) -> Callable[[list[HostArray], int], HostArray]:
+@dataclass(frozen=True)
+class CpuSlot:
+    """The memory that the results of a run come back to, and that which its values come from."""
+
+    landing: Sequence[HostArray]
+    feeds: Mapping[int, HostArray]
+
+    def views(self) -> Mapping[int, HostArray]:
+        """The memory that values come from, for somebody to fill."""
+        return self.feeds
+
+
+NO_SLOT: Final = CpuSlot((), {})
+
+
+def _reader(arrays: Sequence[Array]) -> Callable[[CpuSlot, int, HostArray | None], HostArray]:
     """Copies of arrays out of a slot."""
     forms = [(array.dtype, array.shape) for array in arrays]
 
-    def read(slot: list[HostArray], index: int) -> HostArray:
+    def read(slot: CpuSlot, index: int, out: HostArray | None) -> HostArray:
         dtype, shape = forms[index]
-        return dtype.from_bytes(slot[index].copy()).reshape(shape)
+        values = slot.landing[index]
+        if out is None:
+            return dtype.from_bytes(values.copy()).reshape(shape)
+        np.copyto(out, dtype.from_bytes(values).reshape(shape))
+        return out
 
     return read
 
@@ -118,9 +163,34 @@ class Lowered:
     inputs: tuple[HostArray, ...]
     outputs: tuple[HostArray, ...]
 
+    @property
+    def touched(self) -> Touched:
+        """What it reads and writes, in hazard tracking."""
+        return Touched(tuple(map(_byte_range, self.inputs)), tuple(map(_byte_range, self.outputs)))
 
-def _compute(step: Step) -> None:
+
+def _byte_range(values: HostArray) -> Range:
+    start = values.ctypes.data
+    return (0, start, start + values.nbytes)
+
+
+def _compute(step: AnyStep) -> None:
     lowered: Lowered = step.lowered
+    if isinstance(step, Step):
+        _call_reference(step, lowered)
+    elif isinstance(step, HostStep):
+        step.call([_read_only(values) for values in lowered.inputs], lowered.outputs)
+    else:
+        lowered.outputs[0][...] = step.value if isinstance(step, FillStep) else lowered.inputs[0]
+
+
+def _read_only(values: HostArray) -> HostArray:
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _call_reference(step: Step, lowered: Lowered) -> None:
     returned = step.kernel.reference(*lowered.inputs, **step.call.scalars)
     results = returned if isinstance(returned, tuple) else (returned,)
     for target, result in zip(lowered.outputs, results, strict=True):
@@ -133,6 +203,8 @@ def _values(array: Array) -> HostArray:
 
 class CpuDevice(Device):
     """Runs the NumPy reference of each kernel; what several threads submit, one after another, as a queue does."""
+
+    needs_scratch = False
 
     def __init__(self) -> None:
         super().__init__(cpu_info())
@@ -156,6 +228,9 @@ class CpuDevice(Device):
     def shared(self, first: Any, other: Any) -> bool:
         return np.may_share_memory(first, other)
 
+    def byte_range(self, storage: Any) -> Range:
+        return _byte_range(storage)
+
     def ends_memory(self, storage: Any) -> bool:
         whole = storage if storage.base is None else storage.base
         return storage.ctypes.data + storage.nbytes == whole.ctypes.data + whole.nbytes
@@ -168,13 +243,22 @@ class CpuDevice(Device):
         with self.order:
             return array.storage.copy()
 
-    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool) -> Any:
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
         return Lowered(
             tuple(_values(arrays[operand.name]) for operand in kernel.inputs),
             tuple(_values(arrays[operand.name]) for operand in kernel.outputs),
         )
 
-    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
+    def lower_copy(self, source: Array, target: Array) -> Lowered:
+        return Lowered((_values(source),), (_values(target),))
+
+    def lower_fill(self, array: Array, element: HostArray) -> Lowered:
+        return Lowered((), (_values(array),))
+
+    def lower_host(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Lowered:
+        return Lowered(tuple(map(_values, inputs)), tuple(map(_values, outputs)))
+
+    def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         return CpuProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:

@@ -1,4 +1,5 @@
-"""What the host pays: recording a step and resubmitting a batch, beside the bare calls and the PyPI wrappers."""
+"""What the host pays to bind and record a step, to resubmit a batch and to feed it, beside the bare calls that it
+needs and the PyPI wrappers."""
 
 from __future__ import annotations
 
@@ -18,11 +19,13 @@ ROUNDS = 9
 
 @dataclass(frozen=True)
 class HostCost:
-    """Microseconds, the best of the rounds of one run. `wrappers` is None without the `vulkan` package."""
+    """Microseconds, the best of the rounds of one run. `wrappers` is None without the `vulkan` package, and where it is
+    not measured (`compared`)."""
 
     ours: float
     bare: float
     wrappers: float | None
+    compared: bool = True
 
     @property
     def ratio(self) -> float:
@@ -44,10 +47,10 @@ def _interleaved(*measures: Callable[[], float | None]) -> list[float | None]:
 
 
 def _cost(*measures: Callable[[], float | None]) -> HostCost:
-    ours, plain, wrappers = _interleaved(*measures)
+    ours, plain, *wrappers = _interleaved(*measures)
     assert ours is not None
     assert plain is not None
-    return HostCost(ours, plain, wrappers)
+    return HostCost(ours, plain, wrappers[0] if wrappers else None, bool(wrappers))
 
 
 def recording(device: VulkanDevice) -> HostCost:
@@ -84,3 +87,58 @@ def resubmission(device: VulkanDevice) -> HostCost:
             return (time.perf_counter() - start) / times
 
         return _cost(ours, lambda: bare.submit_bare(device, times), lambda: bare.submit_wrappers(device, times))
+
+
+_FED = 1 << 14
+"""float32 numbers that go to the device and come back: 64 KiB."""
+
+
+def feeding(device: VulkanDevice) -> HostCost:
+    """Per run of one step that 64 KiB are fed to and fetched from, filled and read; beside it, as `bare`, a submission
+    and wait of the step alone."""
+    times = max(1, STEPS // 10)
+    x, y = device.empty(_FED), device.empty(_FED)
+    values, out = np.ones(_FED, np.float32), np.empty(_FED, np.float32)
+    step = device.bind("scale", x, out=y, a=2.0)
+    with device.program([step]) as alone, device.program([step], feed=[x], fetch=[y]) as fed:
+
+        def ours() -> float:
+            start = time.perf_counter()
+            for _ in range(times):
+                slot = fed.slot()
+                slot[x][...] = values
+                slot.submit().fetched(y, out=out)
+            return (time.perf_counter() - start) / times
+
+        def bare_runs() -> float:
+            start = time.perf_counter()
+            for _ in range(times):
+                alone.run()
+            return (time.perf_counter() - start) / times
+
+        return _cost(ours, bare_runs)
+
+
+def binding(device: VulkanDevice) -> HostCost:
+    """Per step that a kernel of two inputs is bound to arrays for; `bare` makes, writes and frees a descriptor set."""
+    times = max(1, STEPS // 10)
+    x, y, z = (device.array(np.ones(64, np.float32)) for _ in range(3))
+    step = device.bind("axpy", x, y, a=1.0, out=z)
+    ranges = [array.storage.range for array in (x, y, z)]
+    pipeline = device.preparation.dispatches(step.kernel, step.call, step.kernel.plan(step.call))[0].pipeline
+
+    def ours() -> float:
+        start = time.perf_counter()
+        for _ in range(times):
+            device.bind("axpy", x, y, a=1.0, out=z)
+        took = (time.perf_counter() - start) / times
+        device.memory()  # frees what was forgotten, outside of the time
+        return took
+
+    def bare_sets() -> float:
+        start = time.perf_counter()
+        for _ in range(times):
+            device.sets.free(device.sets.make(pipeline, ranges), len(ranges))
+        return (time.perf_counter() - start) / times
+
+    return _cost(ours, bare_sets)

@@ -2,46 +2,98 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Never
+
+import numpy as np
 
 from dashi.errors import NoResultError
 from dashi.kernels._build import Loader
 from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
 from dashi.runtime._cpu_device import EVERY_FEATURE
+from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside
+from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
 from dashi.runtime._program import require_tickets
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
+from dashi.runtime.device import AnyStep, Device, Program, Recording, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Landing, Ticket
+from dashi.runtime.landing import Landing, Slot, Ticket
 from dashi.types import HostArray
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A step's dispatches, the bytes that each touches, and its storage."""
+
+    dispatches: tuple[Dispatch, ...]
+    touched: tuple[Touched, ...]
+    storage: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class NullSlot:
+    """Memory of the host that nothing is taken from."""
+
+    feeds: Mapping[int, HostArray]
+
+    def views(self) -> Mapping[int, HostArray]:
+        """The memory itself."""
+        return self.feeds
 
 
 class NullProgram(Program):
     """The recorded dispatches of its steps; running them does nothing but count."""
 
-    def __init__(self, device: Device, steps: Sequence[Step], label: str, options: Recording) -> None:
+    def __init__(self, device: Device, steps: Sequence[AnyStep], label: str, options: Recording) -> None:
         super().__init__(device, steps, label, options)
-        self.recorded: list[tuple[str, Dispatch]] = [(s.kernel.name, d) for s in steps for d in s.lowered.dispatches]
+        self.recorded: list[tuple[str, Dispatch]] = [(s.name, d) for s in steps for d in s.lowered.dispatches]
         self.dispatches = len(self.recorded)
         self.submissions = 0
-        if self.fetches:
-            self._landing = Landing(label, self.fetches, options.slots, None, _no_result)
+        commands: list[tuple[str, Touched]] = [(step.name, t) for step in steps for t in step.lowered.touched]
+        touched = [command for _, command in commands]
+        self._batch = Batch(touched, place_barriers(touched, options.barriers), [name for name, _ in commands])
+        self.barriers = len(touched) - bytes(self._batch.barriers).count(0)
+        if self.fetches or self.feeds:
+            self._landing = Landing(label, self.fetches, options.slots, self._slot(), _no_result)
+
+    def _slot(self) -> NullSlot:
+        return NullSlot({id(array): np.zeros(array.shape, array.dtype.numpy) for array in self.feeds})
+
+    def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
+        assert self._landing is not None
+        return self._landing.hand_out(slot, self._slot, timeout)
 
     @inside
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         self.require_open()
+        filled = filled_slot(self, feed, self.feeds) if self.feeds else require_no_feed(self, feed)
         for other in require_tickets(after) if after else ():
             other.wait()
         ticket = Ticket(self.device)
-        if self._landing is not None:
-            self._landing.take(ticket, lambda: None)
+        if self._landing is not None and filled is not None:
+            filled.take(self._landing, ticket)
+        elif self._landing is not None:
+            self._landing.take(ticket, self._slot)
         self.submissions += 1
         return ticket
 
+    def schedule(self) -> list[Batch]:
+        return [self._batch]
+
     def close(self) -> None:
         self._closed = True
+
+
+def _touched(device: Device, kernel: Kernel, dispatch: Dispatch, arrays: Mapping[str, Array]) -> Touched:
+    bound = zip(kernel.shaders[dispatch.shader].buffers, dispatch.buffers, strict=True)
+    ranges = [(binding.access, device.byte_range(arrays[name].storage)) for binding, name in bound]
+    return Touched(
+        tuple(touched for access, touched in ranges if access != "write"),
+        tuple(touched for access, touched in ranges if access != "read"),
+    )
 
 
 def _no_result(*_: object) -> Never:
@@ -79,6 +131,10 @@ class NullDevice(Device):
     def shared(self, first: Any, other: Any) -> bool:
         return first.place[0] is other.place[0] and first.place[1] < other.place[2] and other.place[1] < first.place[2]
 
+    def byte_range(self, storage: Any) -> Range:
+        whole, start, end = storage.place
+        return (whole.key, start, end)
+
     def ends_memory(self, storage: Any) -> bool:
         whole, _, end = storage.place
         return end == whole.nbytes
@@ -91,12 +147,27 @@ class NullDevice(Device):
         array.storage  # noqa: B018  # it must be open
         _no_result()
 
-    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool) -> Plan:
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Lowered:
         for dispatch in plan.dispatches:
             self._loader.load(kernel, dispatch.shader, call.dtype.name)
-        return plan
+        touched = tuple(_touched(self, kernel, dispatch, arrays) for dispatch in plan.dispatches)
+        return Lowered(plan.dispatches, touched, tuple(array.storage for array in arrays.values()))
 
-    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
+    def lower_copy(self, source: Array, target: Array) -> Lowered:
+        return self._touching((source,), (target,))
+
+    def lower_fill(self, array: Array, element: HostArray) -> Lowered:
+        return self._touching((), (array,))
+
+    def lower_host(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Lowered:
+        return self._touching(inputs, outputs)
+
+    def _touching(self, reads: Sequence[Array], writes: Sequence[Array]) -> Lowered:
+        storage = [[array.storage for array in arrays] for arrays in (reads, writes)]
+        ranges = [tuple(map(self.byte_range, pieces)) for pieces in storage]
+        return Lowered((), (Touched(ranges[0], ranges[1]),), (*storage[0], *storage[1]))
+
+    def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         return NullProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
@@ -109,6 +180,9 @@ class NullDevice(Device):
 class _Nothing:
     """Storage that holds nothing."""
 
+    _keys = itertools.count(1)
+
     def __init__(self, nbytes: int, place: tuple[_Nothing, int, int] | None = None) -> None:
         self.nbytes = nbytes
+        self.key = next(_Nothing._keys)
         self.place: tuple[_Nothing, int, int] = place or (self, 0, nbytes)

@@ -9,6 +9,7 @@ from typing import Final
 
 from dashi._cache import cache_folder, read_cache, write_cache
 from dashi.kernels._build import Binary
+from dashi.runtime._vk_descriptors import SetAllocation, SetWriter
 from dashi.runtime._vk_device import PIPELINE_OBJECT, RawDevice, RawPipeline
 from dashi.runtime.info import DeviceInfo
 
@@ -31,6 +32,8 @@ class DescriptorSets:
         self._raw = raw
         self._lock = threading.Lock()
         self._room: dict[int, list[int]] = {}
+        self._allocation = SetAllocation(raw)
+        self._writers: dict[int, SetWriter] = {}
 
     def make(self, pipeline: RawPipeline, ranges: Sequence[tuple[int, int, int]]) -> PoolSet:
         """A set whose binding i is ranges[i] = (buffer, offset, bytes)."""
@@ -41,11 +44,16 @@ class DescriptorSets:
                 buffers = max(needed, _SETS_PER_POOL * _BUFFERS_PER_SET)
                 pool = self._raw.create_descriptor_pool(_SETS_PER_POOL, buffers)
                 self._room[pool] = [_SETS_PER_POOL, buffers]
-            descriptor_set = PoolSet(self._raw.allocate_set(pool, pipeline.set_layout), pool)
+            descriptor_set = PoolSet(self._allocation.allocate(pool, pipeline.set_layout), pool)
             self._room[pool][0] -= 1
             self._room[pool][1] -= needed
-        self._raw.write_set(descriptor_set.handle, ranges)
+            self._writer(needed).write(descriptor_set.handle, ranges)
         return descriptor_set
+
+    def _writer(self, buffers: int) -> SetWriter:
+        if buffers not in self._writers:
+            self._writers[buffers] = SetWriter(self._raw, buffers)
+        return self._writers[buffers]
 
     def free(self, descriptor_set: PoolSet, buffers: int) -> None:
         with self._lock:
@@ -65,6 +73,8 @@ class Pipelines:
     def __init__(self, raw: RawDevice, info: DeviceInfo) -> None:
         self._raw = raw
         self._lock = threading.Lock()
+        self.generation = 0
+        """How often pipelines were destroyed: those of an earlier generation are gone."""
         self._pipelines: dict[tuple[str, tuple[int, ...]], RawPipeline] = {}
         self._file = cache_folder() / "pipelines" / f"{info.vendor_id:x}-{info.device_id:x}-{info.uuid}.bin"
         self._start = read_cache(self._file)
@@ -93,6 +103,7 @@ class Pipelines:
             self._raw.destroy("PipelineCache", old)
 
     def _destroy_pipelines(self) -> None:
+        self.generation += 1
         for pipeline in self._pipelines.values():
             self._raw.destroy("Pipeline", pipeline.pipeline)
             self._raw.destroy("PipelineLayout", pipeline.layout)

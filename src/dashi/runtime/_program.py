@@ -10,11 +10,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from dashi.errors import ClosedError, InputError
-from dashi.runtime._binding import Step
+from dashi.runtime._feeding import Feed, RunSlot, require_no_feed
 from dashi.runtime._gate import Gate, inside
+from dashi.runtime._hazards import BarrierProof, Batch
+from dashi.runtime._steps import AnyStep
 from dashi.runtime.array import Array
 from dashi.runtime.info import Barriers
-from dashi.runtime.landing import Landing, Ticket
+from dashi.runtime.landing import Landing, Slot, Ticket
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
@@ -37,23 +39,26 @@ class Timing:
 @dataclass(frozen=True)
 class Recording:
     """How steps are recorded: where barriers go, whether runs are timed on the device, for which queue, which arrays
-    come back to the host with every run, and how many runs may wait to be read."""
+    come back to the host with every run, how many runs may wait to be read, and which arrays go to the device with
+    every run."""
 
     barriers: Barriers = "auto"
     timed: bool = False
     queue: int = 0
     fetch: tuple[Array, ...] = ()
     slots: int = 2
+    feed: tuple[Array, ...] = ()
 
 
 class Program(ABC):
     """Steps recorded once, to be submitted any number of times."""
 
-    def __init__(self, device: Device, steps: Sequence[Step], label: str, options: Recording) -> None:
+    def __init__(self, device: Device, steps: Sequence[AnyStep], label: str, options: Recording) -> None:
         self.device = device
         self.steps = tuple(steps)
         self.label = label
         self.fetches = options.fetch
+        self.feeds = options.feed
         self.dispatches = 0
         self.barriers = 0
         self._closed = False
@@ -65,12 +70,30 @@ class Program(ABC):
         return self.device.gate
 
     @abstractmethod
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
-        """Starts a run, after other work of this device, and returns at once."""
+    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
+        """Starts a run, after other work of this device, and returns at once; with host steps, when the last of them
+        has returned. A program that is fed takes the values of a slot (`slot`), or of a dict, by array."""
 
-    def run(self) -> None:
+    def run(self, feed: Feed | None = None) -> None:
         """Runs and waits."""
-        self.submit().wait()
+        self.submit(feed=feed).wait()
+
+    @inside
+    def slot(self, timeout: float | None = None) -> RunSlot:
+        """Memory of the host to fill for one run of a program that is fed. Waits, `timeout` seconds at most, for the
+        oldest run where all slots are used by runs that are under way; raises BusyError where they are being filled,
+        or hold results that nobody has read."""
+        self.require_open()
+        if not self.feeds:
+            require_no_feed(self, {})
+        handed_out = RunSlot(self)
+        handed_out.slot = self._hand_out(handed_out, timeout)
+        handed_out.feeds = handed_out.slot.storage.views()
+        return handed_out
+
+    @abstractmethod
+    def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
+        """Gives a free slot to somebody to fill."""
 
     def run_timed(self) -> Timing:
         """Runs, waits, and says what took how long."""
@@ -87,18 +110,33 @@ class Program(ABC):
         self.require_open()
         return None
 
+    @abstractmethod
+    def schedule(self) -> Sequence[Batch]:
+        """What was recorded: commands with the bytes that they touch, and the barriers between them."""
+
+    def check(self) -> BarrierProof:
+        """Proves that the barriers of the program cover every hazard between its commands, byte by byte; else raises a
+        HazardError that names the first two that race. What was submitted before, and on other queues, is no part of
+        it."""
+        proofs = [batch.check() for batch in self.schedule()]
+        return BarrierProof(
+            sum(proof.commands for proof in proofs),
+            sum(proof.hazards for proof in proofs),
+            sum(proof.barriers for proof in proofs),
+        )
+
     @inside
-    def fetched(self, array: Array) -> HostArray:
+    def fetched(self, array: Array, out: HostArray | None = None) -> HostArray:
         """A copy of one of the arrays that come back with every run (`fetch`), as it was at the end of the latest run
-        that was waited for; a run submitted since neither changes nor delays it. Once all of them were read, the next
-        submission may take their place: then this raises until that run was waited for. `Ticket.fetched` gives what
-        one certain run left."""
+        that was waited for, new or in `out`; a run submitted since neither changes nor delays it. Once all of them
+        were read, the next submission may take their place: then this raises until that run was waited for.
+        `Ticket.fetched` gives what one certain run left."""
         if self._landing is None:
             raise InputError(
                 f"nothing comes back with the program {self.label!r}.",
                 "name what should: device.program(..., fetch=[array]).",
             )
-        return self._landing.of_last(array)
+        return self._landing.of_last(array, out)
 
     def require_open(self) -> None:
         """Raises where the program was closed."""

@@ -11,6 +11,7 @@ from dashi.runtime._binding import Step
 from dashi.runtime._operands import require_on
 from dashi.runtime._program import Recording
 from dashi.runtime._shapes import whole_number
+from dashi.runtime._steps import AnyStep
 from dashi.runtime.array import Array
 from dashi.runtime.info import Barriers
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 _BARRIERS: Final = get_args(Barriers)
 
 
-def recording(device: Device, barriers: Any, timed: bool, queue: Any, fetch: Any, slots: Any) -> Recording:
+def recording(
+    device: Device, barriers: Any, timed: bool, queue: Any, fetch: Any, slots: Any, feed: Any = ()
+) -> Recording:
     """The options of a program, each of them checked."""
     if not isinstance(barriers, str) or barriers not in _BARRIERS:
         near = get_close_matches(str(barriers).lower(), _BARRIERS, 1)
@@ -34,20 +37,27 @@ def recording(device: Device, barriers: Any, timed: bool, queue: Any, fetch: Any
     most = whole_number(slots, "the number of slots of a program")
     if most < 1:
         raise InputError(f"a program with {most} slots could bring nothing back.", "ask for one slot or more.")
-    return Recording(cast("Barriers", barriers), bool(timed), number, _arrays(device, fetch), most)
+    fetches, feeds = _arrays(device, "fetch", fetch), _arrays(device, "feed", feed)
+    for i, array in enumerate(feeds):
+        if any(array.overlaps(other) for other in feeds[:i]):
+            raise InputError(
+                f"two of the arrays that a program is fed with share memory: {array.description} is written twice.",
+                "feed arrays that do not overlap.",
+            )
+    return Recording(cast("Barriers", barriers), bool(timed), number, fetches, most, feeds)
 
 
-def _arrays(device: Device, fetch: Any) -> tuple[Array, ...]:
-    """The arrays to fetch, each of them once."""
-    if isinstance(fetch, Array) or not isinstance(fetch, Iterable):
-        raise InputError(f"`fetch` takes a list of arrays, not {type(fetch).__name__}.", "pass fetch=[array].")
-    arrays = tuple(cast("Iterable[Any]", fetch))
-    for array in arrays:
-        require_on(device, "program", "an array to fetch", array)
-    return tuple({id(array): array for array in arrays}.values())
+def _arrays(device: Device, name: str, arrays: Any) -> tuple[Array, ...]:
+    """The arrays to fetch or to feed, each of them once."""
+    if isinstance(arrays, Array) or not isinstance(arrays, Iterable):
+        raise InputError(f"`{name}` takes a list of arrays, not {type(arrays).__name__}.", f"pass {name}=[array].")
+    listed = tuple(cast("Iterable[Any]", arrays))
+    for array in listed:
+        require_on(device, "program", f"an array to {name}", array)
+    return tuple({id(array): array for array in listed}.values())
 
 
-def require_steps(device: Device, steps: Any) -> Sequence[Step]:
+def require_steps(device: Device, steps: Any) -> Sequence[AnyStep]:
     """Steps can be recorded only where they were bound."""
     listed: tuple[Any, ...] = tuple(cast("Iterable[Any]", steps)) if isinstance(steps, Iterable) else (steps,)
     try:
@@ -55,16 +65,21 @@ def require_steps(device: Device, steps: Any) -> Sequence[Step]:
         different: Iterable[Any] = set(listed)
     except TypeError:
         different = listed
-    wrong = sorted({type(step).__name__ for step in different if not isinstance(step, Step)})
-    if isinstance(steps, Step) or wrong:
+    wrong = sorted({type(step).__name__ for step in different if not isinstance(step, AnyStep)})
+    if isinstance(steps, AnyStep) or wrong:
+        single = type(cast("Any", steps)).__name__
         raise InputError(
-            f"a program is made from a list of steps, not from {', '.join(wrong) or 'one Step'}.",
+            f"a program is made from a list of steps, not from {', '.join(wrong) or f'one {single}'}.",
             "bind kernels to arrays first: device.program([device.bind(...)]).",
         )
-    for step in cast("Iterable[Step]", different):
+    for step in cast("Iterable[AnyStep]", different):
         if any(array.device is not device for array in (*step.inputs, *step.outputs)):
             raise InputError(
-                f"a step of kernel {step.kernel.name!r} is bound to arrays of another device.",
+                f"{_called(step)} is bound to arrays of another device.",
                 "bind it on this device: device.bind(...).",
             )
     return listed
+
+
+def _called(step: AnyStep) -> str:
+    return f"a step of kernel {step.name!r}" if isinstance(step, Step) else f"the step {step.name!r}"

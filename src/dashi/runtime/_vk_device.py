@@ -233,39 +233,9 @@ class RawDevice:
         )
         return self.create("CreateDescriptorPool", info)
 
-    def allocate_set(self, pool: int, layout: int) -> int:
-        layouts, out = (ctypes.c_uint64 * 1)(layout), ctypes.c_uint64()
-        info = s.DescriptorSetAllocateInfo(
-            descriptorPool=pool, descriptorSetCount=1, pSetLayouts=ctypes.addressof(layouts)
-        )
-        vk.check(
-            self.fns.AllocateDescriptorSets(self.handle, ctypes.byref(info), ctypes.byref(out)),
-            "vkAllocateDescriptorSets",
-        )
-        return out.value
-
     def free_set(self, pool: int, descriptor_set: int) -> None:
         sets = (ctypes.c_uint64 * 1)(descriptor_set)
         self.fns.FreeDescriptorSets(self.handle, pool, 1, sets)
-
-    def write_set(self, descriptor_set: int, ranges: Sequence[tuple[int, int, int]]) -> None:
-        """Points binding i at ranges[i] = (buffer, offset, bytes)."""
-        infos = (s.DescriptorBufferInfo * len(ranges))(
-            *(s.DescriptorBufferInfo(buffer=b, offset=o, range=n) for b, o, n in ranges)
-        )
-        writes = (s.WriteDescriptorSet * len(ranges))(
-            *(
-                s.WriteDescriptorSet(
-                    dstSet=descriptor_set,
-                    dstBinding=i,
-                    descriptorCount=1,
-                    descriptorType=STORAGE_BUFFER,
-                    pBufferInfo=ctypes.addressof(infos) + i * ctypes.sizeof(s.DescriptorBufferInfo),
-                )
-                for i in range(len(ranges))
-            )
-        )
-        self.fns.UpdateDescriptorSets(self.handle, len(ranges), writes, 0, None)
 
     # Synchronisation and queries
 

@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from dashi.runtime import _vk as vk
 from dashi.runtime import _vk_structs as s
+from dashi.runtime._hazards import Range
 from dashi.runtime._vk_device import COMPUTE_STAGE, RawDevice, RawPipeline
-from dashi.runtime.info import Barriers
 
 _COMPUTE_BIND: Final = 1
 _STAGE_COMPUTE: Final = 0x800
+_STAGE_TRANSFER: Final = 0x1000
 _STAGE_HOST: Final = 0x4000
 _STAGE_ALL: Final = 0x10000
 _STAGE_TOP: Final = 0x1
 _STAGE_BOTTOM: Final = 0x2000
 _SHADER_READ_WRITE: Final = 0x20 | 0x40
+_TRANSFER_READ_WRITE: Final = 0x800 | 0x1000
 _HOST_READ: Final = 0x2000
 _MEMORY_READ: Final = 0x8000
 _MEMORY_WRITE: Final = 0x10000
 _SIMULTANEOUS_USE: Final = 0x4
+_ONE: Final = ctypes.c_uint64 * 1
 
 
 class RawDispatch(NamedTuple):
-    """One dispatch, ready to be recorded: handles and addresses only. `reads` and `writes` hold buffer keys.
+    """One command, ready to be recorded: handles and addresses only. `reads` and `writes` are ranges of bytes. With a
+    pipeline of 0 it is no dispatch, and `keep` records it: a function of the command buffer.
 
     A tuple, because unpacking one is the cheapest way to get at ten values in a loop.
     """
 
-    reads: frozenset[int]
-    writes: frozenset[int]
-    touches: frozenset[int]
+    reads: tuple[Range, ...]
+    writes: tuple[Range, ...]
     pipeline: int
     layout: int
     set: int
@@ -43,35 +46,54 @@ class RawDispatch(NamedTuple):
     keep: Any
 
 
+def push_buffer(push: bytes) -> Any:
+    """Push constants where the driver can read them."""
+    return ctypes.create_string_buffer(push, len(push))
+
+
+class _Ready(Protocol):
+    """A dispatch of whole `groups`, or of (base, count) `pieces` of them, without its arrays."""
+
+    @property
+    def pipeline(self) -> RawPipeline: ...
+    @property
+    def push(self) -> Any: ...
+    @property
+    def push_size(self) -> int: ...
+    @property
+    def groups(self) -> tuple[int, int, int]: ...
+    @property
+    def pieces(self) -> Sequence[tuple[tuple[int, int, int], tuple[int, int, int]]]: ...
+
+
 def raw_dispatch(
-    pipeline: RawPipeline,
-    descriptor_set: int,
-    push: bytes,
-    groups: tuple[int, int, int],
-    reads: frozenset[int],
-    writes: frozenset[int],
-    pieces: Sequence[tuple[tuple[int, int, int], tuple[int, int, int]]] = (),
+    ready: _Ready, descriptor_set: int, reads: tuple[Range, ...], writes: tuple[Range, ...]
 ) -> RawDispatch:
-    """A dispatch of whole `groups`, or of (base, count) `pieces` of them."""
-    sets = (ctypes.c_uint64 * 1)(descriptor_set)
-    data = ctypes.create_string_buffer(push, len(push)) if push else None
+    """A dispatch on the arrays of a descriptor set."""
+    sets, push, pipeline = _ONE(descriptor_set), ready.push, ready.pipeline
     return RawDispatch(
         reads,
         writes,
-        reads | writes,
         pipeline.pipeline,
         pipeline.layout,
         ctypes.addressof(sets),
-        None if data is None else ctypes.addressof(data),
-        len(push),
-        groups,
-        pieces,
-        (sets, data),
+        None if push is None else ctypes.addressof(push),
+        ready.push_size,
+        ready.groups,
+        ready.pieces,
+        (sets, push),
     )
 
 
+def raw_transfer(
+    reads: tuple[Range, ...], writes: tuple[Range, ...], record: Callable[[RawCommands], None]
+) -> RawDispatch:
+    """A copy or a fill, which `record` puts into a command buffer."""
+    return RawDispatch(reads, writes, 0, 0, 0, None, 0, (0, 0, 0), (), record)
+
+
 class RawCommands:
-    """One command buffer, recorded once. It places barriers itself, where a hazard is, unless told otherwise."""
+    """One command buffer, recorded once."""
 
     def __init__(self, device: RawDevice, family: int) -> None:
         self._device = device
@@ -84,15 +106,8 @@ class RawCommands:
         )
         assert out.value is not None
         self.handle: int = out.value
-        self.barriers = 0
         self.dispatches = 0
-        self._bound = 0
-        # What was read since the last barrier of any kind, and written since the last one that makes writes visible.
-        self._read: frozenset[int] = frozenset()
-        self._written: frozenset[int] = frozenset()
-        between = s.MemoryBarrier(srcAccessMask=_SHADER_READ_WRITE, dstAccessMask=_SHADER_READ_WRITE)
-        self._between = ctypes.addressof(between)
-        self._keep: list[Any] = [between]
+        self._bound = -1
 
     def close(self) -> None:
         self._device.destroy("CommandPool", self._pool)
@@ -118,29 +133,30 @@ class RawCommands:
         """Makes everything written so far readable by the host once the submission is done."""
         self.barrier(_STAGE_ALL, _MEMORY_WRITE, _STAGE_HOST, _HOST_READ)
 
-    def dispatch(self, dispatches: Iterable[RawDispatch], barriers: Barriers) -> None:
-        """Records dispatches in order. With "auto" a barrier goes before each one that would race with those since
-        the last barrier; "all" puts one before each; "none" puts none. What only overwrites what others have read
-        waits for them, and caches stay as they are: nothing written needs to be seen (Vulkan 1.3, 7.1)."""
+    def record(self, commands: Sequence[RawDispatch], barriers: Sequence[int], *, transfers: bool = False) -> None:
+        """Records commands in order, each after what stands before it: nothing (0), a wait for all before it (1), or
+        one that also makes visible what they wrote (2). With `transfers` there may be copies and fills among them."""
         # One flat loop on local names: a call or an attribute more per dispatch is measurable (`dashi bench host`).
         handle, fns = self.handle, self._device.fns
         bind_pipeline, bind_sets = fns.CmdBindPipeline, fns.CmdBindDescriptorSets
         push, run, barrier = fns.CmdPushConstants, fns.CmdDispatch, fns.CmdPipelineBarrier
-        between, bound, placed, count = self._between, self._bound, 0, 0
-        read, written = self._read, self._written
-        automatic, always = barriers == "auto", barriers == "all"
-        for reads, writes, touches, pipeline, layout, sets, data, size, (x, y, z), pieces, _ in dispatches:
-            if always or (automatic and not touches.isdisjoint(written)):
-                barrier(handle, _STAGE_COMPUTE, _STAGE_COMPUTE, 0, 1, between, 0, None, 0, None)
-                read, written = reads, writes
-                placed += 1
-            elif automatic and not writes.isdisjoint(read):
-                barrier(handle, _STAGE_COMPUTE, _STAGE_COMPUTE, 0, 0, None, 0, None, 0, None)
-                read, written = reads, written | writes
-                placed += 1
-            else:
-                read, written = read | reads, written | writes
+        stages = _STAGE_COMPUTE | _STAGE_TRANSFER if transfers else _STAGE_COMPUTE
+        access = _SHADER_READ_WRITE | _TRANSFER_READ_WRITE if transfers else _SHADER_READ_WRITE
+        memory = s.MemoryBarrier(srcAccessMask=access, dstAccessMask=access)
+        between, bound, others = ctypes.addressof(memory), self._bound, 0
+        for before, (_, _, pipeline, layout, sets, data, size, (x, y, z), pieces, keep) in zip(
+            barriers, commands, strict=True
+        ):
+            if before:
+                if before > 1:
+                    barrier(handle, stages, stages, 0, 1, between, 0, None, 0, None)
+                else:
+                    barrier(handle, stages, stages, 0, 0, None, 0, None, 0, None)
             if pipeline != bound:
+                if not pipeline:
+                    keep(self)
+                    others += 1
+                    continue
                 bound = pipeline
                 bind_pipeline(handle, _COMPUTE_BIND, bound)
             bind_sets(handle, _COMPUTE_BIND, layout, 0, 1, sets, 0, None)
@@ -151,10 +167,8 @@ class RawCommands:
                     fns.CmdDispatchBase(handle, *base, *part)
             else:
                 run(handle, x, y, z)
-            count += 1
-        self._bound, self._read, self._written = bound, read, written
-        self.barriers += placed
-        self.dispatches += count
+        self._bound = bound
+        self.dispatches += len(commands) - others
 
     def copy(self, source: tuple[int, int], target: tuple[int, int], size: int) -> None:
         """Copies `size` bytes from (buffer, offset) to (buffer, offset); Vulkan has no copies of nothing."""
@@ -162,6 +176,18 @@ class RawCommands:
             return
         region = s.BufferCopy(srcOffset=source[1], dstOffset=target[1], size=size)
         self._device.fns.CmdCopyBuffer(self.handle, source[0], target[0], 1, ctypes.byref(region))
+
+    def copy_regions(self, source: int, target: int, regions: Sequence[tuple[int, int, int]]) -> None:
+        """Copies ranges of bytes, each from an offset to an offset, between two buffers; none may overlap another."""
+        if regions:
+            structs = [s.BufferCopy(srcOffset=start, dstOffset=to, size=size) for start, to, size in regions]
+            listed = (s.BufferCopy * len(regions))(*structs)
+            self._device.fns.CmdCopyBuffer(self.handle, source, target, len(regions), ctypes.addressof(listed))
+
+    def fill(self, target: tuple[int, int], size: int, word: int) -> None:
+        """Repeats a word of 4 bytes over `size` bytes from (buffer, offset) on, both multiples of 4."""
+        if size:
+            self._device.fns.CmdFillBuffer(self.handle, target[0], target[1], size, word)
 
     def timestamp(self, pool: int, index: int, *, end: bool) -> None:
         if not end:

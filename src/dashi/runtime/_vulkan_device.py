@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,25 +12,29 @@ from typing import Any, Final
 
 from dashi.errors import InputError, LimitError
 from dashi.kernels._build import Binary, Loader
-from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Plan, Shader, features, pack
+from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.kernels.spirv._float_controls import declare_float_controls
 from dashi.runtime._buffer import Buffer, Graveyard
 from dashi.runtime._commands import VulkanProgram, sort_waits
+from dashi.runtime._exports import Exports
 from dashi.runtime._gate import inside, watch_forks
+from dashi.runtime._hazards import Range
 from dashi.runtime._instance import Instance
+from dashi.runtime._lowering import Preparation
 from dashi.runtime._memory import Allocator, MemoryStats
 from dashi.runtime._pipeline import DescriptorSets, Pipelines, PoolSet
 from dashi.runtime._probes import SAFE_TRIPS, loop_limit
 from dashi.runtime._residence import known_groups, resident_groups
 from dashi.runtime._staging import Staging
 from dashi.runtime._sync import Queue, QueueTicket
+from dashi.runtime._transfers import copy_command, fill_command
 from dashi.runtime._vk import skip_exit_handlers
 from dashi.runtime._vk_device import create_device
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_dispatch
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
+from dashi.runtime.device import AnyStep, Device, Program, Recording, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.types import DTYPES, HostArray
+from dashi.types import HostArray
 
 _HARDWARE_WORK: Final = 1 << 33
 _SOFTWARE_WORK: Final = 1 << 27
@@ -71,9 +74,11 @@ class VulkanDevice(Device):
             stack.callback(self.sets.close)
             stack.callback(self.graveyard.close)
             self._closers = stack.pop_all()
+        self.exports = Exports()
         watch_forks(self)
         self.work_per_dispatch = _HARDWARE_WORK if info.is_hardware else _SOFTWARE_WORK
         self._staging = Staging(self.raw, self.allocator, self.graveyard, self.queues)
+        self.preparation = Preparation(self)
         self._loader = Loader()
         self._binaries: dict[tuple[Any, ...], Binary] = {}
         self._lock = threading.RLock()
@@ -131,6 +136,10 @@ class VulkanDevice(Device):
         self.graveyard.drain()
         return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "device")
 
+    def upload(self, nbytes: int) -> Buffer:
+        """Memory that the host writes and the device reads."""
+        return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "upload")
+
     def landing(self, nbytes: int) -> Buffer:
         """Memory that the host reads while the device works on."""
         return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "readback")
@@ -144,6 +153,9 @@ class VulkanDevice(Device):
             and first.offset < other.offset + other.nbytes
             and other.offset < first.offset + first.nbytes
         )
+
+    def byte_range(self, storage: Any) -> Range:
+        return storage.bytes
 
     def ends_memory(self, storage: Any) -> bool:
         return storage.whole is None or storage.offset + storage.nbytes == storage.whole.nbytes
@@ -165,7 +177,7 @@ class VulkanDevice(Device):
     def read(self, array: Array) -> HostArray:
         return self._staging.read(array.storage)
 
-    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
+    def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         compute = [q for q in self.queues if self.info.queues[q.family].compute]
         queue = options.queue
         if not 0 <= queue < len(compute):
@@ -193,60 +205,36 @@ class VulkanDevice(Device):
             self.graveyard.watch(ticket, partial(_end_copy, commands, (source.storage, target.storage)))
         return ticket
 
-    def lower(
-        self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool
-    ) -> Lowered:
-        named = dict(arrays)
-        for name, (kind, count) in plan.scratch.items():
-            element = call.dtype if kind == "T" else DTYPES[kind]
-            key = (name, element.name, count)
-            if key not in scratch:
-                scratch[key] = self.empty(count, element)
-            named[name] = scratch[key]
-        dispatched = [self._dispatch(kernel, call, dispatch, named) for dispatch in plan.dispatches]
-        buffers = tuple(array.storage for array in named.values())
-        lowered = Lowered(tuple(raw for raw, _, _ in dispatched), sum(work for _, work, _ in dispatched), buffers)
-        sets = [(held, len(d.buffers)) for (_, _, held), d in zip(dispatched, plan.dispatches, strict=True)]
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Lowered:
+        prepared = self.preparation.dispatches(kernel, call, plan)
+        storage: dict[str, Buffer] = {name: array.storage for name, array in arrays.items()}
+        dispatches: list[RawDispatch] = []
+        sets: list[tuple[PoolSet, int]] = []
+        for ready in prepared:
+            buffers = [storage[name] for name in ready.buffers]
+            held = self.sets.make(ready.pipeline, [buffer.range for buffer in buffers])
+            sets.append((held, len(buffers)))
+            reads = tuple([buffers[i].bound_bytes for i in ready.reads])
+            writes = tuple([buffers[i].bound_bytes for i in ready.writes])
+            dispatches.append(raw_dispatch(ready, held.handle, reads, writes))
+        work = sum([ready.work for ready in prepared])
+        lowered = Lowered(tuple(dispatches), work, tuple(storage.values()))
         self.graveyard.watch(lowered, partial(_free_sets, self.sets, sets))
         return lowered
 
-    def _dispatch(
-        self, kernel: Kernel, call: Call, dispatch: Dispatch, arrays: Mapping[str, Array]
-    ) -> tuple[RawDispatch, int, PoolSet]:
-        shader = kernel.shaders[dispatch.shader]
-        spec = tuple(dispatch.spec.get(s.name, s.default) for s in shader.spec)
-        invocations = self._invocations(kernel, shader, spec)
-        binary = self._binary(kernel, dispatch.shader, call.dtype.name)
-        push = pack(shader.push, dispatch.push, call.dtype)
-        quads = "subgroup_quad" in features(kernel, shader, call.dtype.name)
-        pipeline = self.pipelines.get(kernel.name, binary, len(shader.buffers), len(push), spec, full_subgroups=quads)
-        buffers: list[Buffer] = [arrays[name].storage for name in dispatch.buffers]
-        held = self.sets.make(pipeline, [b.range for b in buffers])
-        access = list(zip(shader.buffers, buffers, strict=True))
-        work = math.prod(dispatch.groups) * invocations * dispatch.trips
-        raw = raw_dispatch(
-            pipeline,
-            held.handle,
-            push,
-            dispatch.groups,
-            frozenset(b.key for binding, b in access if binding.access != "write"),
-            frozenset(b.key for binding, b in access if binding.access != "read"),
-            split(dispatch.groups, work, self.work_per_dispatch),
-        )
-        return raw, work, held
+    def lower_copy(self, source: Array, target: Array) -> Lowered:
+        buffers = (source.storage, target.storage)
+        return Lowered((copy_command(*buffers),), source.nbytes, buffers)
 
-    def _invocations(self, kernel: Kernel, shader: Shader, spec: tuple[int, ...]) -> int:
-        values = {s.name: v for s, v in zip(shader.spec, spec, strict=True)}
-        total = math.prod(values[n] if isinstance(n, str) else n for n in shader.local)
-        if total > self.limits.invocations:
-            raise LimitError(
-                f"kernel {kernel.name!r} has workgroups of {total} invocations; {self.info.name!r} allows "
-                f"{self.limits.invocations}.",
-                "choose another device, for instance cpu.",
-            )
-        return total
+    def lower_fill(self, array: Array, element: HostArray) -> Lowered:
+        command, buffers = fill_command(self, array.storage, element)
+        return Lowered((command,), array.nbytes, buffers)
 
-    def _binary(self, kernel: Kernel, shader: str, variant: str) -> Binary:
+    def lower_host(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Any:
+        return [array.storage for array in inputs], [array.storage for array in outputs]
+
+    def binary(self, kernel: Kernel, shader: str, variant: str) -> Binary:
+        """The SPIR-V of a shader, read once."""
         key = (kernel.binaries.key if kernel.binaries else kernel.folder, shader, variant)
         with self._lock:
             if key not in self._binaries:
@@ -263,10 +251,15 @@ class VulkanDevice(Device):
         # A lost device cannot be waited for, but its objects must still be destroyed.
         with contextlib.suppress(Exception):
             self.raw.wait_idle()
-        try:
-            self._closers.close()
-        finally:
-            self.instance.close()
+        closers, instance = self._closers, self.instance
+
+        def finish() -> None:
+            try:
+                closers.close()
+            finally:
+                instance.close()
+
+        self.exports.when_none_is_left(finish)
 
 
 def _families(info: DeviceInfo, queues: int) -> dict[int, int]:
@@ -288,18 +281,3 @@ def _end_copy(commands: RawCommands, _buffers: tuple[Buffer, Buffer]) -> None:
 def _free_sets(pool: DescriptorSets, sets: Sequence[tuple[PoolSet, int]]) -> None:
     for held, buffers in sets:
         pool.free(held, buffers)
-
-
-def split(groups: Groups, work: int, budget: int) -> tuple[tuple[Groups, Groups], ...]:
-    """Cuts a dispatch along its longest axis into (base, count) pieces of at most `budget` work; none if it fits."""
-    pieces = min(-(-work // budget), max(groups))
-    if pieces <= 1:
-        return ()
-    axis = groups.index(max(groups))
-    size = -(-groups[axis] // pieces)
-    cut: list[tuple[Groups, Groups]] = []
-    for start in range(0, groups[axis], size):
-        base, count = [0, 0, 0], list(groups)
-        base[axis], count[axis] = start, min(size, groups[axis] - start)
-        cut.append(((base[0], base[1], base[2]), (count[0], count[1], count[2])))
-    return tuple(cut)

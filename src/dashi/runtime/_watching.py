@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
+from dashi.runtime._feeding import Feed, RunSlot
+from dashi.runtime._hazards import Batch
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Recording, Waitable
+from dashi.runtime.landing import Slot
 from dashi.types import HostArray
 
 
@@ -14,18 +17,26 @@ class WatchedProgram(Program):
     """A program that stands before another. Whoever watches overrides `submit`."""
 
     def __init__(self, program: Program) -> None:
-        super().__init__(program.device, program.steps, program.label, Recording(fetch=program.fetches))
+        super().__init__(
+            program.device, program.steps, program.label, Recording(fetch=program.fetches, feed=program.feeds)
+        )
         self._inner = program
         self.dispatches, self.barriers = program.dispatches, program.barriers
 
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
-        return self._inner.submit(after)
+    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
+        return self._inner.submit(after, feed)
+
+    def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
+        return self._inner._hand_out(slot, timeout)
 
     def device_ns(self) -> int | None:
         return self._inner.device_ns()
 
-    def fetched(self, array: Array) -> HostArray:
-        return self._inner.fetched(array)
+    def schedule(self) -> Sequence[Batch]:
+        return self._inner.schedule()
+
+    def fetched(self, array: Array, out: HostArray | None = None) -> HostArray:
+        return self._inner.fetched(array, out)
 
     def close(self) -> None:
         self._closed = True

@@ -18,15 +18,16 @@ from typing import Any, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from dashi.errors import AlignmentError, InputError, LimitError, ShapeError
+from dashi.errors import AlignmentError, LimitError, ShapeError
 from dashi.kernels._arguments import require_arrays
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
-from dashi.runtime._binding import ScratchPool as ScratchPool
 from dashi.runtime._binding import Step as Step
 from dashi.runtime._binding import as_kernel, bind
 from dashi.runtime._gate import Gate, inside
+from dashi.runtime._hazards import Range
 from dashi.runtime._notebook import html_facts
 from dashi.runtime._operands import require_on
+from dashi.runtime._plans import PlanCache
 from dashi.runtime._program import Program as Program
 from dashi.runtime._program import Recording as Recording
 from dashi.runtime._program import Timing as Timing
@@ -34,15 +35,21 @@ from dashi.runtime._program import Waitable as Waitable
 from dashi.runtime._program import require_tickets
 from dashi.runtime._proof import check_kernel
 from dashi.runtime._recording import recording, require_steps
+from dashi.runtime._scratch import Scratch as Scratch
+from dashi.runtime._scratch import ScratchPool as ScratchPool
 from dashi.runtime._shapes import sizes_of, whole_number
+from dashi.runtime._step_making import StepMaker
+from dashi.runtime._steps import AnyStep as AnyStep
+from dashi.runtime._steps import require_copyable
 from dashi.runtime._tuning import Memory, choose
 from dashi.runtime.array import Array, host_array
+from dashi.runtime.block import Block, block_size
 from dashi.runtime.info import Barriers, DeviceInfo
 from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 
 
-class Device(ABC):
+class Device(StepMaker, ABC):
     """A place where kernels run. Use it in a `with` block: leaving closes it and frees everything that hangs off it."""
 
     def __init__(self, info: DeviceInfo) -> None:
@@ -53,6 +60,7 @@ class Device(ABC):
         self._tunings: Memory | None = None
         self.checked: set[tuple[str, int, str]] = set()
         """Variants of kernels from text that were compared with their references here."""
+        self.plans = PlanCache()
         self.watcher: Callable[[Program], Program] | None = None
         """What programs pass through when they are recorded: a trace notes their submissions."""
 
@@ -71,6 +79,10 @@ class Device(ABC):
         """Whether two pieces of this device's storage have bytes in common."""
 
     @abstractmethod
+    def byte_range(self, storage: Any) -> Range:
+        """The bytes of a piece of storage, in hazard tracking."""
+
+    @abstractmethod
     def ends_memory(self, storage: Any) -> bool:
         """Whether a piece of storage ends where the memory ends that it is a part of."""
 
@@ -83,12 +95,12 @@ class Device(ABC):
         """A copy of the array's bytes (as uint8), after all work submitted so far."""
 
     @abstractmethod
-    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool) -> Any:
-        """Whatever the backend needs to record the call, and the memory of its arrays, which lives as long; scratch
-        memory that is not in the pool yet is put there."""
+    def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
+        """Whatever the backend needs to record the call, and the memory of its arrays, operands and scratch, which
+        lives as long."""
 
     @abstractmethod
-    def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
+    def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         """Records steps in order."""
 
     @abstractmethod
@@ -207,6 +219,13 @@ class Device(ABC):
         self.write(array, host)
         return array
 
+    @inside
+    def block(self, nbytes: SupportsIndex) -> Block:
+        """Memory of which parts are arrays (`block.array(offset, shape, dtype)`): it may be larger than what a shader
+        can bind, up to the device's largest allocation. Its contents are undefined."""
+        size = block_size(self, nbytes)
+        return Block(self, size, self._allocate(size), self._part)
+
     def part(
         self,
         array: Array,
@@ -249,19 +268,7 @@ class Device(ABC):
     def copy(self, source: Array, target: Array, after: Iterable[Waitable] = ()) -> Waitable:
         """Starts a copy from one array of this device to another, on the transfer queue where there is one, and
         returns at once. `after` names the work that must be done first."""
-        for array in (source, target):
-            require_on(self, "copy", "an array", array)
-        if (source.shape, source.dtype) != (target.shape, target.dtype) or source is target:
-            raise ShapeError(
-                f"cannot copy {source.description} to {target.description}.",
-                "copy between two arrays of one shape and element type.",
-            )
-        if source.overlaps(target):
-            raise InputError(
-                f"{source.description} and {target.description} share memory, so that a copy would overwrite what it "
-                "reads.",
-                "copy between parts that do not overlap, or by way of another array.",
-            )
+        require_copyable(self, source, target)
         return self._copy(source, target, require_tickets(after) if after else ())
 
     @property
@@ -285,7 +292,7 @@ class Device(ABC):
     @inside
     def program(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[AnyStep],
         *,
         label: str = "",
         barriers: Barriers = "auto",
@@ -293,13 +300,15 @@ class Device(ABC):
         queue: int = 0,
         fetch: Sequence[Array] = (),
         slots: int = 2,
+        feed: Sequence[Array] = (),
     ) -> Program:
         """Records steps in order; each sees what those before it wrote. Programs of one queue run in the order of
         their submission; between queues, `submit(after=...)` says what must come first. `timed` programs know how
         long their last run took on the device's own clock. What `fetch` names comes back to the host with every run
-        (`Program.fetched`, `Ticket.fetched`), whatever is submitted meanwhile; `slots` is how many runs may wait to
-        be read (memory for them is taken when it is first needed)."""
-        options = recording(self, barriers, timed, queue, fetch, slots)
+        (`Program.fetched`, `Ticket.fetched`), whatever is submitted meanwhile; what `feed` names takes new values from
+        the host with every run (`submit(feed={array: values})`, or `Program.slot`). `slots` is how many runs may be
+        under way or wait to be read (memory for them is taken when it is first needed)."""
+        options = recording(self, barriers, timed, queue, fetch, slots, feed)
         program = self._program(require_steps(self, steps), str(label), options)
         return self.watcher(program) if self.watcher else program
 
@@ -310,15 +319,15 @@ class Device(ABC):
         *inputs: Array,
         out: Array | Sequence[Array] | None = None,
         tuning: str | None = None,
-        scratch: ScratchPool | None = None,
+        scratch: Scratch | None = None,
         **scalars: Number,
     ) -> Step:
         """A kernel bound to arrays of this device; outputs are made unless given, and the tuning is the device's
-        choice unless named. Steps that are bound with the same `scratch` (a dict, empty at first) share the memory
-        between their dispatches, which saves some; they may not run at the same time (programs of one queue do not).
-        """
-        pool: ScratchPool = {} if scratch is None else scratch
-        return bind(self, pool, kernel, inputs, out=out, tuning=tuning, scalars=scalars)
+        choice unless named. Steps that are bound with the same `scratch` share the memory between their dispatches:
+        a dict, empty at first, that keeps what is needed, or an array of yours (a part of a block) of `scratch_bytes`
+        bytes or more. They may not run at the same time (programs of one queue do not)."""
+        memory: Scratch = {} if scratch is None else scratch
+        return bind(self, memory, kernel, inputs, out=out, tuning=tuning, scalars=scalars)
 
     def run(
         self,

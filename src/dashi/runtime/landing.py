@@ -1,7 +1,8 @@
-"""Where results of runs come to lie on the host: a few slots for each program, none taken while somebody may read it.
+"""Where what runs take from the host and leave on it lies: a few slots for each program, none taken while it is in use.
 
-A run holds its slot from its submission until everything in it was read, or its ticket was dropped. Slots are made
-when they are first needed; after that nothing is allocated for a submission.
+A run holds its slot from its submission until everything in it was read, or its ticket was dropped; a slot that takes
+values from the host, from the moment that somebody fills it until the run is done. Slots are made when they are first
+needed; after that nothing is allocated for a submission.
 """
 
 from __future__ import annotations
@@ -11,13 +12,28 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dashi.errors import BusyError, InputError
+from dashi.errors import BusyError, DTypeError, InputError, ShapeError, TimeoutError_
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime.array import Array
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
+
+
+Read = Callable[[Any, int, "HostArray | None"], HostArray]
+"""Copies an array out of a slot's storage, by its number, into an array of the host or a new one."""
+
+
+def require_same(what: str, values: HostArray, array: Array) -> None:
+    """Raises where values of the host have not the shape and type of an array."""
+    if values.dtype != array.dtype.numpy:
+        raise DTypeError(
+            f"{what} has elements of {values.dtype}, not of {array.dtype}.",
+            f"convert it: values.astype(np.{array.dtype}).",
+        )
+    if values.shape != array.shape:
+        raise ShapeError(f"{what} has the shape {values.shape}, not {array.shape}.", "pass an array of the same shape.")
 
 
 class Ticket:
@@ -56,40 +72,48 @@ class Ticket:
         return f"<Ticket of work on {self.device.info.spec}>"
 
     @inside
-    def fetched(self, array: Array) -> HostArray:
+    def fetched(self, array: Array, out: HostArray | None = None) -> HostArray:
         """A copy of one of the arrays that come back with the run (`fetch`), as it was at the end of this run; waits
-        for it. Once all of them were read, the next submission may take their place."""
+        for it. It is new, or `out`, of the same shape and type. Once all of them were read, the next submission may
+        take their place."""
         if self.landing is None:
             raise InputError(
                 "nothing comes back with this work.", "name what should: device.program(..., fetch=[...])."
             )
         self.wait()
-        return self.landing.of_ticket(self, array)
+        return self.landing.of_ticket(self, array, out)
 
 
 class Slot:
-    """Memory of the host that one run at a time fills. `unread` has a bit for each array that was not read yet."""
+    """Memory of the host that one run at a time uses. `unread` has a bit for each array that was not read yet; `end`
+    is the end of the run that takes values from it, and `holder` whoever fills it."""
 
-    __slots__ = ("owner", "run", "storage", "unread")
+    __slots__ = ("end", "holder", "owner", "run", "storage", "unread")
 
     def __init__(self, storage: Any) -> None:
         self.storage = storage
         self.run = 0
         self.unread = 0
         self.owner: weakref.ref[Ticket] | None = None
+        self.holder: weakref.ref[object] | None = None
+        self.end: Ticket | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody fills it."""
+        return self.holder is not None and self.holder() is not None
 
     @property
     def claimed(self) -> bool:
-        """Whether somebody holds the ticket of a run that was not read."""
-        return bool(self.unread) and self.owner is not None and self.owner() is not None
+        """Whether somebody fills it, or holds the ticket of a run that was not read."""
+        return self.held or (bool(self.unread) and self.owner is not None and self.owner() is not None)
 
 
 class Landing:
-    """The slots of one program: `storage` is that of the first, and `read` copies an array out of one."""
+    """The slots of one program: `storage` is that of the first, and `read` copies an array out of one, into an array
+    of the host where there is one."""
 
-    def __init__(
-        self, label: str, arrays: Sequence[Array], most: int, storage: Any, read: Callable[[Any, int], HostArray]
-    ) -> None:
+    def __init__(self, label: str, arrays: Sequence[Array], most: int, storage: Any, read: Read) -> None:
         self._label = label
         self._index = {id(array): i for i, array in enumerate(arrays)}
         self._all = sum(1 << i for i, array in enumerate(arrays) if array.nbytes)
@@ -104,11 +128,55 @@ class Landing:
         """The storage of a slot, which is the ticket's from now on; `make` gives that of a new one."""
         with self._lock:
             slot = self._free(make)
-            self._run += 1
-            slot.run = ticket.run = self._run
-            slot.unread, slot.owner = self._all, weakref.ref(ticket)
-        ticket.landing, ticket.slot = self, slot
+            self._assign(slot, ticket)
         return slot.storage
+
+    def hand_out(self, holder: object, make: Callable[[], Any], timeout: float | None = None) -> Slot:
+        """A slot for somebody to fill, who holds it until it is submitted or he is forgotten. Waits for the oldest run
+        where all slots are used by runs that are under way."""
+        while True:
+            with self._lock:
+                slot = self._free(make)
+                under_way, run = slot.end, slot.run
+                if under_way is None:
+                    slot.holder = weakref.ref(holder)
+                    return slot
+            try:
+                under_way.wait(timeout)
+            except TimeoutError_ as error:
+                raise TimeoutError_(
+                    f"all {self._most} slots of the program {self._label!r} are used by runs that are under way, and "
+                    f"run {run}, the oldest, is not done: {error.what}",
+                    f"submit less at a time, or ask for more slots: device.program(..., slots={self._most + 1}).",
+                ) from error
+
+    def submit(self, slot: Slot | None, holder: object, ticket: Ticket) -> Any:
+        """The storage of a slot that its holder has filled, which is the ticket's from now on."""
+        with self._lock:
+            if slot not in self._slots:
+                raise InputError(
+                    f"this slot is none of the program {self._label!r}.",
+                    "submit slots where they come from: slot.submit().",
+                )
+            if slot.holder is None or slot.holder() is not holder:
+                raise InputError(
+                    f"this slot of the program {self._label!r} was submitted or given back already.",
+                    "take another for each run: program.slot().",
+                )
+            slot.holder = None
+            self._assign(slot, ticket)
+        return slot.storage
+
+    def under_way(self, ticket: Ticket, end: Ticket) -> None:
+        """Notes the end of the run that takes values from the ticket's slot: until then nobody fills it again."""
+        if ticket.slot is not None:
+            ticket.slot.end = end
+
+    def _assign(self, slot: Slot, ticket: Ticket) -> None:
+        self._run += 1
+        slot.run = ticket.run = self._run
+        slot.unread, slot.owner = self._all, weakref.ref(ticket)
+        ticket.landing, ticket.slot = self, slot
 
     def give_back(self, ticket: Ticket) -> None:
         """Frees the slot of a run that came to nothing."""
@@ -118,10 +186,17 @@ class Landing:
 
     def _free(self, make: Callable[[], Any]) -> Slot:
         last: Slot | None = None
+        oldest: Slot | None = None
         for slot in self._slots:
-            if not slot.claimed:
-                if slot.run != self._waited:
-                    return slot
+            if slot.claimed:
+                continue
+            if slot.end is not None and slot.end.done:
+                slot.end = None
+            if slot.end is not None:
+                oldest = slot if oldest is None or slot.run < oldest.run else oldest
+            elif slot.run != self._waited:
+                return slot
+            else:
                 last = slot
         # What the program itself answers for goes last: it was read, or there can be no other slot.
         if last is not None and (not last.unread or len(self._slots) == self._most):
@@ -129,7 +204,20 @@ class Landing:
         if len(self._slots) < self._most:
             self._slots.append(Slot(make()))
             return self._slots[-1]
-        raise BusyError(
+        if oldest is not None:
+            return oldest
+        raise self._busy()
+
+    def _busy(self) -> BusyError:
+        filled = sum(slot.held for slot in self._slots)
+        if filled:
+            return BusyError(
+                f"all {self._most} slots of the program {self._label!r} are in use: {filled} of them are being filled, "
+                "and the others hold results that were not read.",
+                "submit them (slot.submit) or give them back (slot.close), or ask for more: "
+                f"device.program(..., slots={self._most + 1}).",
+            )
+        return BusyError(
             f"all {self._most} slots of the program {self._label!r} hold results that were not read.",
             "read them (ticket.fetched) or drop their tickets before submitting again, or ask for more: "
             f"device.program(..., slots={self._most + 1}).",
@@ -140,17 +228,17 @@ class Landing:
         with self._lock:
             self._waited = max(self._waited, ticket.run)
 
-    def of_ticket(self, ticket: Ticket, array: Array) -> HostArray:
+    def of_ticket(self, ticket: Ticket, array: Array, out: HostArray | None = None) -> HostArray:
         """The values that the ticket's run left, which was waited for."""
         with self._lock:
-            return self._values(ticket.run, array)
+            return self._values(ticket.run, array, out)
 
-    def of_last(self, array: Array) -> HostArray:
+    def of_last(self, array: Array, out: HostArray | None = None) -> HostArray:
         """The values that the latest of the runs left that were waited for."""
         with self._lock:
-            return self._values(self._waited, array)
+            return self._values(self._waited, array, out)
 
-    def _values(self, run: int, array: Array) -> HostArray:
+    def _values(self, run: int, array: Array, out: HostArray | None) -> HostArray:
         """A copy, made under the lock: meanwhile no submission takes the slot."""
         index = self._index.get(id(array))
         if index is None:
@@ -169,6 +257,8 @@ class Landing:
                 f"what run {run} of the program {self._label!r} left gave way to a run that was submitted since.",
                 f"read it before submitting again, or ask for more slots: device.program(..., slots={self._most + 1}).",
             )
-        values = self._read(slot.storage, index)
+        if out is not None and (out.dtype != array.dtype.numpy or out.shape != array.shape):
+            require_same(f"`out` for {array.description}", out, array)
+        values = self._read(slot.storage, index, out)
         slot.unread &= ~(1 << index)
         return values

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
+from dashi.runtime._feeding import Feed
 from dashi.runtime._watching import WatchedProgram, watched
 from dashi.runtime.device import Device, Program, Waitable
 
@@ -23,8 +24,8 @@ class CountedProgram(WatchedProgram):
         super().__init__(program)
         self._count = count
 
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
-        ticket = super().submit(after)
+    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
+        ticket = super().submit(after, feed)
         self._count.dispatches += self.dispatches
         return ticket
 

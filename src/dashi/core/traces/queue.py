@@ -15,6 +15,7 @@ from typing import Final
 
 from dashi.core.traces.trace import Span, Trace
 from dashi.errors import DashiError
+from dashi.runtime._feeding import Feed
 from dashi.runtime._watching import WatchedProgram, watched
 from dashi.runtime.device import Device, Program, Waitable
 
@@ -59,9 +60,9 @@ class TracedProgram(WatchedProgram):
         super().__init__(program)
         self._watch = watch
 
-    def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
+    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         begin = self._watch.trace.now()
-        ticket = super().submit(after)
+        ticket = super().submit(after, feed)
         self._watch.submitted(ticket, self.label or "program", begin, self.dispatches)
         return ticket
 

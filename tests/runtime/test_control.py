@@ -1,0 +1,96 @@
+"""A control buffer: small values, fed with every run, that kernels read; the recording is made for the most rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dashi.kernels import _compiler as compiler
+from dashi.kernels._registry import Registry
+from dashi.kernels.abi import Kernel
+from dashi.runtime import Device
+from dashi.runtime._vulkan_device import VulkanDevice
+
+SHADER = """
+// control: rows in use, and what is added to them. Invocations past the rows in use leave at once.
+void main() {
+    uint row = gl_WorkGroupID.x;
+    if (row >= control[0]) {
+        return;
+    }
+    for (uint i = gl_LocalInvocationID.x; i < n; i += LOCAL) {
+        result[row * n + i] = x[row * n + i] + control[1];
+    }
+}
+"""
+PYTHON = '''
+"""add_rows: control[1] added to the first control[0] rows; what the others hold is undefined."""
+
+import numpy as np
+
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, Spec
+from dashi.types import Cost, HostArray
+
+
+def reference(x: HostArray, control: HostArray) -> HostArray:
+    result = x.copy()
+    result[: control[0]] += control[1]
+    return result
+
+
+def plan(call: Call) -> Plan:
+    rows, n = call.dims["rows"], call.dims["n"]
+    return Plan((Dispatch("main", ("x", "control", "result"), {"n": n}, (rows, 1, 1), -(-n // 64)),))
+
+
+KERNEL = Kernel(
+    summary="control[1] added to the first control[0] rows",
+    inputs=(Operand("x", shape=("rows", "n")), Operand("control", "u32", (2,))),
+    outputs=(Operand("result", shape=("rows", "n")),),
+    shaders={
+        "main": Shader(
+            (Binding("x"), Binding("control", "u32"), Binding("result", access="write")),
+            (Scalar("n", "u32"),),
+            (Spec("LOCAL", 64),),
+            local=("LOCAL", 1, 1),
+        )
+    },
+    plan=plan,
+    reference=reference,
+    cost=lambda call: Cost(dispatches=1),
+    cases=(Case({"x": (1, 1), "control": (2,)}, fill={"control": lambda rng, shape: np.ones(shape, np.uint32)}),),
+    dtypes=("u32",),
+)
+'''
+
+
+@pytest.fixture(scope="module")
+def add_rows(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
+    if not compiler.available():
+        pytest.skip("the compiler of dashi-compute[compile] is not installed")
+    folder: Path = tmp_path_factory.mktemp("kernels") / "add_rows"
+    folder.mkdir()
+    (folder / "kernel.py").write_text(PYTHON)
+    (folder / "kernel.comp").write_text(SHADER)
+    return Registry().add(folder)
+
+
+def test_one_recording_serves_any_number_of_rows(device: Device, add_rows: Kernel) -> None:
+    rows, n = 6, 100
+    values = np.arange(rows * n, dtype=np.uint32).reshape(rows, n)
+    x, control = device.array(values), device.zeros(2, np.uint32)
+    step = device.bind(add_rows, x, control)
+    with device.program([step], feed=[control], fetch=[step.outputs[0]], slots=3) as program:
+        tickets = [program.submit(feed={control: np.array([k, 10 * k], np.uint32)}) for k in (6, 0, 2)]
+        for k, ticket in zip((6, 0, 2), tickets, strict=True):
+            assert np.array_equal(ticket.fetched(step.outputs[0])[:k], values[:k] + 10 * k)
+
+
+def test_invocations_past_the_rows_in_use_leave_at_once(vulkan: VulkanDevice, add_rows: Kernel) -> None:
+    x, control = vulkan.array(np.zeros((6, 10), np.uint32)), vulkan.zeros(2, np.uint32)
+    out = vulkan.array(np.full((6, 10), 77, np.uint32))
+    with vulkan.program([vulkan.bind(add_rows, x, control, out=out)], feed=[control]) as program:
+        program.run(feed={control: np.array([2, 5], np.uint32)})
+    assert out.numpy()[:, 0].tolist() == [5, 5, 77, 77, 77, 77]
