@@ -1,10 +1,21 @@
 """Vulkan, NumPy and null devices behind one interface. `open_device` is the way in."""
 
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Step, Timing
+from dashi.runtime.device import Device, Event, Program, Step, Timing
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Ticket
 from dashi.runtime.select import open_device
 from dashi.runtime.using import using_device
 
-__all__ = ["Array", "Device", "DeviceInfo", "Program", "Step", "Ticket", "Timing", "open_device", "using_device"]
+__all__ = [
+    "Array",
+    "Device",
+    "DeviceInfo",
+    "Event",
+    "Program",
+    "Step",
+    "Ticket",
+    "Timing",
+    "open_device",
+    "using_device",
+]

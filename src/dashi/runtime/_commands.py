@@ -17,7 +17,8 @@ from dashi.runtime._program import Program, Recording, Waitable, require_tickets
 from dashi.runtime._staging import synchronise
 from dashi.runtime._sync import Queue, QueueTicket
 from dashi.runtime._vk_device import RawDevice
-from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission
+from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, Waits
+from dashi.runtime._waits import waits_of
 from dashi.runtime.array import Array
 from dashi.runtime.info import Barriers
 from dashi.runtime.landing import Landing
@@ -121,29 +122,24 @@ class VulkanProgram(Program):
             ticket = QueueTicket(device, queue)
             with self._lock:
                 self.require_open()
-                if after:
-                    self._wait_for(require_tickets(after))
+                waits = waits_of(device, queue, require_tickets(after), ticket) if after else ()
                 if self._landing is None:
                     for submission in self._submissions:
-                        ticket.value = queue.submit(submission)
+                        ticket.value = queue.submit(submission, waits)
+                        waits = ()  # what follows on the queue comes after it
                 else:
-                    self._submit_to(self._landing, ticket)
+                    self._submit_to(self._landing, ticket, waits)
         finally:
             entered.pop()
         self._ran_timed = self._timestamps is not None
         return ticket
 
-    def _wait_for(self, after: Iterable[Waitable]) -> None:
-        """The device itself waits for other queues' timelines, in empty submissions of their own."""
-        raw, queue = self.device.raw, self._queue
-        for other in sort_waits(self.device, queue, after):
-            queue.submit(RawSubmission(raw, [], queue.timeline, [other.queue.timeline]), (other.value,))
-
-    def _submit_to(self, landing: Landing, ticket: QueueTicket) -> None:
+    def _submit_to(self, landing: Landing, ticket: QueueTicket, waits: Waits) -> None:
         slot: _Slot = landing.take(ticket, self._record_slot)
         try:
             for submission in slot.submissions:
-                ticket.value = self._queue.submit(submission)
+                ticket.value = self._queue.submit(submission, waits)
+                waits = ()
         except BaseException:
             landing.give_back(ticket)
             raise
@@ -193,18 +189,6 @@ def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int], H
         return dtype.from_bytes(np.frombuffer(view, np.uint8, nbytes).copy()).reshape(shape)
 
     return read
-
-
-def sort_waits(device: VulkanDevice, queue: Queue, after: Iterable[Waitable]) -> list[QueueTicket]:
-    """Tickets that the device can wait for by itself; work of the same queue is ordered anyway, and work of
-    other devices is waited for here."""
-    waits: list[QueueTicket] = []
-    for other in after:
-        if not isinstance(other, QueueTicket) or other.queue not in device.queues:
-            other.wait()
-        elif other.queue is not queue:
-            waits.append(other)
-    return waits
 
 
 def _destroy(raw: RawDevice, recorded: list[RawCommands], timestamps: int | None) -> Callable[[], None]:

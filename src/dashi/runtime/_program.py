@@ -13,7 +13,7 @@ from dashi.errors import ClosedError, InputError
 from dashi.runtime._binding import Step
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime.array import Array
-from dashi.runtime.info import Barriers
+from dashi.runtime.info import Barriers, Role
 from dashi.runtime.landing import Landing, Ticket
 from dashi.types import HostArray
 
@@ -41,7 +41,7 @@ class Recording:
 
     barriers: Barriers = "auto"
     timed: bool = False
-    queue: int = 0
+    queue: int | Role = 0
     fetch: tuple[Array, ...] = ()
     slots: int = 2
 

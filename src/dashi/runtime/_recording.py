@@ -12,12 +12,13 @@ from dashi.runtime._operands import require_on
 from dashi.runtime._program import Recording
 from dashi.runtime._shapes import whole_number
 from dashi.runtime.array import Array
-from dashi.runtime.info import Barriers
+from dashi.runtime.info import Barriers, Role
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
 
 _BARRIERS: Final = get_args(Barriers)
+_ROLES: Final = get_args(Role)
 
 
 def recording(device: Device, barriers: Any, timed: bool, queue: Any, fetch: Any, slots: Any) -> Recording:
@@ -28,8 +29,8 @@ def recording(device: Device, barriers: Any, timed: bool, queue: Any, fetch: Any
             f"barriers={barriers!r} is none of {', '.join(map(repr, _BARRIERS))}.",
             f"did you mean {near[0]!r}?" if near else "leave it away: 'auto' puts them where a hazard is.",
         )
-    number = whole_number(queue, "the queue of a program")
-    if number < 0:
+    number = cast("Role", queue) if queue in _ROLES else whole_number(queue, "the queue of a program")
+    if isinstance(number, int) and number < 0:
         raise InputError(f"there is no queue {number}.", "queues are counted from 0.")
     most = whole_number(slots, "the number of slots of a program")
     if most < 1:

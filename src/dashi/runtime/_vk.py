@@ -45,6 +45,9 @@ INSTANCE: Final = {
     "vkGetPhysicalDeviceFeatures2": "vpp",
     "vkGetPhysicalDeviceMemoryProperties2": "vpp",
     "vkGetPhysicalDeviceQueueFamilyProperties": "vppp",
+    "vkGetPhysicalDeviceExternalSemaphoreProperties": "vppp",
+    "vkGetPhysicalDeviceExternalBufferProperties": "vppp",
+    "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT": "rppp",
     "vkEnumerateDeviceExtensionProperties": "rpspp",
     "vkCreateDevice": "rpppp",
     "vkGetDeviceProcAddr": "pps",
@@ -94,6 +97,12 @@ DEVICE: Final = {
     "vkDestroySemaphore": "vpUp",
     "vkGetSemaphoreCounterValue": "rpUp",
     "vkWaitSemaphores": "rppU",
+    "vkSignalSemaphore": "rpp",
+    "vkGetSemaphoreFdKHR": "rppp",
+    "vkImportSemaphoreFdKHR": "rpp",
+    "vkGetMemoryFdKHR": "rppp",
+    "vkGetMemoryHostPointerPropertiesEXT": "rpupp",
+    "vkGetCalibratedTimestampsEXT": "rpuppp",
     "vkQueueSubmit": "rpupU",
 }
 RECORD: Final = {

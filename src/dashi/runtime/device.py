@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self, SupportsIndex
+from typing import Any, Final, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
 from dashi.runtime._binding import ScratchPool as ScratchPool
 from dashi.runtime._binding import Step as Step
 from dashi.runtime._binding import as_kernel, bind
+from dashi.runtime._events import Awaited
+from dashi.runtime._events import Event as Event
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime._notebook import html_facts
 from dashi.runtime._operands import require_on
@@ -36,9 +38,11 @@ from dashi.runtime._recording import recording, require_steps
 from dashi.runtime._shapes import sizes_of, whole_number
 from dashi.runtime._tuning import Memory, choose
 from dashi.runtime.array import Array, host_array
-from dashi.runtime.info import Barriers, DeviceInfo
+from dashi.runtime.info import Barriers, DeviceInfo, Role
 from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
+
+LONGEST_WAIT: Final = 600.0
 
 
 class Device(ABC):
@@ -50,6 +54,10 @@ class Device(ABC):
         self._closed = False
         self._closing = threading.RLock()
         self._tunings: Memory | None = None
+        self.awaited = Awaited()
+        """The events that work or threads wait for."""
+        self.timeout = LONGEST_WAIT
+        """Seconds: the longest that one wait may last, unless it says otherwise."""
         self.watcher: Callable[[Program], Program] | None = None
         """What programs pass through when they are recorded: a trace notes their submissions."""
 
@@ -91,6 +99,10 @@ class Device(ABC):
     @abstractmethod
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
         """Starts a copy between arrays of equal shape and type."""
+
+    def _event(self, label: str) -> Event:
+        """A new event."""
+        return Event(self, label)
 
     def wait(self) -> None:
         """Returns when all work submitted so far is done."""
@@ -138,6 +150,8 @@ class Device(ABC):
         if self.gate.forked:
             return
         with self._closing:
+            self.gate.refuse()
+            self.awaited.release(self.info.name)
             if self.gate.shut() and not self._closed:
                 self._closed = True
                 self._close()
@@ -261,6 +275,13 @@ class Device(ABC):
             )
         return self._copy(source, target, require_tickets(after) if after else ())
 
+    @inside
+    def event(self, label: str = "") -> Event:
+        """Something that work can be submitted `after`, of any queue and device, before it happens:
+        `program.submit(after=[event])` returns at once, and the work begins when `event.signal()` is called. The label
+        is what errors call it. Closing the device lets go what waits for events of nobody's signal."""
+        return self._event(str(label))
+
     @property
     def tunings(self) -> Memory:
         """The tunings that were measured fastest on this device (`dashi kernels tune`)."""
@@ -282,7 +303,7 @@ class Device(ABC):
         label: str = "",
         barriers: Barriers = "auto",
         timed: bool = False,
-        queue: int = 0,
+        queue: int | Role = 0,
         fetch: Sequence[Array] = (),
         slots: int = 2,
     ) -> Program:

@@ -42,6 +42,11 @@ class Ticket:
         self.device.require_open()
         return True
 
+    def when_done(self, call: Callable[[BaseException | None], None]) -> None:
+        """Calls once the work is done, with None or the error that ended it: at once where that is so already, else
+        on another thread."""
+        call(None)
+
     @property
     def end(self) -> Ticket:
         """The end of the work and nothing else: waiting for it does not change what `Program.fetched` gives."""
