@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import platform
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,12 @@ import numpy as np
 from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime._gate import inside, watch_forks
+from dashi.runtime._host_queues import HostQueues, HostTicket
 from dashi.runtime._program import require_tickets
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
+from dashi.runtime.device import LONGEST_WAIT, Device, Program, Recording, ScratchPool, Step, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Landing, Ticket
+from dashi.runtime.landing import Landing
 from dashi.types import HostArray
 
 EVERY_FEATURE = frozenset(
@@ -60,6 +63,7 @@ class CpuProgram(Program):
     def __init__(self, device: CpuDevice, steps: Sequence[Step], label: str, options: Recording | None = None) -> None:
         options = options or Recording()
         super().__init__(device, steps, label, options)
+        self._queue = 0 if options.queue == "compute" else options.queue
         self._sources: list[HostArray] = [array.storage for array in self.fetches]
         if self.fetches:
             self._landing = Landing(label, self.fetches, options.slots, self._slot(), _reader(self.fetches))
@@ -70,23 +74,42 @@ class CpuProgram(Program):
     @inside
     def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
         self.require_open()
-        for other in require_tickets(after) if after else ():
-            other.wait()
-        ticket = Ticket(self.device)
-        landing: list[HostArray] = [] if self._landing is None else self._landing.take(ticket, self._slot)
-        try:
-            with self.device.order:
-                for step in self.steps:
-                    _compute(step)
-                for source, target in zip(self._sources, landing, strict=False):
-                    target[...] = source
-        except BaseException as error:
-            if self._landing is not None:
-                self._landing.give_back(ticket)
-            if isinstance(error, MemoryError):
-                raise no_memory(str(error)) from error
-            raise
+        others = require_tickets(after) if after else ()
+        ticket = HostTicket(self.device, self.device.host_queues)
+        work = self.compute
+        if self._landing is not None:
+            slot: list[HostArray] = self._landing.take(ticket, self._slot)
+            work = partial(self._fetch, slot, self._landing, weakref.ref(ticket))
+        self.device.host_queues.submit(ticket, self._queue, work, others)
         return ticket
+
+    def run(self) -> None:
+        if self._landing is not None or not self._run_here():
+            super().run()
+
+    @inside
+    def _run_here(self) -> bool:
+        self.require_open()
+        return self.device.host_queues.try_now(self.compute)
+
+    def compute(self) -> None:
+        """Does the work, on whichever thread."""
+        try:
+            for step in self.steps:
+                _compute(step)
+        except MemoryError as error:
+            raise no_memory(str(error)) from error
+
+    def _fetch(self, slot: list[HostArray], landing: Landing, ticket: weakref.ref[HostTicket]) -> None:
+        try:
+            self.compute()
+        except BaseException:
+            owner = ticket()
+            if owner is not None:
+                landing.give_back(owner)
+            raise
+        for source, target in zip(self._sources, slot, strict=True):
+            target[...] = source
 
     def close(self) -> None:
         self._closed = True
@@ -132,17 +155,21 @@ def _values(array: Array) -> HostArray:
 
 
 class CpuDevice(Device):
-    """Runs the NumPy reference of each kernel; what several threads submit, one after another, as a queue does."""
+    """Runs the NumPy reference of each kernel, in a thread of its own: what is submitted, one after another, as a queue
+    does."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: float = LONGEST_WAIT) -> None:
         super().__init__(cpu_info())
-        self.order = threading.RLock()
+        self.timeout = timeout
+        self.host_queues = HostQueues(self)
         watch_forks(self)
 
     def after_fork(self) -> None:
-        """A child process may go on with it: it holds nothing but memory. Those who were inside are gone there."""
-        self.order, self._closing = threading.RLock(), threading.RLock()
+        """A child process may go on with it: it holds nothing but memory. Those who were inside are gone there, and
+        what was under way has failed."""
+        self._closing = threading.RLock()
         self.gate.entered.clear()
+        self.host_queues.after_fork()
 
     def _allocate(self, nbytes: int) -> Any:
         try:
@@ -161,12 +188,15 @@ class CpuDevice(Device):
         return storage.ctypes.data + storage.nbytes == whole.ctypes.data + whole.nbytes
 
     def write(self, array: Array, values: HostArray) -> None:
-        with self.order:
-            _values(array)[...] = values
+        target = _values(array)
+
+        def assign() -> None:
+            target[...] = values
+
+        self.host_queues.settled(assign)
 
     def read(self, array: Array) -> HostArray:
-        with self.order:
-            return array.storage.copy()
+        return self.host_queues.settled(array.storage.copy)
 
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool) -> Any:
         return Lowered(
@@ -178,17 +208,16 @@ class CpuDevice(Device):
         return CpuProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
-        for ticket in after:
-            ticket.wait()
-        with self.order:
-            target.storage[...] = source.storage
-        return Ticket(self)
+        ticket = HostTicket(self, self.host_queues)
+        self.host_queues.submit(ticket, "upload", partial(np.copyto, target.storage, source.storage), after)
+        return ticket
+
+    @inside
+    def wait(self) -> None:
+        self.host_queues.settle()
 
     def at_work(self) -> bool:
-        if not self.order.acquire(blocking=False):
-            return True
-        self.order.release()
-        return False
+        return self.host_queues.at_work
 
     def _close(self) -> None:
-        """Nothing to free."""
+        self.host_queues.stop()

@@ -123,6 +123,13 @@ class RelayedEvent(Event):
         return f"work of {self.label}"
 
 
+def relayed(work: Ticket, device: Device) -> Event:
+    """An event of the device that the end of another's work signals."""
+    event = RelayedEvent(device, work.device.info.spec)
+    work.when_done(event.finish)
+    return event
+
+
 def when_all_done(tickets: Iterable[Ticket], call: Done) -> None:
     """Calls once all of the work is done, with the first error among them."""
     listed = list(tickets)

@@ -9,6 +9,7 @@ from dashi.errors import NoResultError
 from dashi.kernels._build import Loader
 from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
 from dashi.runtime._cpu_device import EVERY_FEATURE
+from dashi.runtime._events import Done, Event, relayed, when_all_done
 from dashi.runtime._gate import inside
 from dashi.runtime._program import require_tickets
 from dashi.runtime.array import Array
@@ -32,9 +33,7 @@ class NullProgram(Program):
     @inside
     def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
         self.require_open()
-        for other in require_tickets(after) if after else ():
-            other.wait()
-        ticket = Ticket(self.device)
+        ticket = NullTicket(self.device, require_tickets(after)) if after else Ticket(self.device)
         if self._landing is not None:
             self._landing.take(ticket, lambda: None)
         self.submissions += 1
@@ -49,6 +48,33 @@ def _no_result(*_: object) -> Never:
         "the null device computes nothing.",
         'compute elsewhere: `device="auto"`, `device="cpu"` or `device="vulkan:0"`.',
     )
+
+
+class NullTicket(Ticket):
+    """Nothing, done after other work, which may be of other devices."""
+
+    __slots__ = ("_after",)
+
+    def __init__(self, device: Device, after: Sequence[Ticket]) -> None:
+        super().__init__(device)
+        self._after = [other if other.device is device else relayed(other, device) for other in after]
+        device.awaited.add([other for other in self._after if isinstance(other, Event)])
+
+    def wait(self, timeout: float | None = None) -> None:
+        for other in self._after:
+            other.wait(timeout)
+        super().wait()
+
+    @property
+    def done(self) -> bool:
+        return super().done and all(other.done for other in self._after)
+
+    def when_done(self, call: Done) -> None:
+        when_all_done(self._after, call)
+
+    @property
+    def end(self) -> Ticket:
+        return NullTicket(self.device, self._after)
 
 
 class NullDevice(Device):
@@ -100,7 +126,7 @@ class NullDevice(Device):
         return NullProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
-        return Ticket(self)
+        return NullTicket(self, list(after)) if after else Ticket(self)
 
     def _close(self) -> None:
         """Nothing to free."""
