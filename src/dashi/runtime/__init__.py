@@ -3,7 +3,7 @@
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Event, Program, Step, Timing
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Ticket
+from dashi.runtime.landing import Download, Ticket
 from dashi.runtime.select import open_device
 from dashi.runtime.using import using_device
 
@@ -11,6 +11,7 @@ __all__ = [
     "Array",
     "Device",
     "DeviceInfo",
+    "Download",
     "Event",
     "Program",
     "Step",

@@ -14,13 +14,14 @@ import numpy as np
 
 from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
+from dashi.runtime._asynchronous import After
 from dashi.runtime._gate import inside, watch_forks
-from dashi.runtime._host_queues import HostQueues, HostTicket
+from dashi.runtime._host_queues import HostDownload, HostQueues, HostTicket
 from dashi.runtime._program import require_tickets
 from dashi.runtime.array import Array
 from dashi.runtime.device import LONGEST_WAIT, Device, Program, Recording, ScratchPool, Step, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Landing
+from dashi.runtime.landing import Download, Landing
 from dashi.types import HostArray
 
 EVERY_FEATURE = frozenset(
@@ -210,6 +211,23 @@ class CpuDevice(Device):
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
         ticket = HostTicket(self, self.host_queues)
         self.host_queues.submit(ticket, "upload", partial(np.copyto, target.storage, source.storage), after)
+        return ticket
+
+    def _upload(self, array: Array, values: HostArray, after: After) -> Waitable:
+        ticket = HostTicket(self, self.host_queues)
+        work = partial(np.copyto, _values(array), np.array(values))
+        self.host_queues.submit(ticket, "upload", work, self.host_queues.tails(self) if after is None else after)
+        return ticket
+
+    def _download(self, array: Array, after: After) -> Download:
+        ticket = HostDownload(self, self.host_queues)
+        source, values = array.storage, ticket.values
+        dtype, shape = array.dtype, array.shape
+
+        def work() -> None:
+            values.append(dtype.from_bytes(source.copy()).reshape(shape))
+
+        self.host_queues.submit(ticket, "download", work, self.host_queues.tails(self) if after is None else after)
         return ticket
 
     @inside

@@ -19,7 +19,8 @@ from dashi.errors import ForkedError
 from dashi.runtime._events import Done, Event, relayed
 from dashi.runtime._gate import inside
 from dashi.runtime._relay import tell
-from dashi.runtime.landing import Ticket
+from dashi.runtime.landing import Download, Ticket
+from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
@@ -95,6 +96,19 @@ class HostTicket(Ticket):
         return HostTicket(self.device, self.queues, self.job)
 
 
+class HostDownload(HostTicket, Download):
+    """A copy of an array that the thread of a device makes: `values` holds it when it is there."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, device: Device, queues: HostQueues) -> None:
+        super().__init__(device, queues)
+        self.values: list[HostArray] = []
+
+    def _values(self) -> HostArray:
+        return self.values[0].copy()
+
+
 class HostQueues:
     """The queues of one device and the thread that works for them, which starts with the first submission."""
 
@@ -143,6 +157,14 @@ class HostQueues:
             job.error = job.error or error
             if not job.waits:
                 self._changed.notify_all()
+
+    def tails(self, device: Device) -> list[Ticket]:
+        """The ends of all that was submitted so far."""
+        with self._changed:
+            jobs = [jobs[-1] for jobs in self._queues.values() if jobs]
+            if isinstance(self._busy, Job):
+                jobs.append(self._busy)
+        return [HostTicket(device, self, job) for job in jobs]
 
     def try_now(self, work: Callable[[], None]) -> bool:
         """Does the work at once, on the calling thread, where nothing else is under way: that saves the way to another

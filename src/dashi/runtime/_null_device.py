@@ -8,6 +8,7 @@ from typing import Any, Never
 from dashi.errors import NoResultError
 from dashi.kernels._build import Loader
 from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
+from dashi.runtime._asynchronous import After
 from dashi.runtime._cpu_device import EVERY_FEATURE
 from dashi.runtime._events import Done, Event, relayed, when_all_done
 from dashi.runtime._gate import inside
@@ -15,7 +16,7 @@ from dashi.runtime._program import require_tickets
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Landing, Ticket
+from dashi.runtime.landing import Download, Landing, Ticket
 from dashi.types import HostArray
 
 
@@ -77,6 +78,15 @@ class NullTicket(Ticket):
         return NullTicket(self.device, self._after)
 
 
+class NullDownload(NullTicket, Download):
+    """A download of nothing."""
+
+    __slots__ = ()
+
+    def _values(self) -> HostArray:
+        _no_result()
+
+
 class NullDevice(Device):
     """Accepts everything that a Vulkan device with Vulkan's guaranteed limits would."""
 
@@ -127,6 +137,14 @@ class NullDevice(Device):
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
         return NullTicket(self, list(after)) if after else Ticket(self)
+
+    def _upload(self, array: Array, values: HostArray, after: After) -> Waitable:
+        array.storage  # noqa: B018  # it must be open
+        return NullTicket(self, after) if after else Ticket(self)
+
+    def _download(self, array: Array, after: After) -> Download:
+        array.storage  # noqa: B018  # it must be open
+        return NullDownload(self, after or ())
 
     def _close(self) -> None:
         """Nothing to free."""

@@ -87,6 +87,7 @@ DEVICE: Final = {
     "vkUpdateDescriptorSets": "vpupup",
     "vkCreateCommandPool": "rpppp",
     "vkDestroyCommandPool": "vpUp",
+    "vkResetCommandPool": "rpUu",
     "vkAllocateCommandBuffers": "rppp",
     "vkBeginCommandBuffer": "rpp",
     "vkEndCommandBuffer": "rp",

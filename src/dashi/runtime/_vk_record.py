@@ -101,6 +101,10 @@ class RawCommands:
     def close(self) -> None:
         self._device.destroy("CommandPool", self._pool)
 
+    def reset(self) -> None:
+        """Forgets what was recorded, which nothing runs any more."""
+        vk.check(self._device.fns.ResetCommandPool(self._device.handle, self._pool, 0), "vkResetCommandPool")
+
     def begin(self) -> None:
         """Starts recording; the first barrier orders everything after all earlier submissions of the queue."""
         info = s.CommandBufferBeginInfo(flags=_SIMULTANEOUS_USE)

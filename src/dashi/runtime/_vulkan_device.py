@@ -14,6 +14,7 @@ from typing import Any, Final
 from dashi.errors import LimitError
 from dashi.kernels._build import Binary, Loader
 from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Plan, Shader, features, pack
+from dashi.runtime._asynchronous import After
 from dashi.runtime._buffer import Buffer, Graveyard
 from dashi.runtime._commands import VulkanProgram
 from dashi.runtime._events import Event
@@ -25,6 +26,7 @@ from dashi.runtime._probes import SAFE_TRIPS, loop_limit
 from dashi.runtime._queues import QueuePlan, Queues
 from dashi.runtime._relay import Relay
 from dashi.runtime._residence import known_groups, resident_groups
+from dashi.runtime._stages import Stages
 from dashi.runtime._staging import Staging
 from dashi.runtime._sync import Queue, QueueTicket
 from dashi.runtime._vk import skip_exit_handlers
@@ -35,6 +37,7 @@ from dashi.runtime._waits import Timelines, VulkanEvent, waits_of
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Recording, ScratchPool, Step, Waitable
 from dashi.runtime.info import DeviceInfo
+from dashi.runtime.landing import Download
 from dashi.types import DTYPES, HostArray
 
 _HARDWARE_WORK: Final = 1 << 33
@@ -85,6 +88,8 @@ class VulkanDevice(Device):
         watch_forks(self)
         self.work_per_dispatch = _HARDWARE_WORK if info.is_hardware else _SOFTWARE_WORK
         self._staging = Staging(self.raw, self.allocator, self.graveyard, self.queues)
+        self._uploads = Stages(self, self.by_role.upload, "upload")
+        self._downloads = Stages(self, self.by_role.download, "readback")
         self._loader = Loader()
         self._binaries: dict[tuple[Any, ...], Binary] = {}
         self._lock = threading.RLock()
@@ -211,6 +216,12 @@ class VulkanDevice(Device):
             # The ticket remembers the buffers: they must outlive the copy, whoever closes the arrays.
             self.graveyard.watch(ticket, partial(_end_copy, commands, (source.storage, target.storage)))
         return ticket
+
+    def _upload(self, array: Array, values: HostArray, after: After) -> Waitable:
+        return self._uploads.upload(array, values, after)
+
+    def _download(self, array: Array, after: After) -> Download:
+        return self._downloads.download(array, after)
 
     def lower(
         self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array], scratch: ScratchPool

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -18,9 +18,10 @@ from typing import Any, Final, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from dashi.errors import AlignmentError, InputError, LimitError, ShapeError
+from dashi.errors import AlignmentError, LimitError, ShapeError
 from dashi.kernels._arguments import require_arrays
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
+from dashi.runtime._asynchronous import Asynchronous
 from dashi.runtime._binding import ScratchPool as ScratchPool
 from dashi.runtime._binding import Step as Step
 from dashi.runtime._binding import as_kernel, bind
@@ -33,7 +34,6 @@ from dashi.runtime._program import Program as Program
 from dashi.runtime._program import Recording as Recording
 from dashi.runtime._program import Timing as Timing
 from dashi.runtime._program import Waitable as Waitable
-from dashi.runtime._program import require_tickets
 from dashi.runtime._recording import recording, require_steps
 from dashi.runtime._shapes import sizes_of, whole_number
 from dashi.runtime._tuning import Memory, choose
@@ -45,7 +45,7 @@ from dashi.types import dtype as dtype_of
 LONGEST_WAIT: Final = 600.0
 
 
-class Device(ABC):
+class Device(Asynchronous):
     """A place where kernels run. Use it in a `with` block: leaving closes it and frees everything that hangs off it."""
 
     def __init__(self, info: DeviceInfo) -> None:
@@ -95,14 +95,6 @@ class Device(ABC):
     @abstractmethod
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
         """Records steps in order."""
-
-    @abstractmethod
-    def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
-        """Starts a copy between arrays of equal shape and type."""
-
-    def _event(self, label: str) -> Event:
-        """A new event."""
-        return Event(self, label)
 
     def wait(self) -> None:
         """Returns when all work submitted so far is done."""
@@ -255,32 +247,6 @@ class Device(ABC):
     def part_alignment(self) -> int:
         """Bytes: parts of arrays start at multiples of it. Shaders may read vectors of 16 bytes to the end of one."""
         return max(16, self.limits.offset_alignment)
-
-    @inside
-    def copy(self, source: Array, target: Array, after: Iterable[Waitable] = ()) -> Waitable:
-        """Starts a copy from one array of this device to another, on the transfer queue where there is one, and
-        returns at once. `after` names the work that must be done first."""
-        for array in (source, target):
-            require_on(self, "copy", "an array", array)
-        if (source.shape, source.dtype) != (target.shape, target.dtype) or source is target:
-            raise ShapeError(
-                f"cannot copy {source.description} to {target.description}.",
-                "copy between two arrays of one shape and element type.",
-            )
-        if source.overlaps(target):
-            raise InputError(
-                f"{source.description} and {target.description} share memory, so that a copy would overwrite what it "
-                "reads.",
-                "copy between parts that do not overlap, or by way of another array.",
-            )
-        return self._copy(source, target, require_tickets(after) if after else ())
-
-    @inside
-    def event(self, label: str = "") -> Event:
-        """Something that work can be submitted `after`, of any queue and device, before it happens:
-        `program.submit(after=[event])` returns at once, and the work begins when `event.signal()` is called. The label
-        is what errors call it. Closing the device lets go what waits for events of nobody's signal."""
-        return self._event(str(label))
 
     @property
     def tunings(self) -> Memory:

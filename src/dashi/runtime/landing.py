@@ -72,6 +72,25 @@ class Ticket:
         return self.landing.of_ticket(self, array)
 
 
+class Download(Ticket):
+    """A copy of an array that is on its way to the host."""
+
+    __slots__ = ()
+
+    def result(self, timeout: float | None = None) -> HostArray:
+        """The values, when they are there; asked again, a copy of them."""
+        self.wait(timeout)
+        return self._result_inside()
+
+    @inside
+    def _result_inside(self) -> HostArray:
+        return self._values()
+
+    def _values(self) -> HostArray:
+        """The values, which have come."""
+        raise NotImplementedError
+
+
 class Slot:
     """Memory of the host that one run at a time fills. `unread` has a bit for each array that was not read yet."""
 
