@@ -139,7 +139,7 @@ def test_bad_transfers_are_refused(kind: str, vulkan: VulkanDevice) -> None:
             device.upload(x, np.zeros(4, np.float32))
         with pytest.raises(errors.DTypeError, match="float64 cannot be written to one of float32"):
             device.upload(x, np.zeros(3))
-        with pytest.raises(errors.InputError, match="an array lives on .* not here"):
+        with pytest.raises(errors.InputError, match=r"an array lives on .* not here"):
             device.download(other)
         with pytest.raises(errors.InputError, match="`after` takes a list"):
             device.download(x, after=3)  # type: ignore[arg-type]
