@@ -1,5 +1,7 @@
 """Vulkan, NumPy and null devices behind one interface. `open_device` is the way in."""
 
+from dashi.runtime._clock import Clock
+from dashi.runtime._submissions import Submission
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Event, Program, Step, Timing
 from dashi.runtime.info import DeviceInfo
@@ -9,12 +11,14 @@ from dashi.runtime.using import using_device
 
 __all__ = [
     "Array",
+    "Clock",
     "Device",
     "DeviceInfo",
     "Download",
     "Event",
     "Program",
     "Step",
+    "Submission",
     "Ticket",
     "Timing",
     "open_device",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dashi.errors import InputError, ShapeError
 from dashi.runtime._events import Awaited, Event
@@ -12,6 +12,7 @@ from dashi.runtime._gate import Gate, inside
 from dashi.runtime._host_values import host_array, require_like
 from dashi.runtime._operands import require_on
 from dashi.runtime._program import Waitable, require_tickets
+from dashi.runtime._submissions import Listener, Listeners
 from dashi.runtime.array import Array
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Download
@@ -20,6 +21,7 @@ from dashi.types import HostArray
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
 
+_T = TypeVar("_T", bound=Waitable)
 After = Sequence[Waitable] | None
 """The work that comes first; None: all that was submitted so far."""
 
@@ -30,6 +32,7 @@ class Asynchronous(ABC):
     info: DeviceInfo
     gate: Gate
     awaited: Awaited
+    listeners: Listeners
 
     @abstractmethod
     def _copy(self, source: Array, target: Array, after: Sequence[Waitable]) -> Waitable:
@@ -50,6 +53,12 @@ class Asynchronous(ABC):
     @property
     def _device(self) -> Device:
         return cast("Device", self)
+
+    @inside
+    def on_submit(self, call: Listener) -> Callable[[], None]:
+        """From now on `call` is told of every submission to this device, on the thread that submits: programs, copies,
+        uploads and downloads, with their queue, label and ticket (`Submission`). Calling what this returns ends it."""
+        return self.listeners.add(call)
 
     @inside
     def event(self, label: str = "") -> Event:
@@ -75,7 +84,8 @@ class Asynchronous(ABC):
                 "reads.",
                 "copy between parts that do not overlap, or by way of another array.",
             )
-        return self._copy(source, target, require_tickets(after) if after else ())
+        ticket = self._copy(source, target, require_tickets(after) if after else ())
+        return self._tell("upload", "copy", ticket)
 
     @inside
     def upload(self, array: Array, values: Any, after: Iterable[Waitable] | None = None) -> Waitable:
@@ -86,7 +96,8 @@ class Asynchronous(ABC):
         require_on(self._device, "upload", "an array", array)
         host = host_array(values)
         require_like(host.dtype, host.shape, array.dtype.numpy, array.shape)
-        return self._upload(array, host, None if after is None else require_tickets(after))
+        ticket = self._upload(array, host, None if after is None else require_tickets(after))
+        return self._tell("upload", "upload", ticket)
 
     @inside
     def download(self, array: Array, after: Iterable[Waitable] | None = None) -> Download:
@@ -94,4 +105,10 @@ class Asynchronous(ABC):
         values, whatever is submitted meanwhile. `after` names the work that must be done first, as what writes the
         array; unless it is given, that is all work submitted so far to this device, on any queue."""
         require_on(self._device, "download", "an array", array)
-        return self._download(array, None if after is None else require_tickets(after))
+        ticket = self._download(array, None if after is None else require_tickets(after))
+        return self._tell("download", "download", ticket)
+
+    def _tell(self, queue: str, label: str, ticket: _T) -> _T:
+        if self.listeners:
+            self.listeners.tell(self._device, queue, label, ticket)
+        return ticket

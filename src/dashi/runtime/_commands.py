@@ -132,6 +132,8 @@ class VulkanProgram(Program):
         finally:
             entered.pop()
         self._ran_timed = self._timestamps is not None
+        if device.listeners:
+            self._tell(ticket)
         return ticket
 
     def _submit_to(self, landing: Landing, ticket: QueueTicket, waits: Waits) -> None:
@@ -153,6 +155,16 @@ class VulkanProgram(Program):
                 return None
             start, end = self.device.raw.query_results(self._timestamps, 2)
         return round((end - start) * self.device.info.timestamp_ns)
+
+    @inside
+    def interval(self) -> tuple[int, int] | None:
+        with self._lock:
+            self.require_open()
+            if self._timestamps is None or not self._ran_timed:
+                return None
+            start, end = self.device.raw.query_results(self._timestamps, 2)
+        clock = self.device.clock()
+        return clock.host(start), clock.host(end)
 
     def close(self) -> None:
         gate = self.device.gate

@@ -82,10 +82,12 @@ class CpuProgram(Program):
             slot: list[HostArray] = self._landing.take(ticket, self._slot)
             work = partial(self._fetch, slot, self._landing, weakref.ref(ticket))
         self.device.host_queues.submit(ticket, self._queue, work, others)
+        if self.device.listeners:
+            self._tell(ticket)
         return ticket
 
     def run(self) -> None:
-        if self._landing is not None or not self._run_here():
+        if self._landing is not None or self.device.listeners or not self._run_here():
             super().run()
 
     @inside

@@ -38,6 +38,8 @@ class NullProgram(Program):
         if self._landing is not None:
             self._landing.take(ticket, lambda: None)
         self.submissions += 1
+        if self.device.listeners:
+            self._tell(ticket)
         return ticket
 
     def close(self) -> None:

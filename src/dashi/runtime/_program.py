@@ -53,6 +53,8 @@ class Program(ABC):
         self.device = device
         self.steps = tuple(steps)
         self.label = label
+        self.queue = f"queue {0 if options.queue == 'compute' else options.queue}"
+        """The name of the queue that it is submitted to."""
         self.fetches = options.fetch
         self.dispatches = 0
         self.barriers = 0
@@ -67,6 +69,10 @@ class Program(ABC):
     @abstractmethod
     def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
         """Starts a run, after other work of this device, and returns at once."""
+
+    def _tell(self, ticket: Waitable) -> None:
+        """Tells of a submission whoever asked the device."""
+        self.device.listeners.tell(self.device, self.queue, self.label or "program", ticket, self.dispatches)
 
     def run(self) -> None:
         """Runs and waits."""
@@ -83,6 +89,13 @@ class Program(ABC):
 
     def device_ns(self) -> int | None:
         """Time of the last run on the device's own clock (programs made with `timed=True`)."""
+        self.device.require_open()
+        self.require_open()
+        return None
+
+    def interval(self) -> tuple[int, int] | None:
+        """When the last run began and ended on the device, on the axis of `time.perf_counter_ns`; waits for it. None
+        where that is not known (programs made without `timed=True`)."""
         self.device.require_open()
         self.require_open()
         return None

@@ -16,6 +16,7 @@ from dashi.kernels._build import Binary, Loader
 from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Limits, Plan, Shader, features, pack
 from dashi.runtime._asynchronous import After
 from dashi.runtime._buffer import Buffer, Graveyard
+from dashi.runtime._clock import Clock
 from dashi.runtime._commands import VulkanProgram
 from dashi.runtime._events import Event
 from dashi.runtime._gate import inside, watch_forks
@@ -30,6 +31,7 @@ from dashi.runtime._stages import Stages
 from dashi.runtime._staging import Staging
 from dashi.runtime._sync import Queue, QueueTicket
 from dashi.runtime._vk import skip_exit_handlers
+from dashi.runtime._vk_clock import bracketed, calibrated, can_calibrate
 from dashi.runtime._vk_device import create_device
 from dashi.runtime._vk_external import export_timeline, external_facts, import_timeline
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_dispatch
@@ -64,6 +66,7 @@ class VulkanDevice(Device):
         plan = QueuePlan(info, queues)
         self.raw = raw = create_device(instance.fns, physical, info.extensions, plan.families, debug=instance.debug)
         self.external = external_facts(instance.fns, physical, info.extensions)
+        self._calibrates = can_calibrate(instance.fns, physical, info.extensions)
         self._imported: weakref.WeakKeyDictionary[Queue, int] = weakref.WeakKeyDictionary()
         # What was made last goes first; what cannot be made takes with it what was made before.
         with contextlib.ExitStack() as stack:
@@ -183,6 +186,13 @@ class VulkanDevice(Device):
 
     def _program(self, steps: Sequence[Step], label: str, options: Recording) -> Program:
         return VulkanProgram(self, steps, label, options, self.by_role.for_kernels(options.queue, self.info.spec))
+
+    @inside
+    def clock(self) -> Clock:
+        """How this device's timestamps relate to the host's clock, read now."""
+        if self._calibrates:
+            return calibrated(self.raw, self.info.timestamp_ns)
+        return bracketed(self.raw, self.queue, self.info.timestamp_ns)
 
     @inside
     def export_timeline(self, queue: Queue) -> int:

@@ -16,7 +16,7 @@ class WatchedProgram(Program):
     def __init__(self, program: Program) -> None:
         super().__init__(program.device, program.steps, program.label, Recording(fetch=program.fetches))
         self._inner = program
-        self.dispatches, self.barriers = program.dispatches, program.barriers
+        self.dispatches, self.barriers, self.queue = program.dispatches, program.barriers, program.queue
 
     def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
         return self._inner.submit(after)

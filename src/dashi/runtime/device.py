@@ -36,6 +36,7 @@ from dashi.runtime._program import Timing as Timing
 from dashi.runtime._program import Waitable as Waitable
 from dashi.runtime._recording import recording, require_steps
 from dashi.runtime._shapes import sizes_of, whole_number
+from dashi.runtime._submissions import Listeners
 from dashi.runtime._tuning import Memory, choose
 from dashi.runtime.array import Array, host_array
 from dashi.runtime.info import Barriers, DeviceInfo, Role
@@ -54,6 +55,7 @@ class Device(Asynchronous):
         self._closed = False
         self._closing = threading.RLock()
         self._tunings: Memory | None = None
+        self.listeners = Listeners()
         self.awaited = Awaited()
         """The events that work or threads wait for."""
         self.timeout = LONGEST_WAIT
