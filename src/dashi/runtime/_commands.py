@@ -110,6 +110,21 @@ class VulkanProgram(Program):
         commands.results_to_host()
         commands.end()
 
+    def _barriers_by_step(self) -> list[int]:
+        """Recorded once more, dispatch by dispatch, to see where barriers go."""
+        commands = RawCommands(self.device.raw, self._queue.family)
+        try:
+            commands.begin()
+            counts: list[int] = []
+            for step in self.steps:
+                before = commands.barriers
+                commands.dispatch(step.lowered.dispatches, self._barriers)
+                counts.append(commands.barriers - before)
+            commands.end()
+        finally:
+            commands.close()
+        return counts
+
     def submit(self, after: Iterable[Waitable] = ()) -> Waitable:
         # As the decorator `inside` does, without the cost of a call: a submission takes microseconds.
         device, queue = self.device, self._queue

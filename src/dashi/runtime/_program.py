@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from dashi.errors import ClosedError, InputError
 from dashi.runtime._binding import Step
+from dashi.runtime._description import Description, describe
 from dashi.runtime._gate import Gate, inside
+from dashi.runtime._notebook import html_text
 from dashi.runtime.array import Array
 from dashi.runtime.info import Barriers, Role
 from dashi.runtime.landing import Landing, Ticket
@@ -112,6 +114,20 @@ class Program(ABC):
                 "name what should: device.program(..., fetch=[array]).",
             )
         return self._landing.of_last(array)
+
+    @inside
+    def describe(self) -> Description:
+        """The program in words, and as a graph: its steps, the memory that they use, the barriers between them.
+        `print(program.describe())`; a notebook shows it; `program.describe().dot()` is for Graphviz."""
+        self.require_open()
+        return describe(self, self._barriers_by_step())
+
+    def _barriers_by_step(self) -> Sequence[int]:
+        """How many barriers stand before the dispatches of each step."""
+        return [0] * len(self.steps)
+
+    def _repr_html_(self) -> str:
+        return html_text(repr(self) if self._closed or self.gate.refusal else str(self.describe()))
 
     def require_open(self) -> None:
         """Raises where the program was closed."""

@@ -125,10 +125,13 @@ class RawDevice:
         call = self.fns.FlushMappedMemoryRanges if flush else self.fns.InvalidateMappedMemoryRanges
         vk.check(call(self.handle, 1, ctypes.byref(info)), "vkFlushMappedMemoryRanges")
 
-    def create_buffer(self, size: int) -> tuple[int, int, int, int]:
-        """A storage buffer without memory: (handle, bytes needed, alignment, bits of allowed memory types)."""
+    def create_buffer(self, size: int, outside: int = 0) -> tuple[int, int, int, int]:
+        """A storage buffer without memory: (handle, bytes needed, alignment, bits of allowed memory types). `outside`
+        names the kinds of memory from elsewhere that it may get."""
         shared = len(self._families)
+        external = s.ExternalMemoryBufferCreateInfo(handleTypes=outside)
         info = s.BufferCreateInfo(
+            pNext=ctypes.addressof(external) if outside else None,
             size=size,
             usage=BUFFER_USAGE,
             sharingMode=1 if shared > 1 else 0,  # concurrent: queues of several families use it without handing over

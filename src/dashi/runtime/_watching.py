@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 
+from dashi.runtime._description import Description
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Recording, Waitable
 from dashi.types import HostArray
@@ -26,6 +27,12 @@ class WatchedProgram(Program):
 
     def fetched(self, array: Array) -> HostArray:
         return self._inner.fetched(array)
+
+    def interval(self) -> tuple[int, int] | None:
+        return self._inner.interval()
+
+    def describe(self) -> Description:
+        return self._inner.describe()
 
     def close(self) -> None:
         self._closed = True
