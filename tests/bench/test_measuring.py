@@ -88,12 +88,11 @@ class Changed(CpuDevice):
         spoils = self.spoils
 
         class Spoiling(CpuProgram):
-            def submit(self, after: Any = ()) -> Any:
-                done = super().submit()
+            def compute(self) -> None:
+                super().compute()
                 for step in self.steps:
                     if spoils(step):
                         step.outputs[0].storage[-1] ^= 1
-                return done
 
         return Spoiling(self, steps, "")
 

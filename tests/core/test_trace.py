@@ -18,7 +18,7 @@ from dashi.core.traces.file import decode, read_trace
 from dashi.core.traces.queue import watch
 from dashi.core.traces.trace import Span, Trace, encode, write_trace
 from dashi.errors import FileError
-from dashi.runtime import Device
+from dashi.runtime import Device, open_device
 
 # Field numbers of Perfetto's own .proto files (trace.proto, trace_packet.proto, track_descriptor.proto,
 # track_event.proto, debug_annotation.proto), written down a second time: the writer must not mark its own work.
@@ -187,3 +187,29 @@ def test_watching_costs_little(device: Device) -> None:
             program.submit()
         assert time.perf_counter() - begin < 0.5
     assert len(trace.spans) == 20
+
+
+@pytest.mark.parametrize("kind", ["cpu", "vulkan:0"])
+@pytest.mark.usefixtures("vulkan_session")
+def test_every_queue_of_every_device_has_a_track(kind: str) -> None:
+    trace = Trace()
+    with open_device(kind, queues=2) as device, open_device("null") as null:
+        x = device.array(np.ones(4, np.float32))
+        programs = [device.program([device.bind("add", x, x)], label=f"p{i}", queue=i) for i in range(2)]
+        event = device.event()
+        with watch(device, trace), watch(null, trace):
+            late = programs[1].submit(after=[event])
+            programs[0].submit().wait()
+            null.program([], label="nothing").run()
+            event.signal()
+            late.wait()
+            device.download(x).result()
+        name = device.info.name
+    assert {(span.group, span.track, span.name) for span in trace.spans} == {
+        (name, "queue 0", "p0"),
+        (name, "queue 1", "p1"),
+        (name, "download", "download"),
+        ("null", "queue 0", "nothing"),
+    }
+    ends = {span.name: span.end for span in trace.spans}
+    assert ends["p0"] <= ends["p1"] <= ends["download"]

@@ -444,24 +444,14 @@ def test_a_repr_never_fails_and_never_waits(vulkan: VulkanDevice, monkeypatch: p
         assert repr(null.empty(3)) == "Array(..., shape=(3,), dtype=float32, device='null')"
 
 
-def test_the_numpy_device_is_at_work_while_another_thread_computes() -> None:
-    import threading
-
+def test_the_numpy_device_is_at_work_while_its_thread_computes() -> None:
     with CpuDevice() as cpu:
         a = counted(cpu, 3)
-        inside, leave = threading.Event(), threading.Event()
-
-        def hold() -> None:
-            with cpu.order:
-                inside.set()
-                leave.wait(10)
-
-        thread = threading.Thread(target=hold)
-        thread.start()
-        inside.wait(10)
+        event = cpu.event()
+        ticket = cpu.program([]).submit(after=[event])
         assert repr(a).startswith("Array(...,")
-        leave.set()
-        thread.join()
+        event.signal()
+        ticket.wait()
         assert repr(a).startswith("Array([0., 1., 2.]")
 
 

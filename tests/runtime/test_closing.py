@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dashi
 from dashi.errors import BusyError, ClosedError, ForkedError, InputError
 from dashi.runtime import Device, open_device
+from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime._vulkan_device import VulkanDevice
 
 # Eight threads do what a device can do, until it is closed under them; in every fourth round a fork comes first.
@@ -291,18 +291,17 @@ def test_a_forked_child_is_refused_and_exits_and_opens_its_own_device_on_softwar
 
 
 def test_the_numpy_device_survives_a_fork_while_another_thread_is_inside() -> None:
-    with dashi.open("cpu") as device:
+    with CpuDevice() as device:
         x = device.array(np.ones(3, np.float32))
         inside, leave = threading.Event(), threading.Event()
 
-        def hold() -> None:
-            with device.order:  # pyright: ignore[reportAttributeAccessIssue]
-                device.gate.entered.append(None)
-                inside.set()
-                leave.wait(10)
-                device.gate.entered.pop()
+        def wait() -> None:
+            device.gate.entered.append(None)
+            inside.set()
+            leave.wait(10)
+            device.gate.entered.pop()
 
-        holder = threading.Thread(target=hold)
+        holder = threading.Thread(target=device.host_queues.settled, args=(wait,))
         holder.start()
         inside.wait(10)
         child = os.fork()

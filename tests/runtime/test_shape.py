@@ -46,6 +46,7 @@ def test_recording_and_resubmitting_cost_little_more_than_the_bare_calls() -> No
     assert min(run["costs"]["record a step"]["ratio"] for run in runs) <= 1.3
     assert min(run["costs"]["resubmit and wait"]["ratio"] for run in runs) <= 2.0
     assert min(run["costs"]["bind a step"]["ours_us"] for run in runs) <= 40
+    assert min(run["costs"]["resubmit after two queues"]["ratio"] for run in runs) <= 2.0
 
 
 def test_the_peer_of_the_host_bench_is_measured_beside_ours(
@@ -61,3 +62,15 @@ def test_the_peer_of_the_host_bench_is_measured_beside_ours(
     for cost in (hostcost.binding(bare_vulkan), hostcost.feeding(bare_vulkan)):
         assert cost.ratio > 0
         assert not cost.compared
+
+
+@pytest.mark.usefixtures("vulkan_session")
+def test_waiting_for_two_queues_is_measured_beside_a_bare_submission(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostcost, "STEPS", 40)
+    monkeypatch.setattr(hostcost, "ROUNDS", 1)
+    with dashi.open("vulkan:0", validation=False, queues=3) as device:
+        assert isinstance(device, VulkanDevice)
+        cost = hostcost.waiting(device)
+    assert cost.ours > 0
+    assert cost.ratio > 0
+    assert cost.wrappers is None

@@ -35,7 +35,7 @@ bench_flow.register(app)
 
 @app.command("host", epilog=example("dashi bench host"))
 def host(device: OneDevice = "auto", json: Json = False) -> None:
-    """What the host pays to record a step and to resubmit a batch.
+    """What the host pays to record a step and to resubmit a batch, also one that waits for two other queues.
 
     Beside each stand the bare ctypes calls that it needs, in the tightest loop, and the wrappers of the PyPI package
     `vulkan` where that is installed. Times are the best of several rounds; only the ratios
@@ -45,7 +45,7 @@ def host(device: OneDevice = "auto", json: Json = False) -> None:
     from dashi.runtime import _hostcost as hostcost
     from dashi.runtime._vulkan_device import VulkanDevice
 
-    with dashi.open(device, validation=False) as opened:
+    with dashi.open(device, validation=False, queues=3) as opened:
         if not isinstance(opened, VulkanDevice):
             raise DeviceNotFoundError(
                 f"{opened.info.name!r} is not a Vulkan device, and only those record and submit.",
@@ -57,6 +57,7 @@ def host(device: OneDevice = "auto", json: Json = False) -> None:
             "resubmit and wait": hostcost.resubmission(opened),
             "bind a step": hostcost.binding(opened),
             "feed, run, fetch 64 KiB": hostcost.feeding(opened),
+            "resubmit after two queues": hostcost.waiting(opened),
         }
         name = opened.info.name
     if json:

@@ -18,11 +18,12 @@ from dashi.runtime._hazards import Batch
 from dashi.runtime._program import Program, Recording, Waitable, require_tickets
 from dashi.runtime._segments import named, segments
 from dashi.runtime._staging import synchronise
-from dashi.runtime._steps import AnyStep
+from dashi.runtime._steps import AnyStep, HostStep
 from dashi.runtime._sync import Queue, QueueTicket
 from dashi.runtime._transfers import HostCall, copy_command, host_view
 from dashi.runtime._vk_device import RawDevice
-from dashi.runtime._vk_record import RawCommands, RawSubmission
+from dashi.runtime._vk_record import RawCommands, RawSubmission, Waits
+from dashi.runtime._waits import waits_of
 from dashi.runtime.array import Array
 from dashi.runtime.landing import Landing, Slot
 from dashi.types import HostArray
@@ -59,8 +60,8 @@ class VulkanProgram(Program):
 
     def _record_slot(self) -> _Slot:
         """Everything that a run needs which takes values from memory of its own, and brings them back there."""
-        uploads = [self.device.upload(target.nbytes) for target in self._targets]
-        landing = [self.device.landing(source.nbytes) for source in self._sources]
+        uploads = [self.device.upload_memory(target.nbytes) for target in self._targets]
+        landing = [self.device.landing_memory(source.nbytes) for source in self._sources]
         feeds = [copy_command(*pair) for pair in zip(uploads, self._targets, strict=True)]
         fetches = [copy_command(*pair) for pair in zip(self._sources, landing, strict=True)]
         timeline = self._queue.timeline
@@ -98,6 +99,14 @@ class VulkanProgram(Program):
         commands.results_to_host()
         commands.end()
 
+    def _barriers_by_step(self) -> list[int]:
+        batches = [batch for segment in self._segments for batch in segment.batches]
+        placed = iter([barrier for batch in batches for barrier in batch.of_steps])
+        return [
+            0 if isinstance(step, HostStep) else sum(next(placed) != 0 for _ in step.lowered.dispatches)
+            for step in self.steps
+        ]
+
     def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         # As the decorator `inside` does, without the cost of a call: a submission takes microseconds.
         device, queue = self.device, self._queue
@@ -117,15 +126,16 @@ class VulkanProgram(Program):
                 self._require_no_call()
             with self._lock:
                 self.require_open()
-                if after:
-                    self._wait_for(require_tickets(after))
+                waits = waits_of(device, queue, require_tickets(after), ticket) if after else ()
                 if self._landing is None:
-                    self._submit_all(self._submissions, ticket)
+                    self._submit_all(self._submissions, ticket, waits)
                 else:
-                    self._submit_to(self._landing, slot, ticket)
+                    self._submit_to(self._landing, slot, ticket, waits)
         finally:
             entered.pop()
         self._ran_timed = self._timestamps is not None
+        if device.listeners:
+            self._tell(ticket)
         return ticket
 
     def _require_no_call(self) -> None:
@@ -135,11 +145,12 @@ class VulkanProgram(Program):
                 "submit it after the run, or another program.",
             )
 
-    def _submit_all(self, submissions: Sequence[Sequence[RawSubmission]], ticket: QueueTicket) -> None:
+    def _submit_all(self, submissions: Sequence[Sequence[RawSubmission]], ticket: QueueTicket, waits: Waits) -> None:
         """Submits the parts of a program in order; between them its host steps run, here."""
         for parts, segment in zip(submissions, self._segments, strict=True):
             for submission in parts:
-                ticket.value = self._queue.submit(submission)
+                ticket.value = self._queue.submit(submission, waits)
+                waits = ()  # what follows on the queue comes after it
             if segment.call is not None:
                 self._call(segment.call, ticket.value)
 
@@ -151,13 +162,7 @@ class VulkanProgram(Program):
         finally:
             self._calling = None
 
-    def _wait_for(self, after: Iterable[Waitable]) -> None:
-        """The device itself waits for other queues' timelines, in empty submissions of their own."""
-        raw, queue = self.device.raw, self._queue
-        for other in sort_waits(self.device, queue, after):
-            queue.submit(RawSubmission(raw, [], queue.timeline, [other.queue.timeline]), (other.value,))
-
-    def _submit_to(self, landing: Landing, filled: RunSlot | None, ticket: QueueTicket) -> None:
+    def _submit_to(self, landing: Landing, filled: RunSlot | None, ticket: QueueTicket, waits: Waits) -> None:
         if filled is None:
             slot: _Slot = landing.take(ticket, self._record_slot)
         else:
@@ -165,7 +170,7 @@ class VulkanProgram(Program):
             for buffer in slot.uploads:
                 synchronise(self.device.raw, buffer, flush=True)
         try:
-            self._submit_all(slot.submissions, ticket)
+            self._submit_all(slot.submissions, ticket, waits)
         except BaseException:
             landing.give_back(ticket)
             raise
@@ -186,6 +191,16 @@ class VulkanProgram(Program):
                 return None
             start, end = self.device.raw.query_results(self._timestamps, 2)
         return round((end - start) * self.device.info.timestamp_ns)
+
+    @inside
+    def interval(self) -> tuple[int, int] | None:
+        with self._lock:
+            self.require_open()
+            if self._timestamps is None or not self._ran_timed:
+                return None
+            start, end = self.device.raw.query_results(self._timestamps, 2)
+        clock = self.device.clock()
+        return clock.host(start), clock.host(end)
 
     def close(self) -> None:
         gate = self.device.gate
@@ -235,18 +250,6 @@ def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int, Ho
         return out
 
     return read
-
-
-def sort_waits(device: VulkanDevice, queue: Queue, after: Iterable[Waitable]) -> list[QueueTicket]:
-    """Tickets that the device can wait for by itself; work of the same queue is ordered anyway, and work of
-    other devices is waited for here."""
-    waits: list[QueueTicket] = []
-    for other in after:
-        if not isinstance(other, QueueTicket) or other.queue not in device.queues:
-            other.wait()
-        elif other.queue is not queue:
-            waits.append(other)
-    return waits
 
 
 def _destroy(raw: RawDevice, recorded: list[RawCommands], timestamps: int | None) -> Callable[[], None]:

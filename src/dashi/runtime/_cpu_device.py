@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import platform
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
+from dashi.runtime._asynchronous import After
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
+from dashi.runtime._host_queues import HostDownload, HostQueues, HostTicket
 from dashi.runtime._program import require_tickets
 from dashi.runtime._steps import FillStep, HostStep
 from dashi.runtime.array import Array
-from dashi.runtime.device import AnyStep, Device, Program, Recording, Step, Waitable
+from dashi.runtime.device import LONGEST_WAIT, AnyStep, Device, Program, Recording, Step, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Landing, Slot, Ticket
+from dashi.runtime.landing import Download, Landing, Slot
 from dashi.types import HostArray
 
 EVERY_FEATURE = frozenset(
@@ -65,6 +69,7 @@ class CpuProgram(Program):
     ) -> None:
         options = options or Recording()
         super().__init__(device, steps, label, options)
+        self._queue = 0 if options.queue == "compute" else options.queue
         self._sources: list[HostArray] = [array.storage for array in self.fetches]
         self._targets: list[HostArray] = [_values(array) for array in self.feeds]
         if self.fetches or self.feeds:
@@ -82,32 +87,55 @@ class CpuProgram(Program):
     def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         self.require_open()
         filled = filled_slot(self, feed, self.feeds) if self.feeds else require_no_feed(self, feed)
-        for other in require_tickets(after) if after else ():
-            other.wait()
-        ticket = Ticket(self.device)
-        slot = NO_SLOT if self._landing is None else self._take(self._landing, filled, ticket)
-        try:
-            with self.device.order:
-                for target, values in zip(self._targets, slot.feeds.values(), strict=True):
-                    target[...] = values
-                for step in self.steps:
-                    _compute(step)
-                for source, target in zip(self._sources, slot.landing, strict=True):
-                    target[...] = source
-        except BaseException as error:
-            if self._landing is not None:
-                self._landing.give_back(ticket)
-            if isinstance(error, MemoryError):
-                raise no_memory(str(error)) from error
-            raise
+        others = require_tickets(after) if after else ()
+        ticket = HostTicket(self.device, self.device.host_queues)
+        if self._landing is None:
+            self.device.host_queues.submit(ticket, self._queue, self.compute, others)
+        else:
+            self._submit_to(self._landing, filled, ticket, others)
+        if self.device.listeners:
+            self._tell(ticket)
         return ticket
 
-    def _take(self, landing: Landing, filled: RunSlot | None, ticket: Ticket) -> CpuSlot:
-        if filled is None:
-            return landing.take(ticket, self._slot)
-        slot: CpuSlot = filled.take(landing, ticket)
-        landing.under_way(ticket, ticket.end)
-        return slot
+    def _submit_to(
+        self, landing: Landing, filled: RunSlot | None, ticket: HostTicket, others: Sequence[Waitable]
+    ) -> None:
+        slot: CpuSlot = landing.take(ticket, self._slot) if filled is None else filled.take(landing, ticket)
+        work = partial(self._compute_in, slot, landing, weakref.ref(ticket))
+        self.device.host_queues.submit(ticket, self._queue, work, others)
+        if filled is not None:
+            landing.under_way(ticket, ticket.end)
+
+    def run(self, feed: Feed | None = None) -> None:
+        if feed is not None or self._landing is not None or self.device.listeners or not self._run_here():
+            super().run(feed)
+
+    @inside
+    def _run_here(self) -> bool:
+        self.require_open()
+        return self.device.host_queues.try_now(self.compute)
+
+    def compute(self) -> None:
+        """Does the work, on whichever thread."""
+        try:
+            for step in self.steps:
+                _compute(step)
+        except MemoryError as error:
+            raise no_memory(str(error)) from error
+
+    def _compute_in(self, slot: CpuSlot, landing: Landing, ticket: weakref.ref[HostTicket]) -> None:
+        """Does the work with the values of a slot, and leaves there what comes back."""
+        try:
+            for target, values in zip(self._targets, slot.feeds.values(), strict=True):
+                target[...] = values
+            self.compute()
+        except BaseException:
+            owner = ticket()
+            if owner is not None:
+                landing.give_back(owner)
+            raise
+        for source, target in zip(self._sources, slot.landing, strict=True):
+            target[...] = source
 
     def schedule(self) -> list[Batch]:
         # Each step begins when the one before it has ended.
@@ -128,9 +156,6 @@ class CpuSlot:
     def views(self) -> Mapping[int, HostArray]:
         """The memory that values come from, for somebody to fill."""
         return self.feeds
-
-
-NO_SLOT: Final = CpuSlot((), {})
 
 
 def _reader(arrays: Sequence[Array]) -> Callable[[CpuSlot, int, HostArray | None], HostArray]:
@@ -202,19 +227,23 @@ def _values(array: Array) -> HostArray:
 
 
 class CpuDevice(Device):
-    """Runs the NumPy reference of each kernel; what several threads submit, one after another, as a queue does."""
+    """Runs the NumPy reference of each kernel, in a thread of its own: what is submitted, one after another, as a queue
+    does."""
 
     needs_scratch = False
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: float = LONGEST_WAIT) -> None:
         super().__init__(cpu_info())
-        self.order = threading.RLock()
+        self.timeout = timeout
+        self.host_queues = HostQueues(self)
         watch_forks(self)
 
     def after_fork(self) -> None:
-        """A child process may go on with it: it holds nothing but memory. Those who were inside are gone there."""
-        self.order, self._closing = threading.RLock(), threading.RLock()
+        """A child process may go on with it: it holds nothing but memory. Those who were inside are gone there, and
+        what was under way has failed."""
+        self._closing = threading.RLock()
         self.gate.entered.clear()
+        self.host_queues.after_fork()
 
     def _allocate(self, nbytes: int) -> Any:
         try:
@@ -236,12 +265,15 @@ class CpuDevice(Device):
         return storage.ctypes.data + storage.nbytes == whole.ctypes.data + whole.nbytes
 
     def write(self, array: Array, values: HostArray) -> None:
-        with self.order:
-            _values(array)[...] = values
+        target = _values(array)
+
+        def assign() -> None:
+            target[...] = values
+
+        self.host_queues.settled(assign)
 
     def read(self, array: Array) -> HostArray:
-        with self.order:
-            return array.storage.copy()
+        return self.host_queues.settled(array.storage.copy)
 
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
         return Lowered(
@@ -262,17 +294,33 @@ class CpuDevice(Device):
         return CpuProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
-        for ticket in after:
-            ticket.wait()
-        with self.order:
-            target.storage[...] = source.storage
-        return Ticket(self)
+        ticket = HostTicket(self, self.host_queues)
+        self.host_queues.submit(ticket, "upload", partial(np.copyto, target.storage, source.storage), after)
+        return ticket
+
+    def _upload(self, array: Array, values: HostArray, after: After) -> Waitable:
+        ticket = HostTicket(self, self.host_queues)
+        work = partial(np.copyto, _values(array), np.array(values))
+        self.host_queues.submit(ticket, "upload", work, self.host_queues.tails(self) if after is None else after)
+        return ticket
+
+    def _download(self, array: Array, after: After) -> Download:
+        ticket = HostDownload(self, self.host_queues)
+        source, values = array.storage, ticket.values
+        dtype, shape = array.dtype, array.shape
+
+        def work() -> None:
+            values.append(dtype.from_bytes(source.copy()).reshape(shape))
+
+        self.host_queues.submit(ticket, "download", work, self.host_queues.tails(self) if after is None else after)
+        return ticket
+
+    @inside
+    def wait(self) -> None:
+        self.host_queues.settle()
 
     def at_work(self) -> bool:
-        if not self.order.acquire(blocking=False):
-            return True
-        self.order.release()
-        return False
+        return self.host_queues.at_work
 
     def _close(self) -> None:
-        """Nothing to free."""
+        self.host_queues.stop()

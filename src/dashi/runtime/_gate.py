@@ -64,10 +64,14 @@ class Gate:
         if self.refusal is not None:
             raise self.refusal()
 
+    def refuse(self) -> None:
+        """From now on refuses whoever comes."""
+        self.refusal = self._closed
+
     def shut(self) -> bool:
         """Refuses whoever comes, and returns when all who were inside have left. False, at once, if the caller is
         one of them (a signal's handler that interrupted a call): that one cannot be waited for."""
-        self.refusal = self._closed
+        self.refuse()
         pause = 1e-5
         while self.entered:
             if self._entered_here():

@@ -93,3 +93,16 @@ def _from_dlpack(values: Any) -> HostArray:
             if copy is not None:
                 return np.asarray(copy())
         return np.asarray(values)
+
+
+def require_like(dtype: np.dtype[Any] | DType, shape: Shape, wanted: np.dtype[Any], sizes: Shape) -> None:
+    """What is written to an array must have its element type and shape."""
+    if dtype != wanted:
+        raise DTypeError(
+            f"an array of {dtype} cannot be written to one of {wanted}.",
+            f"convert it first: values.astype(np.{wanted}).",
+        )
+    if shape != sizes:
+        raise ShapeError(
+            f"an array of shape {shape} cannot be written to one of shape {sizes}.", "pass an array of the same shape."
+        )

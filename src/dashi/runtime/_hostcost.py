@@ -75,6 +75,24 @@ def recording(device: VulkanDevice) -> HostCost:
     )
 
 
+def waiting(device: VulkanDevice) -> HostCost:
+    """Per submission and wait of a recorded, empty batch that comes after work of two other queues, beside one that
+    waits for nothing."""
+    times = STEPS // 4
+    others = [device.program([], queue=i) for i in (1, 2)]
+    with device.program([]) as program:
+        tickets = [other.submit() for other in others]
+        device.wait()
+
+        def ours() -> float:
+            start = time.perf_counter()
+            for _ in range(times):
+                program.submit(after=tickets).wait()
+            return (time.perf_counter() - start) / times
+
+        return _cost(ours, lambda: bare.submit_bare(device, times), lambda: None)
+
+
 def resubmission(device: VulkanDevice) -> HostCost:
     """Per submission and wait of a recorded, empty batch."""
     times = STEPS // 4

@@ -12,7 +12,9 @@ import numpy as np
 from dashi.errors import NoResultError
 from dashi.kernels._build import Loader
 from dashi.kernels.abi import Call, Dispatch, Kernel, Limits, Plan
+from dashi.runtime._asynchronous import After
 from dashi.runtime._cpu_device import EVERY_FEATURE
+from dashi.runtime._events import Done, Event, relayed, when_all_done
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside
 from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
@@ -20,7 +22,7 @@ from dashi.runtime._program import require_tickets
 from dashi.runtime.array import Array
 from dashi.runtime.device import AnyStep, Device, Program, Recording, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Landing, Slot, Ticket
+from dashi.runtime.landing import Download, Landing, Slot, Ticket
 from dashi.types import HostArray
 
 
@@ -70,18 +72,23 @@ class NullProgram(Program):
     def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         self.require_open()
         filled = filled_slot(self, feed, self.feeds) if self.feeds else require_no_feed(self, feed)
-        for other in require_tickets(after) if after else ():
-            other.wait()
-        ticket = Ticket(self.device)
+        ticket = NullTicket(self.device, require_tickets(after)) if after else Ticket(self.device)
         if self._landing is not None and filled is not None:
             filled.take(self._landing, ticket)
+            self._landing.under_way(ticket, ticket.end)
         elif self._landing is not None:
             self._landing.take(ticket, self._slot)
         self.submissions += 1
+        if self.device.listeners:
+            self._tell(ticket)
         return ticket
 
     def schedule(self) -> list[Batch]:
         return [self._batch]
+
+    def _barriers_by_step(self) -> list[int]:
+        placed = iter(self._batch.barriers)
+        return [sum(next(placed) != 0 for _ in step.lowered.touched) for step in self.steps]
 
     def close(self) -> None:
         self._closed = True
@@ -101,6 +108,42 @@ def _no_result(*_: object) -> Never:
         "the null device computes nothing.",
         'compute elsewhere: `device="auto"`, `device="cpu"` or `device="vulkan:0"`.',
     )
+
+
+class NullTicket(Ticket):
+    """Nothing, done after other work, which may be of other devices."""
+
+    __slots__ = ("_after",)
+
+    def __init__(self, device: Device, after: Sequence[Ticket]) -> None:
+        super().__init__(device)
+        self._after = [other if other.device is device else relayed(other, device) for other in after]
+        device.awaited.add([other for other in self._after if isinstance(other, Event)])
+
+    def wait(self, timeout: float | None = None) -> None:
+        for other in self._after:
+            other.wait(timeout)
+        super().wait()
+
+    @property
+    def done(self) -> bool:
+        return super().done and all(other.done for other in self._after)
+
+    def when_done(self, call: Done) -> None:
+        when_all_done(self._after, call)
+
+    @property
+    def end(self) -> Ticket:
+        return NullTicket(self.device, self._after)
+
+
+class NullDownload(NullTicket, Download):
+    """A download of nothing."""
+
+    __slots__ = ()
+
+    def _values(self) -> HostArray:
+        _no_result()
 
 
 class NullDevice(Device):
@@ -171,7 +214,15 @@ class NullDevice(Device):
         return NullProgram(self, steps, label, options)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
-        return Ticket(self)
+        return NullTicket(self, list(after)) if after else Ticket(self)
+
+    def _upload(self, array: Array, values: HostArray, after: After) -> Waitable:
+        array.storage  # noqa: B018  # it must be open
+        return NullTicket(self, after) if after else Ticket(self)
+
+    def _download(self, array: Array, after: After) -> Download:
+        array.storage  # noqa: B018  # it must be open
+        return NullDownload(self, after or ())
 
     def _close(self) -> None:
         """Nothing to free."""

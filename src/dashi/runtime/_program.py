@@ -10,12 +10,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from dashi.errors import ClosedError, InputError
+from dashi.runtime._description import Description, describe
 from dashi.runtime._feeding import Feed, RunSlot, require_no_feed
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime._hazards import BarrierProof, Batch
+from dashi.runtime._notebook import html_text
 from dashi.runtime._steps import AnyStep
 from dashi.runtime.array import Array
-from dashi.runtime.info import Barriers
+from dashi.runtime.info import Barriers, Role
 from dashi.runtime.landing import Landing, Slot, Ticket
 from dashi.types import HostArray
 
@@ -44,7 +46,7 @@ class Recording:
 
     barriers: Barriers = "auto"
     timed: bool = False
-    queue: int = 0
+    queue: int | Role = 0
     fetch: tuple[Array, ...] = ()
     slots: int = 2
     feed: tuple[Array, ...] = ()
@@ -57,6 +59,8 @@ class Program(ABC):
         self.device = device
         self.steps = tuple(steps)
         self.label = label
+        self.queue = f"queue {0 if options.queue == 'compute' else options.queue}"
+        """The name of the queue that it is submitted to."""
         self.fetches = options.fetch
         self.feeds = options.feed
         self.dispatches = 0
@@ -73,6 +77,10 @@ class Program(ABC):
     def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         """Starts a run, after other work of this device, and returns at once; with host steps, when the last of them
         has returned. A program that is fed takes the values of a slot (`slot`), or of a dict, by array."""
+
+    def _tell(self, ticket: Waitable) -> None:
+        """Tells of a submission whoever asked the device."""
+        self.device.listeners.tell(self.device, self.queue, self.label or "program", ticket, self.dispatches)
 
     def run(self, feed: Feed | None = None) -> None:
         """Runs and waits."""
@@ -125,6 +133,13 @@ class Program(ABC):
             sum(proof.barriers for proof in proofs),
         )
 
+    def interval(self) -> tuple[int, int] | None:
+        """When the last run began and ended on the device, on the axis of `time.perf_counter_ns`; waits for it. None
+        where that is not known (programs made without `timed=True`)."""
+        self.device.require_open()
+        self.require_open()
+        return None
+
     @inside
     def fetched(self, array: Array, out: HostArray | None = None) -> HostArray:
         """A copy of one of the arrays that come back with every run (`fetch`), as it was at the end of the latest run
@@ -137,6 +152,20 @@ class Program(ABC):
                 "name what should: device.program(..., fetch=[array]).",
             )
         return self._landing.of_last(array, out)
+
+    @inside
+    def describe(self) -> Description:
+        """The program in words, and as a graph: its steps, the memory that they use, the barriers between them.
+        `print(program.describe())`; a notebook shows it; `program.describe().dot()` is for Graphviz."""
+        self.require_open()
+        return describe(self, self._barriers_by_step())
+
+    def _barriers_by_step(self) -> Sequence[int]:
+        """How many barriers stand before the commands of each step."""
+        return [0] * len(self.steps)
+
+    def _repr_html_(self) -> str:
+        return html_text(repr(self) if self._closed or self.gate.refusal else str(self.describe()))
 
     def require_open(self) -> None:
         """Raises where the program was closed."""

@@ -13,12 +13,13 @@ from dashi.runtime._program import Recording
 from dashi.runtime._shapes import whole_number
 from dashi.runtime._steps import AnyStep
 from dashi.runtime.array import Array
-from dashi.runtime.info import Barriers
+from dashi.runtime.info import Barriers, Role
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
 
 _BARRIERS: Final = get_args(Barriers)
+_ROLES: Final = get_args(Role)
 
 
 def recording(
@@ -31,8 +32,8 @@ def recording(
             f"barriers={barriers!r} is none of {', '.join(map(repr, _BARRIERS))}.",
             f"did you mean {near[0]!r}?" if near else "leave it away: 'auto' puts them where a hazard is.",
         )
-    number = whole_number(queue, "the queue of a program")
-    if number < 0:
+    number = cast("Role", queue) if queue in _ROLES else whole_number(queue, "the queue of a program")
+    if isinstance(number, int) and number < 0:
         raise InputError(f"there is no queue {number}.", "queues are counted from 0.")
     most = whole_number(slots, "the number of slots of a program")
     if most < 1:

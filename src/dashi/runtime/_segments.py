@@ -34,10 +34,14 @@ class RawBatch:
     transfers: bool
 
     @property
+    def of_steps(self) -> bytes:
+        """What stands before each of the steps' commands."""
+        return self.barriers[len(self.before) : len(self.before) + len(self.steps)]
+
+    @property
     def step_barriers(self) -> int:
         """Barriers that stand before commands of steps."""
-        start, end = len(self.before), len(self.before) + len(self.steps)
-        return len(self.steps) - self.barriers.count(0, start, end)
+        return len(self.steps) - self.of_steps.count(0)
 
 
 @dataclass(frozen=True, eq=False)

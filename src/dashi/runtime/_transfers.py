@@ -43,7 +43,7 @@ def fill_command(device: VulkanDevice, target: Buffer, element: HostArray) -> tu
             commands.fill(target.range[:2], target.nbytes, word)
 
         return raw_transfer((), (target.bytes,), fill), (target,)
-    source = device.upload(min(_PATTERN, max(target.nbytes, len(pattern))))
+    source = device.upload_memory(min(_PATTERN, max(target.nbytes, len(pattern))))
     host_view(source)[...] = np.frombuffer(pattern * (source.nbytes // len(pattern)), np.uint8)
     synchronise(device.raw, source, flush=True)
     starts = range(0, target.nbytes, source.nbytes)
@@ -68,8 +68,8 @@ class HostCall:
     def __init__(self, device: VulkanDevice, step: HostStep) -> None:
         self.step = step
         self._raw, self._exports = device.raw, device.exports
-        self._came = [device.landing(array.nbytes) for array in step.inputs]
-        self._go = [device.upload(array.nbytes) for array in step.outputs]
+        self._came = [device.landing_memory(array.nbytes) for array in step.inputs]
+        self._go = [device.upload_memory(array.nbytes) for array in step.outputs]
         self._outputs = [
             host_view(buffer).view(array.dtype.numpy).reshape(array.shape)
             for buffer, array in zip(self._go, step.outputs, strict=True)

@@ -20,7 +20,15 @@ COMPUTE_STAGE: Final = 0x20
 BUFFER_USAGE: Final = 0x1 | 0x2 | 0x20  # transfer source, transfer destination, storage
 DISPATCH_BASE: Final = 0x10
 FULL_SUBGROUPS: Final = 0x2
-_OPTIONAL_EXTENSIONS: Final = ("VK_EXT_shader_atomic_float", "VK_KHR_cooperative_matrix")
+OPAQUE_FD: Final = 1
+_OPTIONAL_EXTENSIONS: Final = (
+    "VK_EXT_shader_atomic_float",
+    "VK_KHR_cooperative_matrix",
+    "VK_KHR_external_semaphore_fd",
+    "VK_KHR_external_memory_fd",
+    "VK_EXT_external_memory_host",
+    "VK_EXT_calibrated_timestamps",
+)
 
 
 @dataclass(frozen=True)
@@ -119,10 +127,13 @@ class RawDevice:
         call = self.fns.FlushMappedMemoryRanges if flush else self.fns.InvalidateMappedMemoryRanges
         vk.check(call(self.handle, 1, ctypes.byref(info)), "vkFlushMappedMemoryRanges")
 
-    def create_buffer(self, size: int) -> tuple[int, int, int, int]:
-        """A storage buffer without memory: (handle, bytes needed, alignment, bits of allowed memory types)."""
+    def create_buffer(self, size: int, outside: int = 0) -> tuple[int, int, int, int]:
+        """A storage buffer without memory: (handle, bytes needed, alignment, bits of allowed memory types). `outside`
+        names the kinds of memory from elsewhere that it may get."""
         shared = len(self._families)
+        external = s.ExternalMemoryBufferCreateInfo(handleTypes=outside)
         info = s.BufferCreateInfo(
+            pNext=ctypes.addressof(external) if outside else None,
             size=size,
             usage=BUFFER_USAGE,
             sharingMode=1 if shared > 1 else 0,  # concurrent: queues of several families use it without handing over
@@ -239,8 +250,10 @@ class RawDevice:
 
     # Synchronisation and queries
 
-    def create_timeline(self, value: int = 0) -> int:
-        kind = s.SemaphoreTypeCreateInfo(semaphoreType=1, initialValue=value)
+    def create_timeline(self, *, export: bool = False) -> int:
+        """A timeline semaphore at 0; with `export`, one that other logical devices of the GPU can be handed."""
+        outside = s.ExportSemaphoreCreateInfo(handleTypes=OPAQUE_FD)
+        kind = s.SemaphoreTypeCreateInfo(semaphoreType=1, pNext=ctypes.addressof(outside) if export else None)
         return self.create("CreateSemaphore", s.SemaphoreCreateInfo(pNext=ctypes.addressof(kind)))
 
     def timeline_value(self, semaphore: int) -> int:
@@ -248,6 +261,20 @@ class RawDevice:
         call = self.fns.GetSemaphoreCounterValue(self.handle, semaphore, ctypes.byref(out))
         vk.check(call, "vkGetSemaphoreCounterValue")
         return out.value
+
+    def signal_timeline(self, semaphore: int, value: int) -> None:
+        """The host's signal: the timeline has `value` from now on."""
+        info = s.SemaphoreSignalInfo(semaphore=semaphore, value=value)
+        vk.check(self.fns.SignalSemaphore(self.handle, ctypes.byref(info)), "vkSignalSemaphore")
+
+    def wait_any(self, timelines: Mapping[int, int], nanoseconds: int) -> None:
+        """Returns when one of the timelines has reached its value, or when the time is over."""
+        count = len(timelines)
+        semaphores, values = (ctypes.c_uint64 * count)(*timelines), (ctypes.c_uint64 * count)(*timelines.values())
+        info = s.SemaphoreWaitInfo(
+            flags=1, semaphoreCount=count, pSemaphores=ctypes.addressof(semaphores), pValues=ctypes.addressof(values)
+        )
+        vk.check(self.fns.WaitSemaphores(self.handle, ctypes.byref(info), nanoseconds), "vkWaitSemaphores")
 
     def create_query_pool(self, count: int) -> int:
         return self.create("CreateQueryPool", s.QueryPoolCreateInfo(queryType=2, queryCount=count))

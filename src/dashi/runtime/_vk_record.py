@@ -25,6 +25,10 @@ _MEMORY_READ: Final = 0x8000
 _MEMORY_WRITE: Final = 0x10000
 _SIMULTANEOUS_USE: Final = 0x4
 _ONE: Final = ctypes.c_uint64 * 1
+_ROOM: Final = 4
+
+Waits = Sequence[tuple[int, int]]
+"""Timelines and the values that they must have reached."""
 
 
 class RawDispatch(NamedTuple):
@@ -111,6 +115,10 @@ class RawCommands:
 
     def close(self) -> None:
         self._device.destroy("CommandPool", self._pool)
+
+    def reset(self) -> None:
+        """Forgets what was recorded, which nothing runs any more."""
+        vk.check(self._device.fns.ResetCommandPool(self._device.handle, self._pool, 0), "vkResetCommandPool")
 
     def begin(self) -> None:
         """Starts recording; the first barrier orders everything after all earlier submissions of the queue."""
@@ -207,45 +215,56 @@ class RawCommands:
 
 
 class RawSubmission:
-    """A submission of recorded command buffers, its structs built once; only the counters change."""
+    """A submission of recorded command buffers, its structs built once; only the counters, and what it waits for,
+    change. There is room for a few waits from the start, and for more once they were needed."""
 
-    __slots__ = ("_info", "_keep", "_signal", "_submit", "_wait", "_waits")
+    __slots__ = ("_at", "_count", "_info", "_keep", "_room", "_signal", "_stages", "_submit", "_timeline", "_values")
 
-    def __init__(self, device: RawDevice, commands: Sequence[int], semaphore: int, waits: Sequence[int] = ()) -> None:
+    def __init__(self, device: RawDevice, commands: Sequence[int], semaphore: int) -> None:
         buffers = (ctypes.c_void_p * len(commands))(*commands)
         signals = (ctypes.c_uint64 * 1)(semaphore)
         self._signal = (ctypes.c_uint64 * 1)()
-        wait_for = (ctypes.c_uint64 * max(1, len(waits)))(*waits)
-        self._waits = (ctypes.c_uint64 * max(1, len(waits)))()
-        stages = (ctypes.c_uint32 * max(1, len(waits)))(*[_STAGE_ALL] * len(waits))
-        timeline = s.TimelineSemaphoreSubmitInfo(
-            waitSemaphoreValueCount=len(waits),
-            pWaitSemaphoreValues=ctypes.addressof(self._waits),
-            signalSemaphoreValueCount=1,
-            pSignalSemaphoreValues=ctypes.addressof(self._signal),
+        self._timeline = s.TimelineSemaphoreSubmitInfo(
+            signalSemaphoreValueCount=1, pSignalSemaphoreValues=ctypes.addressof(self._signal)
         )
-        info = s.SubmitInfo(
-            pNext=ctypes.addressof(timeline),
-            waitSemaphoreCount=len(waits),
-            pWaitSemaphores=ctypes.addressof(wait_for),
-            pWaitDstStageMask=ctypes.addressof(stages),
+        self._info = s.SubmitInfo(
+            pNext=ctypes.addressof(self._timeline),
             commandBufferCount=len(commands),
             pCommandBuffers=ctypes.addressof(buffers),
             signalSemaphoreCount=1,
             pSignalSemaphores=ctypes.addressof(signals),
         )
-        self._keep = (buffers, signals, wait_for, stages, timeline, info)
-        self._info = ctypes.addressof(info)
+        self._keep = (buffers, signals)
+        self._at = ctypes.addressof(self._info)
         self._submit = device.fns.QueueSubmit
+        self._count = 0
+        self._make_room(_ROOM)
 
-    def submit(self, queue: int, value: int, waits: Sequence[int] = ()) -> None:
-        """Submits; the semaphore reaches `value` at the end. Callers hold the queue's lock."""
+    def _make_room(self, waits: int) -> None:
+        self._room = (ctypes.c_uint64 * waits)()
+        self._values = (ctypes.c_uint64 * waits)()
+        self._stages = (ctypes.c_uint32 * waits)(*[_STAGE_ALL] * waits)
+        self._info.pWaitSemaphores = ctypes.addressof(self._room)
+        self._info.pWaitDstStageMask = ctypes.addressof(self._stages)
+        self._timeline.pWaitSemaphoreValues = ctypes.addressof(self._values)
+
+    def submit(self, queue: int, value: int, waits: Waits = ()) -> None:
+        """Submits; the semaphore reaches `value` at the end, and nothing begins before the timelines that `waits`
+        names have reached their values. Callers hold the queue's lock."""
         self._signal[0] = value
-        for i, wait in enumerate(waits):
-            self._waits[i] = wait
-        result = self._submit(queue, 1, self._info, 0)
+        if len(waits) != self._count:
+            self._expect(len(waits))
+        for i, (timeline, reached) in enumerate(waits):
+            self._room[i] = timeline
+            self._values[i] = reached
+        result = self._submit(queue, 1, self._at, 0)
         if result < 0:
             raise vk.error(result, "vkQueueSubmit")
+
+    def _expect(self, waits: int) -> None:
+        if waits > len(self._room):
+            self._make_room(waits)
+        self._info.waitSemaphoreCount = self._timeline.waitSemaphoreValueCount = self._count = waits
 
 
 class RawWait:

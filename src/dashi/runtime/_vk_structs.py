@@ -325,12 +325,51 @@ SemaphoreCreateInfo = struct("SemaphoreCreateInfo", 9, """
 SemaphoreWaitInfo = struct("SemaphoreWaitInfo", 1000207004, """
     flags:u32 semaphoreCount:u32 pSemaphores:p pValues:p
 """)
+SemaphoreSignalInfo = struct("SemaphoreSignalInfo", 1000207005, """
+    semaphore:u64 value:u64
+""")
 TimelineSemaphoreSubmitInfo = struct("TimelineSemaphoreSubmitInfo", 1000207003, """
     waitSemaphoreValueCount:u32 pWaitSemaphoreValues:p signalSemaphoreValueCount:u32 pSignalSemaphoreValues:p
 """)
 SubmitInfo = struct("SubmitInfo", 4, """
     waitSemaphoreCount:u32 pWaitSemaphores:p pWaitDstStageMask:p commandBufferCount:u32 pCommandBuffers:p
     signalSemaphoreCount:u32 pSignalSemaphores:p
+""")
+ExportSemaphoreCreateInfo = struct("ExportSemaphoreCreateInfo", 1000077000, """
+    handleTypes:u32
+""")
+PhysicalDeviceExternalSemaphoreInfo = struct("PhysicalDeviceExternalSemaphoreInfo", 1000076000, """
+    handleType:u32
+""")
+ExternalSemaphoreProperties = struct("ExternalSemaphoreProperties", 1000076001, """
+    exportFromImportedHandleTypes:u32 compatibleHandleTypes:u32 externalSemaphoreFeatures:u32
+""")
+SemaphoreGetFdInfoKHR = struct("SemaphoreGetFdInfoKHR", 1000079001, """
+    semaphore:u64 handleType:u32
+""")
+ImportSemaphoreFdInfoKHR = struct("ImportSemaphoreFdInfoKHR", 1000079000, """
+    semaphore:u64 flags:u32 handleType:u32 fd:i32
+""")
+ExportMemoryAllocateInfo = struct("ExportMemoryAllocateInfo", 1000072002, """
+    handleTypes:u32
+""")
+MemoryDedicatedAllocateInfo = struct("MemoryDedicatedAllocateInfo", 1000127001, """
+    image:u64 buffer:u64
+""")
+MemoryGetFdInfoKHR = struct("MemoryGetFdInfoKHR", 1000074002, """
+    memory:u64 handleType:u32
+""")
+ImportMemoryFdInfoKHR = struct("ImportMemoryFdInfoKHR", 1000074000, """
+    handleType:u32 fd:i32
+""")
+PhysicalDeviceExternalBufferInfo = struct("PhysicalDeviceExternalBufferInfo", 1000071002, """
+    flags:u32 usage:u32 handleType:u32
+""")
+ExternalBufferProperties = struct("ExternalBufferProperties", 1000071003, """
+    externalMemoryFeatures:u32 exportFromImportedHandleTypes:u32 compatibleHandleTypes:u32
+""")
+CalibratedTimestampInfoEXT = struct("CalibratedTimestampInfoEXT", 1000184000, """
+    timeDomain:u32
 """)
 ImportMemoryHostPointerInfoEXT = struct("ImportMemoryHostPointerInfoEXT", 1000178000, """
     handleType:u32 pHostPointer:p

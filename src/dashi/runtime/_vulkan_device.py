@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from dashi.errors import InputError, LimitError
 from dashi.kernels._build import Binary, Loader
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.kernels.spirv._float_controls import declare_float_controls
+from dashi.runtime._asynchronous import After
 from dashi.runtime._buffer import Buffer, Graveyard
-from dashi.runtime._commands import VulkanProgram, sort_waits
+from dashi.runtime._clock import Clock
+from dashi.runtime._commands import VulkanProgram
+from dashi.runtime._events import Event
 from dashi.runtime._exports import Exports
 from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Range
@@ -24,16 +27,23 @@ from dashi.runtime._lowering import Preparation
 from dashi.runtime._memory import Allocator, MemoryStats
 from dashi.runtime._pipeline import DescriptorSets, Pipelines, PoolSet
 from dashi.runtime._probes import SAFE_TRIPS, loop_limit
+from dashi.runtime._queues import QueuePlan, Queues
+from dashi.runtime._relay import Relay
 from dashi.runtime._residence import known_groups, resident_groups
+from dashi.runtime._stages import Stages
 from dashi.runtime._staging import Staging
 from dashi.runtime._sync import Queue, QueueTicket
 from dashi.runtime._transfers import copy_command, fill_command
 from dashi.runtime._vk import skip_exit_handlers
+from dashi.runtime._vk_clock import bracketed, calibrated, can_calibrate
 from dashi.runtime._vk_device import create_device
+from dashi.runtime._vk_external import export_timeline, external_facts, import_timeline
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_dispatch
+from dashi.runtime._waits import Timelines, VulkanEvent, waits_of
 from dashi.runtime.array import Array
 from dashi.runtime.device import AnyStep, Device, Program, Recording, Waitable
 from dashi.runtime.info import DeviceInfo
+from dashi.runtime.landing import Download
 from dashi.types import HostArray
 
 _HARDWARE_WORK: Final = 1 << 33
@@ -56,15 +66,23 @@ class VulkanDevice(Device):
     def __init__(self, instance: Instance, physical: int, info: DeviceInfo, timeout: float, queues: int = 1) -> None:
         super().__init__(info)
         self.instance = instance
-        families = _families(info, queues)
-        self.raw = raw = create_device(instance.fns, physical, info.extensions, families, debug=instance.debug)
+        self.timeout = timeout
+        plan = QueuePlan(info, queues)
+        self.raw = raw = create_device(instance.fns, physical, info.extensions, plan.families, debug=instance.debug)
+        self.external = external_facts(instance.fns, physical, info.extensions)
+        self._calibrates = can_calibrate(instance.fns, physical, info.extensions)
+        self._imported: weakref.WeakKeyDictionary[Queue, int] = weakref.WeakKeyDictionary()
         # What was made last goes first; what cannot be made takes with it what was made before.
         with contextlib.ExitStack() as stack:
             stack.callback(lambda: raw.close())
-            self.queues = tuple(Queue(self.raw, f, i, timeout) for f, count in families.items() for i in range(count))
-            for queue in self.queues:
-                stack.callback(queue.close)
-            self.queue, self.transfer = self.queues[0], self.queues[-1]
+            self.timelines = Timelines(raw)
+            stack.callback(self.timelines.close)
+            self.relay = Relay(raw)
+            stack.callback(self.relay.close)
+            self.by_role = Queues(raw, plan, timeout, self.relay, self.awaited, export=self.external.timelines)
+            stack.callback(self.by_role.close)
+            self.queues = self.by_role.all
+            self.queue, self.transfer = self.by_role.compute[0], self.by_role.upload
             self.graveyard = Graveyard(self.queues)
             self.allocator = Allocator(self.raw, info)
             stack.callback(self.allocator.close)
@@ -79,6 +97,8 @@ class VulkanDevice(Device):
         self.work_per_dispatch = _HARDWARE_WORK if info.is_hardware else _SOFTWARE_WORK
         self._staging = Staging(self.raw, self.allocator, self.graveyard, self.queues)
         self.preparation = Preparation(self)
+        self._uploads = Stages(self, self.by_role.upload, "upload")
+        self._downloads = Stages(self, self.by_role.download, "readback")
         self._loader = Loader()
         self._binaries: dict[tuple[Any, ...], Binary] = {}
         self._lock = threading.RLock()
@@ -136,11 +156,11 @@ class VulkanDevice(Device):
         self.graveyard.drain()
         return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "device")
 
-    def upload(self, nbytes: int) -> Buffer:
+    def upload_memory(self, nbytes: int) -> Buffer:
         """Memory that the host writes and the device reads."""
         return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "upload")
 
-    def landing(self, nbytes: int) -> Buffer:
+    def landing_memory(self, nbytes: int) -> Buffer:
         """Memory that the host reads while the device works on."""
         return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "readback")
 
@@ -178,14 +198,31 @@ class VulkanDevice(Device):
         return self._staging.read(array.storage)
 
     def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
-        compute = [q for q in self.queues if self.info.queues[q.family].compute]
-        queue = options.queue
-        if not 0 <= queue < len(compute):
-            raise InputError(
-                f"there is no compute queue {queue}; this device was opened with {len(compute)}.",
-                f"open it with more: dashi.open({self.info.spec!r}, queues={queue + 1}).",
-            )
-        return VulkanProgram(self, steps, label, options, compute[queue])
+        return VulkanProgram(self, steps, label, options, self.by_role.for_kernels(options.queue, self.info.spec))
+
+    @inside
+    def clock(self) -> Clock:
+        """How this device's timestamps relate to the host's clock, read now."""
+        if self._calibrates:
+            return calibrated(self.raw, self.info.timestamp_ns)
+        return bracketed(self.raw, self.queue, self.info.timestamp_ns)
+
+    @inside
+    def export_timeline(self, queue: Queue) -> int:
+        """A file descriptor of the queue's timeline, for another logical device of the same GPU."""
+        return export_timeline(self.raw, queue.timeline)
+
+    def imported(self, source: VulkanDevice, queue: Queue) -> int:
+        """The timeline of another device's queue, as one of this device. Both say that they can (`external`)."""
+        with self._lock:
+            timeline = self._imported.get(queue)
+            if timeline is None:
+                timeline = self._imported[queue] = import_timeline(self.raw, source.export_timeline(queue))
+                self.timelines.adopt(timeline)
+            return timeline
+
+    def _event(self, label: str) -> Event:
+        return VulkanEvent(self, label)
 
     def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
         commands = RawCommands(self.raw, self.transfer.family)
@@ -195,15 +232,19 @@ class VulkanDevice(Device):
             commands.copy(source.storage.range[:2], target.storage.range[:2], source.nbytes)
             commands.results_to_host()
             commands.end()
-            waits = sort_waits(self, self.transfer, after)
-            submission = RawSubmission(
-                self.raw, [commands.handle], self.transfer.timeline, [w.queue.timeline for w in waits]
-            )
-            ticket.value = self.transfer.submit(submission, tuple(w.value for w in waits))
+            waits = waits_of(self, self.transfer, after, ticket)
+            submission = RawSubmission(self.raw, [commands.handle], self.transfer.timeline)
+            ticket.value = self.transfer.submit(submission, waits)
         finally:
             # The ticket remembers the buffers: they must outlive the copy, whoever closes the arrays.
             self.graveyard.watch(ticket, partial(_end_copy, commands, (source.storage, target.storage)))
         return ticket
+
+    def _upload(self, array: Array, values: HostArray, after: After) -> Waitable:
+        return self._uploads.upload(array, values, after)
+
+    def _download(self, array: Array, after: After) -> Download:
+        return self._downloads.download(array, after)
 
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Lowered:
         prepared = self.preparation.dispatches(kernel, call, plan)
@@ -248,7 +289,12 @@ class VulkanDevice(Device):
         return binary if words is binary.words else Binary(words, hashlib.sha256(words).hexdigest())
 
     def _close(self) -> None:
-        # A lost device cannot be waited for, but its objects must still be destroyed.
+        # A lost device cannot be waited for, but its objects must still be destroyed. What is held back is submitted
+        # by the relay's thread, which must have ended before anything that it waits for goes.
+        with contextlib.suppress(Exception):
+            for queue in self.queues:
+                queue.wait(queue.submitted)
+        self.relay.stop()
         with contextlib.suppress(Exception):
             self.raw.wait_idle()
         closers, instance = self._closers, self.instance
@@ -260,18 +306,6 @@ class VulkanDevice(Device):
                 instance.close()
 
         self.exports.when_none_is_left(finish)
-
-
-def _families(info: DeviceInfo, queues: int) -> dict[int, int]:
-    """Queue families to open and how many of each: compute queues first, then one for transfer, if it is apart."""
-    compute = next(i for i, q in enumerate(info.queues) if q.compute)
-    if not 1 <= queues <= info.queues[compute].count:
-        raise LimitError(
-            f"{info.name!r} has {info.queues[compute].count} compute queues, {queues} asked for.",
-            f"ask for 1 to {info.queues[compute].count}.",
-        )
-    apart = [i for i, q in enumerate(info.queues) if q.transfer and not q.compute and not q.graphics]
-    return {compute: queues, **dict.fromkeys(apart[:1], 1)}
 
 
 def _end_copy(commands: RawCommands, _buffers: tuple[Buffer, Buffer]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
+from dashi.runtime._description import Description
 from dashi.runtime._feeding import Feed, RunSlot
 from dashi.runtime._hazards import Batch
 from dashi.runtime.array import Array
@@ -21,7 +22,7 @@ class WatchedProgram(Program):
             program.device, program.steps, program.label, Recording(fetch=program.fetches, feed=program.feeds)
         )
         self._inner = program
-        self.dispatches, self.barriers = program.dispatches, program.barriers
+        self.dispatches, self.barriers, self.queue = program.dispatches, program.barriers, program.queue
 
     def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         return self._inner.submit(after, feed)
@@ -37,6 +38,12 @@ class WatchedProgram(Program):
 
     def fetched(self, array: Array, out: HostArray | None = None) -> HostArray:
         return self._inner.fetched(array, out)
+
+    def interval(self) -> tuple[int, int] | None:
+        return self._inner.interval()
+
+    def describe(self) -> Description:
+        return self._inner.describe()
 
     def close(self) -> None:
         self._closed = True

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dashi.errors import ClosedError, DTypeError, ShapeError, UnsupportedOperationError
 from dashi.runtime._array_text import array_repr, facts_text
-from dashi.runtime._host_values import assignable
+from dashi.runtime._host_values import assignable, require_like
 from dashi.runtime._host_values import host_array as host_array
 from dashi.runtime._indexing import contiguous_part
 from dashi.runtime._notebook import html_text
@@ -122,16 +122,7 @@ class Array:
         the same device is copied there."""
         own = isinstance(values, Array) and values.device is self.device
         source = values if own else host_array(values)
-        if source.dtype != self.dtype.numpy:
-            raise DTypeError(
-                f"an array of {source.dtype} cannot be written to one of {self.dtype.numpy}.",
-                f"convert it first: values.astype(np.{self.dtype.numpy}).",
-            )
-        if source.shape != self.shape:
-            raise ShapeError(
-                f"an array of shape {source.shape} cannot be written to one of shape {self.shape}.",
-                "pass an array of the same shape.",
-            )
+        require_like(source.dtype, source.shape, self.dtype.numpy, self.shape)
         if isinstance(source, Array):
             self.device.wait()
             self.device.copy(source, self).wait()

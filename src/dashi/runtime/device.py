@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self, SupportsIndex
+from typing import Any, Final, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,11 @@ import numpy.typing as npt
 from dashi.errors import AlignmentError, LimitError, ShapeError
 from dashi.kernels._arguments import require_arrays
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
+from dashi.runtime._asynchronous import Asynchronous
 from dashi.runtime._binding import Step as Step
 from dashi.runtime._binding import as_kernel, bind
+from dashi.runtime._events import Awaited
+from dashi.runtime._events import Event as Event
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime._hazards import Range
 from dashi.runtime._notebook import html_facts
@@ -32,7 +35,6 @@ from dashi.runtime._program import Program as Program
 from dashi.runtime._program import Recording as Recording
 from dashi.runtime._program import Timing as Timing
 from dashi.runtime._program import Waitable as Waitable
-from dashi.runtime._program import require_tickets
 from dashi.runtime._proof import check_kernel
 from dashi.runtime._recording import recording, require_steps
 from dashi.runtime._scratch import Scratch as Scratch
@@ -40,16 +42,18 @@ from dashi.runtime._scratch import ScratchPool as ScratchPool
 from dashi.runtime._shapes import sizes_of, whole_number
 from dashi.runtime._step_making import StepMaker
 from dashi.runtime._steps import AnyStep as AnyStep
-from dashi.runtime._steps import require_copyable
+from dashi.runtime._submissions import Listeners
 from dashi.runtime._tuning import Memory, choose
 from dashi.runtime.array import Array, host_array
 from dashi.runtime.block import Block, block_size
-from dashi.runtime.info import Barriers, DeviceInfo
+from dashi.runtime.info import Barriers, DeviceInfo, Role
 from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 
+LONGEST_WAIT: Final = 600.0
 
-class Device(StepMaker, ABC):
+
+class Device(StepMaker, Asynchronous):
     """A place where kernels run. Use it in a `with` block: leaving closes it and frees everything that hangs off it."""
 
     def __init__(self, info: DeviceInfo) -> None:
@@ -61,6 +65,11 @@ class Device(StepMaker, ABC):
         self.checked: set[tuple[str, int, str]] = set()
         """Variants of kernels from text that were compared with their references here."""
         self.plans = PlanCache()
+        self.listeners = Listeners()
+        self.awaited = Awaited()
+        """The events that work or threads wait for."""
+        self.timeout = LONGEST_WAIT
+        """Seconds: the longest that one wait may last, unless it says otherwise."""
         self.watcher: Callable[[Program], Program] | None = None
         """What programs pass through when they are recorded: a trace notes their submissions."""
 
@@ -102,10 +111,6 @@ class Device(StepMaker, ABC):
     @abstractmethod
     def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         """Records steps in order."""
-
-    @abstractmethod
-    def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
-        """Starts a copy between arrays of equal shape and type."""
 
     def wait(self) -> None:
         """Returns when all work submitted so far is done."""
@@ -153,6 +158,8 @@ class Device(StepMaker, ABC):
         if self.gate.forked:
             return
         with self._closing:
+            self.gate.refuse()
+            self.awaited.release(self.info.name)
             if self.gate.shut() and not self._closed:
                 self._closed = True
                 self._close()
@@ -264,13 +271,6 @@ class Device(StepMaker, ABC):
         """Bytes: parts of arrays start at multiples of it. Shaders may read vectors of 16 bytes to the end of one."""
         return max(16, self.limits.offset_alignment)
 
-    @inside
-    def copy(self, source: Array, target: Array, after: Iterable[Waitable] = ()) -> Waitable:
-        """Starts a copy from one array of this device to another, on the transfer queue where there is one, and
-        returns at once. `after` names the work that must be done first."""
-        require_copyable(self, source, target)
-        return self._copy(source, target, require_tickets(after) if after else ())
-
     @property
     def tunings(self) -> Memory:
         """The tunings that were measured fastest on this device (`dashi kernels tune`)."""
@@ -297,7 +297,7 @@ class Device(StepMaker, ABC):
         label: str = "",
         barriers: Barriers = "auto",
         timed: bool = False,
-        queue: int = 0,
+        queue: int | Role = 0,
         fetch: Sequence[Array] = (),
         slots: int = 2,
         feed: Sequence[Array] = (),

@@ -15,6 +15,9 @@ DeviceType = Literal["discrete", "integrated", "virtual", "software", "other", "
 Barriers = Literal["auto", "all", "none"]
 """Where barriers go: at real hazards; before every dispatch; nowhere (diagnostic: results are then undefined)."""
 
+Role = Literal["compute", "upload", "download"]
+"""What a queue is for."""
+
 
 @dataclass(frozen=True)
 class Heap:

@@ -58,6 +58,11 @@ class Ticket:
         self.device.require_open()
         return True
 
+    def when_done(self, call: Callable[[BaseException | None], None]) -> None:
+        """Calls once the work is done, with None or the error that ended it: at once where that is so already, else
+        on another thread."""
+        call(None)
+
     @property
     def end(self) -> Ticket:
         """The end of the work and nothing else: waiting for it does not change what `Program.fetched` gives."""
@@ -82,6 +87,25 @@ class Ticket:
             )
         self.wait()
         return self.landing.of_ticket(self, array, out)
+
+
+class Download(Ticket):
+    """A copy of an array that is on its way to the host."""
+
+    __slots__ = ()
+
+    def result(self, timeout: float | None = None) -> HostArray:
+        """The values, when they are there; asked again, a copy of them."""
+        self.wait(timeout)
+        return self._result_inside()
+
+    @inside
+    def _result_inside(self) -> HostArray:
+        return self._values()
+
+    def _values(self) -> HostArray:
+        """The values, which have come."""
+        raise NotImplementedError
 
 
 class Slot:
@@ -163,14 +187,16 @@ class Landing:
                     f"this slot of the program {self._label!r} was submitted or given back already.",
                     "take another for each run: program.slot().",
                 )
-            slot.holder = None
+            # Until the end of the run is known, the slot is the ticket's: nobody else may take it meanwhile.
+            slot.holder = weakref.ref(ticket)
             self._assign(slot, ticket)
         return slot.storage
 
     def under_way(self, ticket: Ticket, end: Ticket) -> None:
         """Notes the end of the run that takes values from the ticket's slot: until then nobody fills it again."""
-        if ticket.slot is not None:
-            ticket.slot.end = end
+        with self._lock:
+            if ticket.slot is not None:
+                ticket.slot.end, ticket.slot.holder = end, None
 
     def _assign(self, slot: Slot, ticket: Ticket) -> None:
         self._run += 1

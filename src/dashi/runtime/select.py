@@ -30,7 +30,7 @@ def open_device(
     """
     _require(device, timeout, queues)
     if device == "cpu":
-        return CpuDevice()
+        return CpuDevice(timeout)
     if device == "null":
         return NullDevice()
     if device == "auto":
@@ -69,7 +69,7 @@ def _best(timeout: float, validation: bool | None, queues: int, prefix: str = "a
         instance = Instance(validation, safe_drivers())
     except DashiError as error:
         _log.warning("%s: no Vulkan here (%s), so NumPy computes", prefix, error.what)
-        return CpuDevice()
+        return CpuDevice(timeout)
     try:
         devices = sorted(instance.devices(), key=lambda pair: _ORDER.index(rank(pair[1])))
         if devices:
@@ -81,7 +81,7 @@ def _best(timeout: float, validation: bool | None, queues: int, prefix: str = "a
         raise
     instance.close()
     _log.warning("%s: no Vulkan device here, so NumPy computes", prefix)
-    return CpuDevice()
+    return CpuDevice(timeout)
 
 
 def list_devices() -> DeviceList:

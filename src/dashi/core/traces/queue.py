@@ -1,78 +1,64 @@
-"""What a device's queue does, as spans of a trace: every program that is submitted while a device is watched.
+"""What a device's queues do, as spans of a trace: every submission while it is watched, on the track of its queue.
 
 A span begins when the work was submitted, or when the queue was done with what came before it, and ends when the host
-saw that it had ended: a thread waits for each submission in turn. Where the device ran it in less than that, the
-difference is the time in which it was not at work.
+was told that it had ended. Where the device ran it in less than that, the difference is the time in which it was not
+at work.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from dashi.core.traces.trace import Span, Trace
-from dashi.errors import DashiError
-from dashi.runtime._feeding import Feed
-from dashi.runtime._watching import WatchedProgram, watched
-from dashi.runtime.device import Device, Program, Waitable
+from dashi.runtime._submissions import Submission
+from dashi.runtime.device import Device
 
-_QUEUE: Final = "queue 0"
+_LAST_WAIT: Final = 60.0
 
 
 class _Watch:
-    """The thread that waits, and what it waits for."""
+    """The submissions that have not ended yet, and when each queue was last done with one."""
 
     def __init__(self, device: Device, trace: Trace) -> None:
-        self.trace = trace
+        self._trace = trace
         self._group = device.info.name
-        self._jobs: queue.SimpleQueue[tuple[Waitable, str, int, int] | None] = queue.SimpleQueue()
-        self._free = 0
-        self._thread = threading.Thread(target=self._work, name="dashi-trace", daemon=True)
-        self._thread.start()
+        self._changed = threading.Condition()
+        self._under_way = 0
+        self._free: dict[str, int] = {}
 
-    def submitted(self, ticket: Waitable, label: str, begin: int, dispatches: int) -> None:
-        self._jobs.put((ticket.end, label, begin, dispatches))
+    def submitted(self, submission: Submission) -> None:
+        begin = self._trace.now()
+        with self._changed:
+            self._under_way += 1
+        submission.ticket.when_done(partial(self._ended, submission.queue, submission.label, begin, submission))
+
+    def _ended(self, track: str, label: str, begin: int, submission: Submission, error: BaseException | None) -> None:
+        with self._changed:
+            end = self._trace.now()
+            if error is None:  # else whoever submitted it is told
+                start = min(max(begin, self._free.get(track, 0)), end)
+                self._free[track] = end
+                self._trace.add(Span(self._group, track, label, start, end, {"dispatches": submission.dispatches}))
+            self._under_way -= 1
+            self._changed.notify_all()
 
     def finish(self) -> None:
-        self._jobs.put(None)
-        self._thread.join()
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            ticket, label, begin, dispatches = job
-            try:
-                ticket.wait()
-            except DashiError:
-                continue  # whoever submitted it is told
-            end = self.trace.now()
-            start = min(max(begin, self._free), end)
-            self._free = end
-            self.trace.add(Span(self._group, _QUEUE, label, start, end, {"dispatches": dispatches}))
-
-
-class TracedProgram(WatchedProgram):
-    """A program whose submissions are noted."""
-
-    def __init__(self, program: Program, watch: _Watch) -> None:
-        super().__init__(program)
-        self._watch = watch
-
-    def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
-        begin = self._watch.trace.now()
-        ticket = super().submit(after, feed)
-        self._watch.submitted(ticket, self.label or "program", begin, self.dispatches)
-        return ticket
+        """Returns when what was submitted has ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._under_way, _LAST_WAIT)
 
 
 @contextmanager
 def watch(device: Device, trace: Trace) -> Generator[None]:
-    """While it lasts, programs recorded on the device leave a span for each submission."""
+    """While it lasts, every submission to the device leaves a span on the track of its queue."""
     seen = _Watch(device, trace)
+    stop = device.on_submit(seen.submitted)
     try:
-        with watched(device, lambda program: TracedProgram(program, seen)):
-            yield
+        yield
     finally:
+        stop()
         seen.finish()

@@ -1,0 +1,66 @@
+"""What is told of submissions to whoever asked: the queue, the label, the ticket, and when it was submitted."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dashi.runtime.landing import Ticket
+
+if TYPE_CHECKING:
+    from dashi.runtime.device import Device
+
+_log = logging.getLogger("dashi")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Work that was submitted to a queue of a device. `ticket` is the end of the work and nothing else; `at` is a
+    reading of `time.perf_counter_ns`."""
+
+    device: Device
+    queue: str
+    label: str
+    ticket: Ticket
+    dispatches: int
+    at: int
+
+
+Listener = Callable[[Submission], None]
+
+
+class Listeners:
+    """Those who are told of submissions of a device."""
+
+    __slots__ = ("_calls",)
+
+    def __init__(self) -> None:
+        self._calls: tuple[Listener, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, call: Listener) -> Callable[[], None]:
+        """From now on it is called; what is returned ends that."""
+
+        def told(submission: Submission) -> None:  # a function of its own: the same call may be there twice
+            call(submission)
+
+        self._calls = (*self._calls, told)
+
+        def remove() -> None:
+            self._calls = tuple(c for c in self._calls if c is not told)
+
+        return remove
+
+    def tell(self, device: Device, queue: str, label: str, ticket: Ticket, dispatches: int = 0) -> None:
+        """Tells all of them; what fails in one is logged, since the work was submitted all the same."""
+        submission = Submission(device, queue, label, ticket.end, dispatches, time.perf_counter_ns())
+        for call in self._calls:
+            try:
+                call(submission)
+            except Exception:
+                _log.exception("what was to be told of a submission failed")
