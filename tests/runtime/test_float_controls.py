@@ -36,7 +36,7 @@ def without(vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[V
 
 def loaded(device: VulkanDevice, name: str) -> build.Binary:
     kernel = kernels.get(name)
-    return device._binary(kernel, *build.variants(kernel)[0])  # pyright: ignore[reportPrivateUsage]
+    return device.binary(kernel, *build.variants(kernel)[0])
 
 
 def modes(binary: build.Binary) -> set[tuple[int, ...]]:

@@ -141,7 +141,7 @@ def queues(device: Device) -> int:
     """Compute queues that a device was opened with."""
     if not isinstance(device, VulkanDevice):
         return 1
-    return sum(device.info.queues[queue.family].compute for queue in device.queues)
+    return len(device.by_role.compute)
 
 
 def with_queues(device: VulkanDevice, validation: bool | None) -> VulkanDevice:

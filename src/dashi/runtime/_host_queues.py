@@ -169,7 +169,10 @@ class HostQueues:
 
     def try_now(self, work: Callable[[], None]) -> bool:
         """Does the work at once, on the calling thread, where nothing else is under way: that saves the way to another
-        thread and back. False where something is."""
+        thread and back. False where something is, unless it is what calls (a host step)."""
+        if self._worker == threading.get_ident():
+            work()
+            return True
         with self._changed:
             if self._busy or any(self._queues.values()):
                 return False
@@ -179,7 +182,10 @@ class HostQueues:
 
     def settled(self, work: Callable[[], _R]) -> _R:
         """What the work gives, done on the calling thread after everything that was submitted so far, while nothing
-        else runs. An error that nobody was told of is raised here."""
+        else runs. An error that nobody was told of is raised here. A host step, which is under way itself, does it at
+        once."""
+        if self._worker == threading.get_ident():
+            return work()
         with self._changed:
             if self._busy or any(self._queues.values()):
                 last = self._last
