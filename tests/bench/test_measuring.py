@@ -88,9 +88,10 @@ class Changed(CpuDevice):
         spoils = self.spoils
 
         class Spoiling(CpuProgram):
-            def submit(self, after: Any = ()) -> Any:
+            def submit(self, after: Any = (), feed: Any = None) -> Any:
                 done = super().submit()
                 for step in self.steps:
+                    assert isinstance(step, Step)
                     if spoils(step):
                         step.outputs[0].storage[-1] ^= 1
                 return done
