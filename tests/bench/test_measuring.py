@@ -91,6 +91,7 @@ class Changed(CpuDevice):
             def compute(self) -> None:
                 super().compute()
                 for step in self.steps:
+                    assert isinstance(step, Step)
                     if spoils(step):
                         step.outputs[0].storage[-1] ^= 1
 

@@ -15,7 +15,7 @@ from dashi.runtime._cpu_device import CpuDevice, CpuProgram
 from dashi.runtime._null_device import NullDevice
 from dashi.runtime.array import Array
 from dashi.runtime.conformance import Result, Trial, check, check_one, trials
-from dashi.runtime.device import Program, Step
+from dashi.runtime.device import AnyStep, Program, Step
 
 Spoil = Callable[[Step], None]
 TRIAL = Trial("f32", 3, "normal")
@@ -26,9 +26,10 @@ class SpoiledProgram(CpuProgram):
 
     spoil: Spoil
 
-    def run(self) -> None:
+    def run(self, feed: object = None) -> None:
         super().run()
         for step in self.steps:
+            assert isinstance(step, Step)
             self.spoil(step)
 
 
@@ -39,7 +40,7 @@ class SpoiledDevice(CpuDevice):
         super().__init__()
         self._spoil = spoil
 
-    def program(self, steps: Sequence[Step], **options: Any) -> Program:
+    def program(self, steps: Sequence[AnyStep], **options: Any) -> Program:
         made = SpoiledProgram(self, steps, "")
         made.spoil = self._spoil
         return made
