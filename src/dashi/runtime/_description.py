@@ -92,10 +92,11 @@ def _memory_of(array: Array) -> int:
         storage: Any = array.storage
     except ClosedError:
         return id(array)
+    if hasattr(storage, "place"):
+        return id(storage.place[0])
     if hasattr(storage, "key"):
         return storage.key
-    whole = storage.place[0] if hasattr(storage, "place") else storage.base
-    return id(storage if whole is None else whole)
+    return id(storage if storage.base is None else storage.base)
 
 
 def describe(program: Program, barriers: Sequence[int]) -> Description:
