@@ -7,6 +7,7 @@ from dashi.runtime.device import Device, Event, Program, Step, Timing
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Download, Ticket
 from dashi.runtime.select import open_device
+from dashi.runtime.shared import SharedMemory, shared_memory
 from dashi.runtime.using import using_device
 
 __all__ = [
@@ -17,10 +18,12 @@ __all__ = [
     "Download",
     "Event",
     "Program",
+    "SharedMemory",
     "Step",
     "Submission",
     "Ticket",
     "Timing",
     "open_device",
+    "shared_memory",
     "using_device",
 ]
