@@ -11,6 +11,7 @@ from dashi.runtime.device import Device, Event, Program, Step, Timing
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Download, Ticket
 from dashi.runtime.select import open_device
+from dashi.runtime.shared import SharedMemory, shared_memory
 from dashi.runtime.using import using_device
 
 __all__ = [
@@ -27,10 +28,12 @@ __all__ = [
     "HostStep",
     "Program",
     "RunSlot",
+    "SharedMemory",
     "Step",
     "Submission",
     "Ticket",
     "Timing",
     "open_device",
+    "shared_memory",
     "using_device",
 ]

@@ -98,6 +98,18 @@ class Buffer:
 
         graveyard.watch(self, destroy)
 
+    @classmethod
+    def of(
+        cls, handle: int, allocation: Allocation, nbytes: int, graveyard: Graveyard, destroy: Callable[[], None]
+    ) -> Buffer:
+        """A buffer whose memory comes from elsewhere: `destroy` ends it."""
+        buffer = object.__new__(cls)
+        buffer.handle, buffer.allocation, buffer.nbytes = handle, allocation, nbytes
+        buffer.offset, buffer.whole = 0, None
+        buffer.key = next(cls._keys)
+        graveyard.watch(buffer, destroy)
+        return buffer
+
     @property
     def range(self) -> tuple[int, int, int]:
         """(buffer, offset, bytes) for a descriptor."""

@@ -75,3 +75,45 @@ def import_timeline(raw: RawDevice, descriptor: int) -> int:
         raw.destroy("Semaphore", timeline)
         raise
     return timeline
+
+
+def host_memory_types(raw: RawDevice, address: int) -> int:
+    """Bits of the memory types that host memory can be imported as."""
+    offered = s.MemoryHostPointerPropertiesEXT()
+    call = raw.fns.GetMemoryHostPointerPropertiesEXT(raw.handle, HOST_ALLOCATION, address, ctypes.byref(offered))
+    vk.check(call, "vkGetMemoryHostPointerPropertiesEXT")
+    return offered.memoryTypeBits
+
+
+def import_host_memory(raw: RawDevice, address: int, size: int, kind: int) -> int:
+    """Memory of the host as memory of the device; both must begin and end at multiples of the device's alignment."""
+    outside = s.ImportMemoryHostPointerInfoEXT(handleType=HOST_ALLOCATION, pHostPointer=address)
+    info = s.MemoryAllocateInfo(pNext=ctypes.addressof(outside), allocationSize=size, memoryTypeIndex=kind)
+    return raw.create("AllocateMemory", info)
+
+
+def allocate_exportable(raw: RawDevice, size: int, kind: int, buffer: int) -> int:
+    """Memory for one buffer, of which a descriptor can be had."""
+    alone = s.MemoryDedicatedAllocateInfo(buffer=buffer)
+    outside = s.ExportMemoryAllocateInfo(pNext=ctypes.addressof(alone), handleTypes=OPAQUE_FD)
+    info = s.MemoryAllocateInfo(pNext=ctypes.addressof(outside), allocationSize=size, memoryTypeIndex=kind)
+    return raw.create("AllocateMemory", info)
+
+
+def export_memory(raw: RawDevice, memory: int) -> int:
+    """A file descriptor of memory that was made to be exported."""
+    info, out = s.MemoryGetFdInfoKHR(memory=memory, handleType=OPAQUE_FD), ctypes.c_int32(-1)
+    vk.check(raw.fns.GetMemoryFdKHR(raw.handle, ctypes.byref(info), ctypes.byref(out)), "vkGetMemoryFdKHR")
+    return out.value
+
+
+def import_memory(raw: RawDevice, descriptor: int, size: int, kind: int, buffer: int) -> int:
+    """The memory behind a descriptor, which is used up."""
+    alone = s.MemoryDedicatedAllocateInfo(buffer=buffer)
+    outside = s.ImportMemoryFdInfoKHR(pNext=ctypes.addressof(alone), handleType=OPAQUE_FD, fd=descriptor)
+    info = s.MemoryAllocateInfo(pNext=ctypes.addressof(outside), allocationSize=size, memoryTypeIndex=kind)
+    try:
+        return raw.create("AllocateMemory", info)
+    except BaseException:
+        os.close(descriptor)
+        raise
