@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as nps
 from dashi import kernels
 from dashi.errors import InputError, ShapeError
 from dashi.kernels._calls import resolve_call
+from dashi.kernels._segments import segments
 from dashi.kernels._validate import check_plan
 from dashi.kernels.abi import Limits
 from dashi.kernels.sort._order import KEYS, order_words
@@ -79,6 +80,35 @@ def test_values_of_any_32_or_64_bits_go_with_their_keys(device: Device, kind: An
     got, moved = device.run("sort_pairs", device.array(keys), ours.view(np.uint32).reshape(1500, -1))
     assert (got.numpy() == np.arange(1500)).all()
     assert moved.reshape(-1).view(kind).numpy().tobytes() == values[np.argsort(keys)].tobytes()
+
+
+@FLOATS
+def test_the_largest_and_smallest_are_taken_with_the_first_of_equal_ones(device: Device, kind: Any) -> None:
+    keys = np.array([2, np.nan, 5, -1, 5, 0, -1], kind)
+    for largest, values, places in ((1, [5, 5, 2], [2, 4, 0]), (0, [-1, -1, 0], [3, 6, 5])):
+        got, at = device.run("top_k", keys, k=3, largest=largest)
+        assert got.numpy().tolist() == values
+        assert at.numpy().tolist() == places
+    assert np.isnan(device.run("top_k", keys, k=7)[0].numpy()[-1])
+
+
+def test_more_than_all_keys_are_refused(device: Device) -> None:
+    with pytest.raises(ShapeError) as error:
+        device.run("top_k", np.zeros(3, np.float32), k=4)
+    assert str(error.value) == "kernel 'top_k': 4 of 3 keys are asked for. Fix: pass a k of 3 at most."
+
+
+def test_places_of_sorted_targets_are_the_order_of_segments(device: Device) -> None:
+    targets = np.random.default_rng(10).integers(0, 40, 1000).astype(np.uint32)
+    order, offsets, longest = segments(targets, 30)
+    ours = device.run("argsort", targets)
+    assert (ours.numpy() == order).all()
+    base, values = np.zeros(30, np.float32), np.random.default_rng(11).standard_normal(1000).astype(np.float32)
+    sums = [
+        device.run("scatter_add_segmented", base, values, o, offsets, longest=longest).numpy().tobytes()
+        for o in (order, ours.numpy())
+    ]
+    assert sums[0] == sums[1]
 
 
 def test_the_empty_list_and_a_single_key_are_sorted(device: Device) -> None:

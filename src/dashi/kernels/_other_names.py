@@ -56,7 +56,7 @@ _ADVICE: Final = {
     "put index_put": "use `scatter`",
     "index_add segment_sum": "use `scatter_add_segmented`",
     "repeat": "use `tile`",
-    "topk top_k argpartition partition": "use `argsort` with descending=1: its first k are the largest",
+    "argpartition nlargest nsmallest": "use `top_k`",
     "sort_values msort radix_sort": "use `sort`, or `sort_pairs` where values go with the keys",
     "lexsort": "use `argsort` and `gather`, once for every key, the last first: it is stable",
     "permute swapaxes": "use `transpose` (of two axes)",

@@ -22,10 +22,10 @@ KEYS: Final = ("u32", "f32", "i32", "u64", "f64", "i64")
 DESCENDING: Final = Scalar("descending", "u32", 0, "1: the largest first, NaN still last; 0: the smallest")
 
 
-def require_direction(name: str, descending: Number) -> bool:
-    """Whether to sort the largest first; an error for anything but 0 and 1."""
+def require_direction(name: str, descending: Number, scalar: str = DESCENDING.name) -> bool:
+    """Whether to sort the largest first, as that scalar says; an error for anything but 0 and 1."""
     if descending not in (0, 1):
-        raise InputError(f"kernel {name!r}: descending is {descending}.", "pass 0 (smallest first) or 1.")
+        raise InputError(f"kernel {name!r}: {scalar} is {descending}.", "pass 0 (smallest first) or 1.")
     return bool(descending)
 
 
