@@ -56,6 +56,9 @@ _ADVICE: Final = {
     "put index_put": "use `scatter`",
     "index_add segment_sum": "use `scatter_add_segmented`",
     "repeat": "use `tile`",
+    "argpartition nlargest nsmallest": "use `top_k`",
+    "sort_values msort radix_sort": "use `sort`, or `sort_pairs` where values go with the keys",
+    "lexsort": "use `argsort` and `gather`, once for every key, the last first: it is stable",
     "permute swapaxes": "use `transpose` (of two axes)",
     "conj conjugate": "use `complex_conj`",
     "ifft": "use `fft` with inverse=1, or dashi.fft.ifft",
@@ -69,7 +72,7 @@ _ADVICE: Final = {
     "reshape view ravel flatten": "no kernel is needed: array.reshape(shape) is the same memory in that shape",
     "random rand randn normal uniform": "no kernel does it: draw on the host with numpy.random",
     (
-        "softmax gelu silu swish erf floor ceil round trunc sort argsort topk unique cumprod prod nansum logsumexp "
+        "softmax gelu silu swish erf floor ceil round trunc unique cumprod prod nansum logsumexp "
         "expm1 log1p sinh cosh asin acos atan arcsin arccos arctan atan2 arctan2 hypot layer_norm batch_norm dropout "
         "cross outer einsum svd qr eig det"
     ): _NONE,
