@@ -23,6 +23,8 @@ _CONFIRMED: Final = 200
 """How many of the worst arguments, as ranked by the wide type, are measured with mpmath."""
 
 _WIDE: Final = np.longdouble
+_SHORT: Final = 1 << 13
+"""Elements whose temporaries stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ def _wide_softplus(x: Any) -> Any:
 
 
 def _wide_erf(x: Any) -> Any:
+    parts = max(1, x.size // _SHORT)
+    return np.concatenate([_short_erf(part) for part in np.array_split(x, parts)])
+
+
+def _short_erf(x: Any) -> Any:
     """A series of terms of one sign, so that nothing cancels; 1 in the wide type from 7."""
     size = np.minimum(np.abs(x), _WIDE(7))
     square = 2 * size * size
