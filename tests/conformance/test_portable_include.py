@@ -24,14 +24,18 @@ from dashi.runtime.device import Device
 
 FORMS = [pytest.param(F32, id="f32"), pytest.param(F64, id="f64")]
 UNARY = ["reciprocal", "sqrt", "rsqrt", "exp", "log", "sin", "cos", "tanh", "softplus"]
-EXPRESSIONS = {name: f"p_{name}(x[i])" for name in UNARY} | {
+INCLUDED = {"erf": "erf", "atan": "atan", "floor": "round", "ceil": "round", "trunc": "round", "round": "round"}
+"""Functions that a shader includes by name, and the file that has them."""
+INCLUDED_BINARY = {"pow": "pow", "atan2": "atan"}
+EXPRESSIONS = {name: f"p_{name}(x[i])" for name in [*UNARY, *INCLUDED]} | {
+    **{name: f"p_{name}(x[i], y[i])" for name in INCLUDED_BINARY},
     "canon": "canon(x[i])",
     "divide": "p_divide(x[i], y[i])",
     "mul": "mul(canon(x[i]), canon(y[i]))",
     "order_value": "VALUE(order_key(x[i]))",
 }
 REFERENCES = {"mul": "mul(canon(x), canon(y))", "order_value": "order_value(order_key(x))"}
-BINARY = {"divide", "mul"}
+BINARY = {"divide", "mul", *INCLUDED_BINARY}
 
 pytestmark = pytest.mark.skipif(
     not compiler.available(), reason="the compiler of dashi-compute[compile] is not installed"
@@ -53,8 +57,10 @@ def kernel_of(name: str, folder: Path) -> Kernel:
     twin = REFERENCES.get(name, f"{name}({arguments})")
     place = folder / f"apply_{name}"
     place.mkdir()
+    file = (INCLUDED | INCLUDED_BINARY).get(name)
+    include = f'#include "portable_{file}.glsl"\n' if file else ""
     macro = "#if T_IS_F64\n#define VALUE order_value_f64\n#else\n#define VALUE order_value_f32\n#endif\n"
-    (place / "kernel.comp").write_text(f"{macro}T apply(uint i) {{\n    return {EXPRESSIONS[name]};\n}}\n")
+    (place / "kernel.comp").write_text(f"{include}{macro}T apply(uint i) {{\n    return {EXPRESSIONS[name]};\n}}\n")
     (place / "kernel.py").write_text(
         "from dashi.kernels.patterns import elementwise\nfrom dashi.kernels.portable import *\n\n\n"
         f"def reference({arguments}):\n    return canon({twin})\n\n\n"

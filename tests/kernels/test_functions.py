@@ -29,6 +29,7 @@ def _rsqrt(x: Any) -> Any:
 UNARY: dict[str, tuple[Callable[..., Any], float]] = {
     "exp": (np.exp, 1), "log": (np.log, 1), "sin": (np.sin, 1), "cos": (np.cos, 1), "rsqrt": (_rsqrt, 1.3),
     "sqrt": (np.sqrt, 0.5), "reciprocal": (np.reciprocal, 0.5), "square": (np.square, 0.5),
+    "atan": (np.arctan, 1), "floor": (np.floor, 0), "ceil": (np.ceil, 0), "trunc": (np.trunc, 0), "round": (np.rint, 0),
     "abs": (np.abs, 0), "neg": (np.negative, 0), "sign": (np.sign, 0),
 }  # fmt: skip
 """NumPy's function, and how many ulp of the true value the kernel may be away."""
@@ -64,11 +65,27 @@ AWKWARD = [NAN, INF, -INF, 0.0, -0.0, 1e-40, -1.0]
         ("neg", [NAN, -INF, INF, 0, 0, 0, 1]),
         ("sign", [NAN, 1, -1, 0, 0, 0, -1]),
         ("square", [NAN, INF, INF, 0, 0, 0, 1]),
+        ("erf", [NAN, 1, -1, 0, 0, 0]),
+        ("atan", [NAN, np.pi / 2, -np.pi / 2, 0, 0, 0, -np.pi / 4]),
+        ("floor", [NAN, INF, -INF, 0, 0, 0, -1]),
+        ("ceil", [NAN, INF, -INF, 0, 0, 0, -1]),
+        ("trunc", [NAN, INF, -INF, 0, 0, 0, -1]),
+        ("round", [NAN, INF, -INF, 0, 0, 0, -1]),
     ],
 )
 def test_functions_of_awkward_arguments(device: Device, name: str, expected: list[float]) -> None:
     got = device.run(name, np.array(AWKWARD[: len(expected)], np.float32)).numpy()
     assert got.tobytes() == np.array(expected, np.float32).tobytes()  # +0 for zeros, one NaN
+
+
+@FLOATS
+def test_powers_and_angles_are_numpys_within_an_ulp(device: Device, kind: Any) -> None:
+    x, y = np.linspace(0.1, 9, 257).astype(kind), np.linspace(-7, 7, 257).astype(kind)
+    for name, function, arguments in (("pow", np.power, (x, y)), ("atan2", np.arctan2, (y, x - kind(4)))):
+        true = function(*(a.astype(np.longdouble) for a in arguments))
+        got = device.run(name, *arguments).numpy()
+        assert (np.abs(got - true) <= np.spacing(np.abs(true.astype(kind)))).all()
+        assert device.run(function.__name__, *arguments).numpy().tobytes() == got.tobytes()
 
 
 @FLOATS

@@ -87,7 +87,6 @@ def test_an_unknown_name_gets_its_neighbours() -> None:
         ("matmul", "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)"),
         ("MatMul", "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)"),
         ("divide", "use `div` (element by element) or `scale` (by a number)"),
-        ("power", "use `square` or `sqrt`; x^a of positive x is `exp` of a times `log`"),
         (
             "softmax",
             (

@@ -23,6 +23,8 @@ _CONFIRMED: Final = 200
 """How many of the worst arguments, as ranked by the wide type, are measured with mpmath."""
 
 _WIDE: Final = np.longdouble
+_SHORT: Final = 1 << 13
+"""Elements whose temporaries stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Measured:
     wide: Callable[..., Any]
     ranges: tuple[tuple[float, float], ...]
     arguments: int = 1
+    second: tuple[tuple[float, float], ...] = ()
+    """The ranges of a second argument, where they are not those of the first."""
 
 
 def _wide_rsqrt(x: Any) -> Any:
@@ -52,6 +56,22 @@ def _wide_rsqrt(x: Any) -> Any:
 
 def _wide_softplus(x: Any) -> Any:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _wide_erf(x: Any) -> Any:
+    parts = max(1, x.size // _SHORT)
+    return np.concatenate([_short_erf(part) for part in np.array_split(x, parts)])
+
+
+def _short_erf(x: Any) -> Any:
+    """A series of terms of one sign, so that nothing cancels; 1 in the wide type from 7."""
+    size = np.minimum(np.abs(x), _WIDE(7))
+    square = 2 * size * size
+    total = term = size
+    for n in range(1, 170):
+        term = term * square / (2 * n + 1)
+        total = total + term
+    return np.sign(x) * np.exp(-size * size) * total * 2 / np.sqrt(4 * np.arctan(_WIDE(1)))
 
 
 FUNCTIONS: Final = (
@@ -65,6 +85,14 @@ FUNCTIONS: Final = (
     Measured("cos", np.cos, ((-4, 4), (-1000, 1000), (-1e9, 1e9))),
     Measured("tanh", np.tanh, ((-1, 1), (-10, 10), (-20, 20))),
     Measured("softplus", _wide_softplus, ((-1, 1), (-20, 20), (-700, 700))),
+    Measured("erf", _wide_erf, ((-1, 1), (0.9, 2), (-6, 6))),
+    Measured("pow", np.power, ((0, 20), (0.5, 2), (0.99, 1.01)), 2, ((-20, 20), (-700, 1000), (-60000, 60000))),
+    Measured("atan", np.arctan, ((-1, 1), (-3, 3), (-1000, 1000))),
+    Measured("atan2", np.arctan2, ((-1, 1), (-1000, 1000)), 2),
+    Measured("floor", np.floor, ((-10, 10), (-1e8, 1e8))),
+    Measured("ceil", np.ceil, ((-10, 10), (-1e8, 1e8))),
+    Measured("trunc", np.trunc, ((-10, 10), (-1e8, 1e8))),
+    Measured("round", np.rint, ((-10, 10), (-1e8, 1e8))),
 )
 
 
@@ -76,7 +104,8 @@ def rows(samples: int = 1 << 19, seed: int = 0) -> list[Row]:
 def measure(function: Measured, form: Format, samples: int, seed: int) -> Row:
     """Measure one function in one precision."""
     rng = np.random.default_rng(seed)
-    random = [portable.canon(_random(function, form, samples, rng)) for _ in range(function.arguments)]
+    spans = (function.ranges, function.second or function.ranges)[: function.arguments]
+    random = [portable.canon(_random(ranges, form, samples, rng)) for ranges in spans]
     hard = portable.canon(hard_arguments(form))
     fixed = [hard] + [rng.permutation(hard) for _ in range(function.arguments - 1)]
     with np.errstate(all="ignore"):
@@ -93,10 +122,13 @@ def markdown(measured: Sequence[Row]) -> str:
     """The rows as a table, one line per function."""
     lines = ["| function | fp32 max error (ulp) | fp64 max error (ulp) |", "|---|---|---|"]
     for name in dict.fromkeys(r.function for r in measured):
-        cells = {r.dtype: f"{r.ulp:.3f}{' (correctly rounded)' if r.ulp <= 0.5 else ''}" for r in measured
-                 if r.function == name}  # fmt: skip
+        cells = {r.dtype: f"{r.ulp:.3f}{_remark(r.ulp)}" for r in measured if r.function == name}
         lines.append(f"| {name} | {cells.get('float32', '-')} | {cells.get('float64', '-')} |")
     return "\n".join(lines) + "\n"
+
+
+def _remark(ulp: float) -> str:
+    return " (exact)" if ulp == 0 else " (correctly rounded)" if ulp <= 0.5 else ""
 
 
 def _counts(exact: Any, form: Format) -> npt.NDArray[np.bool_]:
@@ -111,10 +143,10 @@ def _ulp(wanted: Any, form: Format) -> Any:
     return np.ldexp(_WIDE(1), exponent - 1 - form.fraction_bits)
 
 
-def _random(function: Measured, form: Format, samples: int, rng: np.random.Generator) -> Floats:
-    share = samples // (len(function.ranges) + 1)
+def _random(ranges: tuple[tuple[float, float], ...], form: Format, samples: int, rng: np.random.Generator) -> Floats:
+    share = samples // (len(ranges) + 1)
     parts = [rng.integers(0, np.iinfo(form.word).max, share, form.word).view(form.float)]
-    parts += [rng.uniform(low, high, share).astype(form.float) for low, high in function.ranges]
+    parts += [rng.uniform(low, high, share).astype(form.float) for low, high in ranges]
     return np.concatenate(parts)
 
 
@@ -174,5 +206,11 @@ def _exact(mp: Any, name: str, *x: Any) -> Any:
             return 1 / mp.sqrt(x[0])
         case "softplus":
             return max(x[0], 0) + mp.log1p(mp.exp(-abs(x[0])))
+        case "pow":
+            return mp.power(*x)
+        case "trunc":
+            return mp.floor(x[0]) if x[0] > 0 else mp.ceil(x[0])
+        case "round":
+            return mp.nint(x[0])
         case _:
-            return getattr(mp, name)(x[0])
+            return getattr(mp, name)(*x)

@@ -29,7 +29,7 @@ def _exp_parts(x: Floats, form: Format, table: Table) -> tuple[Floats, Floats, I
     return high, s - (high - unity), n.astype(np.int64)
 
 
-def _scale(value: Floats, k: Ints, form: Format) -> Floats:
+def scale(value: Floats, k: Ints, form: Format) -> Floats:
     """value * 2^k for positive normal values: 0 below the threshold, infinity above the range."""
     bits = value.view(form.word)
     exponent = (bits >> form.word(form.fraction_bits)).astype(np.int64) + k
@@ -49,7 +49,7 @@ def exp(x: Floats, form: Format, table: Table) -> Floats:
     y = np.where(x > highest, highest, np.where(x < lowest, lowest, x))
     y = np.where(np.isnan(x), form.float(0), y)
     high, _, k = _exp_parts(y, form, table)
-    return np.where(np.isnan(x), x, _scale(high, k, form))
+    return np.where(np.isnan(x), x, scale(high, k, form))
 
 
 def _log_rest(f: Floats, form: Format, table: Table) -> tuple[Floats, Floats]:
@@ -122,7 +122,7 @@ def softplus(x: Floats, form: Format, table: Table) -> Floats:
     y = -np.abs(x)
     y = np.where(y > lowest, y, lowest)
     high, low, k = _exp_parts(y, form, table)
-    plain = _scale(high, k, form)
+    plain = scale(high, k, form)
     base = np.where(x > zero, x, zero)
     far = plain < form.float(table.negligible)
     power = _power_of_two(np.where(far, 0, k), form)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from dashi.errors import DTypeError
 from dashi.kernels.portable._bits import Floats, Format, canon, format_of
 from dashi.kernels.portable._tables import Coefficients, Table, table_of
 
@@ -16,6 +17,7 @@ _CHUNK: Final = 1 << 16
 """Elements worked on at a time: temporaries stay in the cache."""
 
 Body = Callable[[Floats, Format, Table], Floats]
+PairBody = Callable[[Floats, Floats, Format, Table], Floats]
 
 
 def elementwise(body: Body) -> Callable[[npt.ArrayLike], Floats]:
@@ -34,6 +36,31 @@ def elementwise(body: Body) -> Callable[[npt.ArrayLike], Floats]:
         return out.reshape(values.shape)
 
     return apply
+
+
+def pairwise(body: PairBody) -> Callable[[npt.ArrayLike, npt.ArrayLike], Floats]:
+    """A function of two arrays, which broadcast, from one that maps two short lists of canonical values to results."""
+
+    @wraps(body)
+    def apply(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+        left, right = np.broadcast_arrays(np.asarray(a), np.asarray(b))
+        form = format_of(left)
+        if left.dtype != right.dtype:
+            raise DTypeError(f"portable maths cannot mix {left.dtype} with {right.dtype}.", "convert one of them.")
+        shape, left, right = left.shape, left.reshape(-1), right.reshape(-1)
+        out = np.empty(left.shape, form.float)
+        with np.errstate(all="ignore"):
+            for start in range(0, left.size, _CHUNK):
+                part = slice(start, start + _CHUNK)
+                out[part] = canon(body(canon(left[part]), canon(right[part]), form, table_of(form)))
+        return out.reshape(shape)
+
+    return apply
+
+
+def head_of(x: Floats, form: Format, table: Table) -> Floats:
+    """The upper half of each significand: products of two such are exact."""
+    return (x.view(form.word) & form.word(table.head_mask)).view(form.float)
 
 
 def polynomial(x: Floats, coefficients: Coefficients, form: Format) -> Floats:
