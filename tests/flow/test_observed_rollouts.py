@@ -14,7 +14,6 @@ from dashi.core.metrics._document import Stages, build_metrics
 from dashi.core.metrics._placement import Placement
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts._engine import DeviceEngine
-from dashi.core.rollouts.observer import Bound, Context, Observer
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, NonFiniteError, ShapeError
@@ -100,32 +99,6 @@ def test_frames_and_checkpoints_do_not_stop_the_solver_from_submitting(
         keep=lambda run: look(run.steps),
     )  # fmt: skip
     assert behind == [0, 0, *[1] * 14, 0, 0]  # the next block was under way, until the last
-
-
-class Shown(Observer[int]):
-    """Is shown the states on the device, as decodes are."""
-
-    name = "shown"
-    at_start = True
-
-    def __init__(self, every: int) -> None:
-        self.every = every
-        self.seen: list[bytes] = []
-
-    def bind(self, context: Context) -> Bound:
-        def visit(step: int, states: Any) -> int:
-            self.seen.append(states.numpy().tobytes())
-            return step
-
-        return Bound(visit=visit)
-
-
-def test_an_observer_that_is_shown_the_states_on_the_device_sees_those_of_its_step(device: Device) -> None:
-    shown = Shown(3)
-    run = rollout(Vorticity(FLOW), START, 7, device=device, observers=[shown], hash_every=1)
-    assert run.records["shown"] == (0, 3, 6)
-    ends = [rollout(Vorticity(FLOW), START, steps, device=device).state.tobytes() for steps in (0, 3, 6)]
-    assert shown.seen == ends
 
 
 def test_certificates_name_the_kernels_of_steps_hashes_and_diagnostics_alone(device: Device, tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ class RolloutRequest(Request):
     """A file for the metrics, besides that of the run folder."""
     strategy: str = "auto"
     stop_on_nonfinite: bool = True
+    observers: tuple[Observer[Any], ...] = ()
+    """What looks besides; the records of each are in `Run.records`, by its name."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.core.certificates._certificate import array_digest
+from dashi.core.rollouts.observer import Observer
 from dashi.errors import InputError, suggestion
 from dashi.flow import initial
 from dashi.flow._derived_fields import DERIVED
@@ -51,6 +52,8 @@ class SimulateRequest(Request):
     """Whether the transfer of energy between scales is measured too."""
     host_fft: bool = False
     """NumPy's own transforms on the device cpu: quick, not portable."""
+    observers: tuple[Observer[Any], ...] = ()
+    """What looks besides; the records of each are in `Run.records`, by its name."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seeds", frozen_seeds(self.seeds))

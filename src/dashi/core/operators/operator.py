@@ -136,11 +136,20 @@ class HostOperator(Operator):
     """An operator that computes on the host by itself, without kernels: bits of one machine and one library."""
 
     portable = False
+    strategy: str = "fast"
+    """The strategy that metrics record for it."""
+    piece: int = 0
+    """Steps that it computes together: a run that stops after a multiple of them, and goes on, has the bits of one that
+    never stopped. 0: it may stop after any step."""
 
     @property
     @abstractmethod
     def host_reason(self) -> str:
         """By what it computes."""
+
+    def runs_beside(self, device: Device) -> bool:
+        """Whether observers may look at its states on this device."""
+        return device.info.type == "reference"
 
     @abstractmethod
     def stepper(self, states: HostArray) -> HostStepper:
@@ -156,8 +165,13 @@ class HostOperator(Operator):
 class HostStepper(Protocol):
     """States under way on the host."""
 
-    def advance(self, steps: int) -> None:
-        """So many steps."""
+    @property
+    def dispatches(self) -> int:
+        """Compute dispatches that it submitted to a device so far: 0 where NumPy does it all."""
+        ...
+
+    def advance(self, steps: int) -> int:
+        """Does so many steps; how many it did. It may stop at the last step whose states are finite."""
         ...
 
     def states(self) -> HostArray:

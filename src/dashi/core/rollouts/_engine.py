@@ -19,7 +19,7 @@ from dashi.core.operators.operator import Strategy
 from dashi.core.rollouts._fingerprint import Used
 from dashi.core.rollouts._guard import Check
 from dashi.core.rollouts._record import Record
-from dashi.core.rollouts._segments import Block, Segment
+from dashi.core.rollouts._segments import MOST_SEGMENTS, Block, Segment
 from dashi.core.rollouts.observer import Bound, Context, Observer, Slot, Values
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step, Waitable
@@ -43,6 +43,8 @@ class BlockResult:
     failed: bool = False
     unchecked: frozenset[int] = frozenset()
     """Steps whose states did not pass the check that they are finite."""
+    ended: int | None = None
+    """The last step whose states are finite, where the engine itself stopped there."""
 
 
 class InFlight(Protocol):
@@ -58,6 +60,21 @@ class InFlight(Protocol):
 
 class Engine(Protocol):
     """States, an operator, and what looks at them."""
+
+    @property
+    def most_under_way(self) -> int:
+        """Blocks that may be under way at the same time."""
+        ...
+
+    @property
+    def most_segments(self) -> int:
+        """Segments of a block."""
+        ...
+
+    @property
+    def piece(self) -> int:
+        """A run stops after a multiple of so many steps; 0: after any."""
+        ...
 
     @property
     def device(self) -> Device: ...
@@ -87,12 +104,12 @@ class Engine(Protocol):
         """Puts the states back that a block started from. Everything submitted after it must have been waited for."""
         ...
 
-    def array(self) -> Array:
-        """The states on the device."""
-        ...
-
     def states(self) -> HostArray:
         """The states, read back."""
+        ...
+
+    def states_after(self, step: int) -> HostArray | None:
+        """The states after that step, where they are at hand whatever was under way when a second Ctrl-C came."""
         ...
 
     def close(self) -> None: ...
@@ -126,6 +143,8 @@ class DeviceFlight:
 
 class DeviceEngine:
     """States on a device, and the programs that advance and observe them."""
+
+    most_under_way, most_segments, piece = SIDES, MOST_SEGMENTS, 0
 
     def __init__(
         self, context: Context, states: HostArray, observers: Sequence[Observer[Any]], check: Check, *, repeats: bool
@@ -187,7 +206,7 @@ class DeviceEngine:
     def look(self, numbers: Sequence[int]) -> Sequence[Values | None]:
         chosen = [self.bound[number] for number in numbers]
         record = Record(self.device, [slot for one in chosen for slot in one.slots])
-        slots, states, steps = iter(record.parts), self.array(), list[Step]()
+        slots, states, steps = iter(record.parts), self.state[self.at], list[Step]()
         for one in chosen:
             steps += one.steps(states, states, [next(slots) for _ in one.slots])
         if not steps or self._null:
@@ -201,11 +220,11 @@ class DeviceEngine:
         self.device.copy(self._saved[flight.side], self.state[flight.start]).wait()
         self.at = flight.start
 
-    def array(self) -> Array:
-        return self.state[self.at]
-
     def states(self) -> HostArray:
         return self.state[self.at].numpy()
+
+    def states_after(self, step: int) -> HostArray | None:
+        return None
 
     def close(self) -> None:
         for recorded in self._programs.values():
