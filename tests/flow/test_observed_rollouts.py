@@ -143,7 +143,7 @@ def recorded(folder: Path, steps: int, resume: Run | None = None) -> Run:
         folder / "fields.zarr", FLOW, [1, 2], ["vorticity"], every, transfer=False, provenance={},
         resume=resume is not None,
     )  # fmt: skip
-    with CpuDevice() as cpu, Recording(trajectory, folder / CHECKPOINT, "mine") as recording:
+    with CpuDevice() as cpu, Recording(trajectory, folder / CHECKPOINT, lambda: "mine") as recording:
         run = simulate(
             FLOW, START, steps, device=cpu, look_every=2, frame_every=2, hash_every=2, frame=recording.frame,
             keep=recording.keep, keep_every=2, keep_pause=recording.pause, host_fft=True, resume=resume,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,15 +78,12 @@ def _simulate(job: Job, request: SimulateRequest, so_far: Run | None = None) -> 
             every = resumed_strides(request, every, kept_strides(folder / run_folder.CHECKPOINT))
         work = _Work(job, request, placed, every, states)
         with job.events.progress("preparing", None, ""):
-            belongs = _identity(request, every, states)
-            resumed = work.resumed(folder, belongs) if folder and job.resume else so_far
+            resumed = work.resumed(folder) if folder and job.resume else so_far
         with to_go_on(folder):
-            run = work.run(folder, belongs, resumed)
+            run, digest = work.run(folder, resumed)
             # Within the trace, so that one that cannot be written takes nothing else with it.
-            with job.events.progress("writing", None, ""):
-                digest = certify_folder(run, folder, Vorticity(work.flow), states) if folder else None
-                metrics = build_metrics(job.command, run, placed, job.stages, certificate=digest, parts=["fft"])
-                left = _leave(folder, run, metrics, digest)
+            metrics = build_metrics(job.command, run, placed, job.stages, certificate=digest, parts=["fft"])
+            left = _leave(folder, run, metrics, digest)
     certificates = {left / run_folder.CERTIFICATE: digest} if left and digest else {}
     finished = FinishedJob(
         request=request, metrics=metrics, folder=left, out=job.out, certificates=certificates, setup=every,
@@ -140,13 +137,18 @@ class _Work:
     def flow(self) -> Flow:
         return self.request.seeded_flow
 
-    def resumed(self, folder: Path, belongs: str) -> Run:
+    @cached_property
+    def identity(self) -> str:
+        """What a checkpoint must belong to. It takes a while: whoever writes one asks for it, beside the solver."""
+        return _identity(self.request, self.every, self.states)
+
+    def resumed(self, folder: Path) -> Run:
         """The part of the run that the checkpoint holds."""
         request, flow, every = self.request, self.flow, self.every
         usual = [Diagnostics(flow, every.look, transfer=request.transfer), Hashes(every.hash)]
         earlier = read_checkpoint(
-            folder / run_folder.CHECKPOINT, belongs, Vorticity(flow), [*usual, *request.observers], self.states.shape,
-            what="another flow, start, fields or strides",
+            folder / run_folder.CHECKPOINT, self.identity, Vorticity(flow), [*usual, *request.observers],
+            self.states.shape, what="another flow, start, fields or strides",
         )  # fmt: skip
         if earlier.steps > self.request.steps:
             raise InputError(
@@ -156,7 +158,8 @@ class _Work:
         self.job.events.remark(f"going on after {earlier.steps} steps")
         return earlier
 
-    def run(self, folder: Path | None, belongs: str, resumed: Run | None) -> Run:
+    def run(self, folder: Path | None, resumed: Run | None) -> tuple[Run, str | None]:
+        """The run as far as it came, with its certificate's digest; frames and certificate are in the folder."""
         request, flow, events = self.request, self.flow, self.job.events
         device, start = self.placed.device, resumed.steps if resumed else 0
         trajectory = self._trajectory(folder) if folder and self.every.frame else None
@@ -167,27 +170,31 @@ class _Work:
         hint = faster_choice(device.info, host_fft=request.host_fft)
         if hint:
             events.remark(hint)
-        recording = Recording(trajectory, folder / run_folder.CHECKPOINT, belongs) if trajectory and folder else None
+        checkpoint = folder / run_folder.CHECKPOINT if folder else None
+        recording = Recording(trajectory, checkpoint, lambda: self.identity) if trajectory and checkpoint else None
         every = self.every
-        with (
-            self.job.timed("sim", "flow", request.steps - start, "steps") as advance,
-            recording or nullcontext(),
-        ):
-            run, _ = until_interrupted(
-                lambda: solve(
-                    flow, self.states, request.steps, device=device, look_every=every.look, frame_every=every.frame,
-                    hash_every=every.hash, fields=request.fields, transfer=request.transfer,
-                    host_fft=request.host_fft, frame=recording.frame if recording else None,
-                    keep=recording.keep if recording else None, keep_every=every.frame,
-                    keep_pause=recording.pause if recording else None, observers=request.observers,
-                    progress=advance, resume=resumed,
-                )
-            )  # fmt: skip
+        with recording or nullcontext():
+            with self.job.timed("sim", "flow", request.steps - start, "steps") as advance:
+                run, _ = until_interrupted(
+                    lambda: solve(
+                        flow, self.states, request.steps, device=device, look_every=every.look,
+                        frame_every=every.frame, hash_every=every.hash, fields=request.fields,
+                        transfer=request.transfer, host_fft=request.host_fft,
+                        frame=recording.frame if recording else None, keep=recording.keep if recording else None,
+                        keep_every=every.frame, keep_pause=recording.pause if recording else None,
+                        observers=request.observers, progress=advance, resume=resumed,
+                    )
+                )  # fmt: skip
             if recording is not None and device.info.type != "null":
                 recording.finish(run)
-            elif folder is not None and run.stopped and device.info.type != "null":
-                write_checkpoint(folder / run_folder.CHECKPOINT, belongs, run)
-        return run
+            elif checkpoint is not None and run.stopped and device.info.type != "null":
+                write_checkpoint(checkpoint, self.identity, run)
+            with self.job.events.progress("writing", None, ""):
+                # While the last frames are on their way to the disk.
+                digest = certify_folder(run, folder, Vorticity(flow), self.states) if folder else None
+                if recording is not None:
+                    recording.wait()
+        return run, digest
 
     def _trajectory(self, folder: Path) -> Trajectory:
         import dashi

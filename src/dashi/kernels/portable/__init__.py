@@ -10,7 +10,7 @@ from dashi.kernels.portable._bits import canon, mul, order_key, order_value
 from dashi.kernels.portable._exp import exp, log, softplus, tanh
 from dashi.kernels.portable._roots import divide, reciprocal, rsqrt, sqrt
 from dashi.kernels.portable._sums import Matrix, contract, prefix64, prepare, sum64
-from dashi.kernels.portable._trig import cos, sin
+from dashi.kernels.portable._trig import cos, sin, sincos
 
 __all__ = [
     "Matrix",
@@ -28,6 +28,7 @@ __all__ = [
     "reciprocal",
     "rsqrt",
     "sin",
+    "sincos",
     "softplus",
     "sqrt",
     "sum64",
