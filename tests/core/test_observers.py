@@ -11,6 +11,9 @@ from dashi.core.operators.affine import Linear
 from dashi.core.rollouts._engine import DeviceEngine
 from dashi.core.rollouts.observer import Bound, Context, Observer
 from dashi.core.rollouts.rollout import rollout
+from dashi.core.traces.queue import watch
+from dashi.core.traces.trace import Trace
+from dashi.errors import FeatureError
 from dashi.runtime.device import Device
 
 
@@ -51,3 +54,16 @@ def test_an_observer_is_told_the_states_that_a_run_starts_or_goes_on_from(device
     part = rollout(double, np.ones(2), 3, device=device, observers=[looking])
     rollout(double, np.ones(2), 4, device=device, observers=[looking], resume=part)
     assert [states.tolist() for states in looking.begins] == [[[1.0, 1.0]], [[8.0, 8.0]]]
+
+
+def test_an_observer_that_cannot_read_its_records_says_what_it_lacks() -> None:
+    with pytest.raises(FeatureError, match=r"'looking' puts records .* Fix: give Looking a method unpack\(step"):
+        Looking(1).unpack(3, {})
+
+
+def test_traces_call_blocks_of_steps_by_plain_words(device: Device) -> None:
+    trace = Trace()
+    with watch(device, trace):
+        rollout(Linear(np.eye(3)), np.ones(3), 4, device=device, strategy="stepwise")
+        rollout(Linear(np.eye(3)), np.ones(3), 4, device=device, strategy="workgroup")
+    assert {"steps one by one", "many steps in a workgroup"} <= {span.name for span in trace.spans}

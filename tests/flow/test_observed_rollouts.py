@@ -23,7 +23,7 @@ from dashi.flow._diagnostics import Diagnostics
 from dashi.flow._frames import Frames
 from dashi.flow._host_fft import HostVorticity
 from dashi.flow._operator import Vorticity
-from dashi.flow._trajectory import Recording, Strides, Trajectory
+from dashi.flow._trajectory import FlowStrides, Trajectory, TrajectoryWriter
 from dashi.flow.simulation import simulate
 from dashi.io._run_folder import CHECKPOINT
 from dashi.runtime import Device
@@ -138,12 +138,12 @@ def test_a_flow_that_blows_up_leaves_the_run_before_the_block_in_which_it_did(de
 
 
 def recorded(folder: Path, steps: int, resume: Run | None = None) -> Run:
-    every = Strides(look=2, frame=2, hash=2)
+    every = FlowStrides(look=2, frame=2, hash=2)
     trajectory = Trajectory(
         folder / "fields.zarr", FLOW, [1, 2], ["vorticity"], every, transfer=False, provenance={},
         resume=resume is not None,
     )  # fmt: skip
-    with CpuDevice() as cpu, Recording(trajectory, folder / CHECKPOINT, lambda: "mine") as recording:
+    with CpuDevice() as cpu, TrajectoryWriter(trajectory, folder / CHECKPOINT, lambda: "mine") as recording:
         run = simulate(
             FLOW, START, steps, device=cpu, look_every=2, frame_every=2, hash_every=2, frame=recording.frame,
             keep=recording.keep, keep_every=2, keep_pause=recording.pause, host_fft=True, resume=resume,

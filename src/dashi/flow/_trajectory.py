@@ -32,7 +32,7 @@ _MEANINGS: Final = {
 
 
 @dataclass(frozen=True)
-class Strides:
+class FlowStrides:
     """Steps between two looks, frames and hashes of a simulation; 0 is never."""
 
     look: int = 0
@@ -44,8 +44,8 @@ class Trajectory:
     """Writes a simulation as it goes."""
 
     def __init__(
-        self, path: Path, flow: Flow, members: Sequence[int], fields: Sequence[str], every: Strides, *, transfer: bool,
-        provenance: Mapping[str, Any], resume: bool = False,
+        self, path: Path, flow: Flow, members: Sequence[int], fields: Sequence[str], every: FlowStrides, *,
+        transfer: bool, provenance: Mapping[str, Any], resume: bool = False,
     ) -> None:  # fmt: skip
         self.flow, self.every, self.fields, self.transfer = flow, every, tuple(fields), transfer
         self._members = len(members)
@@ -146,13 +146,13 @@ class Trajectory:
         self._store.commit()
 
 
-def kept_strides(path: Path) -> Strides:
+def kept_strides(path: Path) -> FlowStrides:
     """Those of the run that a checkpoint is of; what it says nothing of is never looked at."""
     every = {name: one["every"] for name, one in read_settings(path).items() if "every" in one}
-    return Strides(every.get("diagnostics", 0), every.get("frames", 0), every.get("hashes", 0))
+    return FlowStrides(every.get("diagnostics", 0), every.get("frames", 0), every.get("hashes", 0))
 
 
-class Recording:
+class TrajectoryWriter:
     """Writes a run under way, beside it: its frames, and now and then a checkpoint with the series up to it. Use it in
     a `with` block, and hand `frame` and `keep` to `simulate`; at most one checkpoint in `pause()` seconds pays."""
 

@@ -19,7 +19,7 @@ from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted
 from dashi.flow._diagnostics import Diagnostics
 from dashi.flow._operator import Vorticity
-from dashi.flow._trajectory import Recording, Strides, Trajectory, kept_strides
+from dashi.flow._trajectory import FlowStrides, Trajectory, TrajectoryWriter, kept_strides
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.simulation import simulate as solve
@@ -101,7 +101,7 @@ def _resume(
 ) -> Run:  # fmt: skip
     """Goes on with a run up to so many steps in all, in its folder or in memory."""
     assert run.job is not None
-    every: Strides = run.job.setup
+    every: FlowStrides = run.job.setup
     strides = {"look_every": every.look, "hash_every": every.hash, "frame_every": every.frame if run.out else None}
     request: SimulateRequest = replace(run.request, steps=steps, **strides)
     job = Job(
@@ -116,7 +116,7 @@ def _resume(
     return _simulate(job, request)
 
 
-def _identity(request: SimulateRequest, every: Strides, states: Floats) -> str:
+def _identity(request: SimulateRequest, every: FlowStrides, states: Floats) -> str:
     return identity(
         Vorticity(request.seeded_flow), states, strides=[every.look, every.frame, every.hash], fast=request.host_fft,
         fields=list(request.fields), transfer=request.transfer,
@@ -130,7 +130,7 @@ class _Work:
     job: Job
     request: SimulateRequest
     placed: Placement
-    every: Strides
+    every: FlowStrides
     states: Floats
 
     @property
@@ -171,7 +171,9 @@ class _Work:
         if hint:
             events.remark(hint)
         checkpoint = folder / run_folder.CHECKPOINT if folder else None
-        recording = Recording(trajectory, checkpoint, lambda: self.identity) if trajectory and checkpoint else None
+        recording = (
+            TrajectoryWriter(trajectory, checkpoint, lambda: self.identity) if trajectory and checkpoint else None
+        )
         every = self.every
         with recording or nullcontext():
             with self.job.timed("sim", "flow", request.steps - start, "steps") as advance:

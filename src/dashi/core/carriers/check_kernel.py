@@ -15,10 +15,10 @@ import numpy as np
 
 from dashi import kernels
 from dashi.core.carriers import _check_claims as check_claims
-from dashi.core.carriers._check_claims import CLAIMS, Claim, DefectOf, Fault, Operation, Test
+from dashi.core.carriers._check_claims import CLAIMS, Claim, DefectOf, Operation, Test, Violation
 from dashi.core.carriers._check_shrink import shrink
 from dashi.core.carriers.check_samples import (
-    Sample,
+    FieldSample,
     Symmetry,
     Transform,
     named_symmetries,
@@ -50,7 +50,7 @@ class Finding:
     outcome: Outcome
     trials: int = 0
     """Samples tried; for admissibility, samples times symmetries."""
-    fault: Fault | None = None
+    fault: Violation | None = None
     """The smallest counterexample found, where it failed."""
 
     def as_json(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class ClaimReport:
     """The outcome of every claim; `print` shows it."""
 
     kernel: str
@@ -109,7 +109,7 @@ def check_kernel(
     defect: DefectOf | None = None,
     expect: Iterable[Claim] | None = None,
     depth: int = DEPTH,
-) -> Report:
+) -> ClaimReport:
     """Tries every expected claim on every sample and reports, with a small counterexample for each that fails.
 
     - `kernel`: a callable from an int8 field (and further arrays) to a field, or a kernel's name, with `device` and
@@ -136,7 +136,7 @@ def check_kernel(
         else:
             findings.append(_try(claim, given, _test(claim, run, other, defect, depth)))
     name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "kernel")
-    return Report(name, len(given), tuple(findings))
+    return ClaimReport(name, len(given), tuple(findings))
 
 
 def on_device(device: Device, name: str, **scalars: Number) -> Operation:
@@ -216,7 +216,7 @@ def _test(claim: Claim, run: Operation, other: Operation | None, defect: DefectO
     return plain[claim](run)
 
 
-def _try(claim: Claim, samples: tuple[Sample, ...], test: Test) -> Finding:
+def _try(claim: Claim, samples: tuple[FieldSample, ...], test: Test) -> Finding:
     for number, sample in enumerate(samples, 1):
         fault = test(sample)
         if fault is not None:
@@ -224,7 +224,7 @@ def _try(claim: Claim, samples: tuple[Sample, ...], test: Test) -> Finding:
     return Finding(claim, "pass", len(samples))
 
 
-def _admissible(run: Operation, samples: tuple[Sample, ...], symmetries: Symmetries | None) -> Finding:
+def _admissible(run: Operation, samples: tuple[FieldSample, ...], symmetries: Symmetries | None) -> Finding:
     chosen = None if symmetries is None else named_symmetries(symmetries)
     trials = 0
     for sample in samples:
@@ -244,7 +244,7 @@ def _listed(values: HostArray) -> Any:
     return np.asarray(values.astype(str)).tolist()
 
 
-def _shown(fault: Fault) -> Iterator[str]:
+def _shown(fault: Violation) -> Iterator[str]:
     """A counterexample in lines: what is wrong, the field, what it gave and what it should have given."""
     yield fault.what
     held = int((fault.sample.field != 0).sum())

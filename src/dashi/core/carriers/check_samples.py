@@ -18,7 +18,7 @@ Transform = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class FieldSample:
     """A field and the further inputs of the kernel. Those of the field's shape (`moving`: a coherence, say) belong to
     its sites: they are moved and cut with it. Others (weights) are left as they are."""
 
@@ -26,15 +26,15 @@ class Sample:
     extras: tuple[HostArray, ...] = ()
     moving: tuple[bool, ...] = ()
 
-    def with_field(self, field: Field) -> Sample:
+    def with_field(self, field: Field) -> FieldSample:
         """Other trits at the same sites."""
-        return Sample(field, self.extras, self.moving)
+        return FieldSample(field, self.extras, self.moving)
 
-    def moved(self, move: Transform) -> Sample:
+    def moved(self, move: Transform) -> FieldSample:
         """Field and moving extras through one transformation of sites."""
         pairs = zip(self.extras, self.moving, strict=True)
         extras = tuple(np.ascontiguousarray(move(x)) if moves else x for x, moves in pairs)
-        return Sample(np.ascontiguousarray(move(self.field)), extras, self.moving)
+        return FieldSample(np.ascontiguousarray(move(self.field)), extras, self.moving)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Symmetry:
     apply: Transform
     moves_sites: bool = False
 
-    def of(self, sample: Sample) -> Sample:
+    def of(self, sample: FieldSample) -> FieldSample:
         return (
             sample.moved(self.apply) if self.moves_sites else sample.with_field(require_field(self.apply(sample.field)))
         )
@@ -81,14 +81,14 @@ def named_symmetries(given: Mapping[str, Transform] | Iterable[Symmetry | Transf
     return tuple(s if isinstance(s, Symmetry) else Symmetry(getattr(s, "__name__", "symmetry"), s) for s in given)
 
 
-def read_samples(given: Iterable[Any]) -> tuple[Sample, ...]:
+def read_samples(given: Iterable[Any]) -> tuple[FieldSample, ...]:
     """Samples from fields, or tuples of a field and further arrays."""
-    made: list[Sample] = []
+    made: list[FieldSample] = []
     for one in given:
         field, *extras = cast("tuple[Any, ...]", one) if isinstance(one, tuple) else (one,)
         trits = require_field(field)
         arrays: tuple[HostArray, ...] = tuple(host_array(x) for x in extras)
-        made.append(Sample(trits, arrays, tuple(x.shape == trits.shape for x in arrays)))
+        made.append(FieldSample(trits, arrays, tuple(x.shape == trits.shape for x in arrays)))
     if not made:
         raise InputError("there are no samples to check the kernel on.", "pass fields, for instance fields((16, 16)).")
     return tuple(made)

@@ -24,7 +24,7 @@ BLOCK: Final = 64
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """How to descend. `batch` None means all rows in every step; `clamp` None means no clamp."""
 
     optimiser: Optimiser = "adam"
@@ -45,11 +45,11 @@ class State:
     square: Array
 
 
-class Training:
+class DeviceTraining:
     """The arrays of one training on a device. `inputs` has the column of ones, `weights` the row of biases."""
 
     def __init__(
-        self, device: Device, inputs: HostArray, targets: HostArray, weights: HostArray, settings: Settings
+        self, device: Device, inputs: HostArray, targets: HostArray, weights: HostArray, settings: TrainingSettings
     ) -> None:
         self.device, self.settings = device, settings
         self.inputs, self.targets = device.array(inputs), device.array(targets)

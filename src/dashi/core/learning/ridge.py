@@ -39,7 +39,7 @@ SETTLED: Final = 1e-3
 
 
 @dataclass(frozen=True)
-class Fit:
+class RidgeFit:
     """A ridge fit. `margin` is the smallest part of a diagonal element that factoring left; `correction` the size of
     the last refinement relative to A."""
 
@@ -67,7 +67,7 @@ def fit_pairs(trajectory: HostArray, lam: float, *, device: Device | str) -> Hos
     return ridge(before, after, lam, device=device)
 
 
-def fit_ridge(features: HostArray, targets: HostArray, lam: float, *, device: Device | str) -> Fit:
+def fit_ridge(features: HostArray, targets: HostArray, lam: float, *, device: Device | str) -> RidgeFit:
     """A ridge fit with its `margin` and `correction`, which tell how well it went. Raises InputError where the features
     do not determine A to rounding: lam = 0 with dependent columns, for instance."""
     if not isinstance(device, Device):
@@ -79,7 +79,7 @@ def fit_ridge(features: HostArray, targets: HostArray, lam: float, *, device: De
         raise NoResultError("the null device computes nothing.", "fit on another: cpu, or vulkan:0.")
     system = _System(device, device.array(z), device.array(y), float(lam))
     system.solve()
-    return Fit(system.refine(), float(lam), system.least_margin, system.correction)
+    return RidgeFit(system.refine(), float(lam), system.least_margin, system.correction)
 
 
 class _System:

@@ -17,9 +17,9 @@ import numpy as np
 
 from dashi.core.operators.operator import Strategy
 from dashi.core.rollouts._fingerprint import Used
-from dashi.core.rollouts._guard import Check
-from dashi.core.rollouts._record import Record
-from dashi.core.rollouts._segments import MOST_SEGMENTS, Block, Segment
+from dashi.core.rollouts._guard import FiniteCheck
+from dashi.core.rollouts._record import SlotBuffer
+from dashi.core.rollouts._segments import MOST_SEGMENTS, Segment, StepBlock
 from dashi.core.rollouts.observer import Bound, Context, Observer, Slot, Values
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step, Waitable
@@ -30,6 +30,13 @@ SIDES: Final = 2
 _REMEMBERED: Final = 24
 _REMEMBERED_BYTES: Final = 1 << 29
 """Bytes that the slots of recorded programs may take together."""
+
+_LABELS: Final[Mapping[Strategy, str]] = {
+    "stepwise": "steps one by one",
+    "workgroup": "many steps in a workgroup",
+    "tagged": "many steps over workgroups",
+}
+"""What traces call the programs of a block."""
 
 Seen = tuple[int, int, Values]
 """A step, the number of the observer that looked after it, and what it left."""
@@ -51,7 +58,7 @@ class InFlight(Protocol):
     """A block that was submitted."""
 
     @property
-    def block(self) -> Block: ...
+    def block(self) -> StepBlock: ...
 
     def wait(self) -> None:
         """Until it is done."""
@@ -88,7 +95,7 @@ class Engine(Protocol):
     @property
     def used(self) -> Mapping[Any, Used]: ...
 
-    def submit(self, block: Block, strategy: Strategy) -> Any:
+    def submit(self, block: StepBlock, strategy: Strategy) -> Any:
         """Starts a block where the one before it ends."""
         ...
 
@@ -116,11 +123,11 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class BlockProgram:
     """A block's program, its record, and the array that it ends in."""
 
     program: Program
-    record: Record
+    record: SlotBuffer
     strategy: Strategy
     end: int
 
@@ -129,10 +136,10 @@ class Recorded:
 class DeviceFlight:
     """A block on a device: from which of the two arrays it started, with which record."""
 
-    block: Block
+    block: StepBlock
     start: int
     side: int
-    recorded: Recorded
+    recorded: BlockProgram
     ticket: Waitable
     finite: bool = True
     """Whether the last states are, where the host can look at once."""
@@ -147,7 +154,13 @@ class DeviceEngine:
     most_under_way, most_segments, piece = SIDES, MOST_SEGMENTS, 0
 
     def __init__(
-        self, context: Context, states: HostArray, observers: Sequence[Observer[Any]], check: Check, *, repeats: bool
+        self,
+        context: Context,
+        states: HostArray,
+        observers: Sequence[Observer[Any]],
+        check: FiniteCheck,
+        *,
+        repeats: bool,
     ) -> None:
         self.device = device = context.device
         self.operator = context.operator
@@ -167,11 +180,11 @@ class DeviceEngine:
         self._on_host = device.info.type == "reference"
         self._null = device.info.type == "null"
         self._side = 0
-        self._programs: OrderedDict[tuple[Any, ...], Recorded] = OrderedDict()
+        self._programs: OrderedDict[tuple[Any, ...], BlockProgram] = OrderedDict()
         self._busy: set[int] = set()
         """Programs of blocks that were submitted and not collected, by their identity."""
 
-    def submit(self, block: Block, strategy: Strategy) -> DeviceFlight:
+    def submit(self, block: StepBlock, strategy: Strategy) -> DeviceFlight:
         side, start = self._side, self.at
         recorded = self._recorded(block.segments, strategy, start, side)
         ticket = recorded.program.submit()
@@ -205,7 +218,7 @@ class DeviceEngine:
 
     def look(self, numbers: Sequence[int]) -> Sequence[Values | None]:
         chosen = [self.bound[number] for number in numbers]
-        record = Record(self.device, [slot for one in chosen for slot in one.slots])
+        record = SlotBuffer(self.device, [slot for one in chosen for slot in one.slots])
         slots, states, steps = iter(record.parts), self.state[self.at], list[Step]()
         for one in chosen:
             steps += one.steps(states, states, [next(slots) for _ in one.slots])
@@ -231,7 +244,7 @@ class DeviceEngine:
             recorded.program.close()
         self._programs.clear()
 
-    def _recorded(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> Recorded:
+    def _recorded(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> BlockProgram:
         key = (segments, strategy, start, side)
         if key not in self._programs:
             self._forget()
@@ -248,8 +261,8 @@ class DeviceEngine:
             if id(recorded) not in self._busy:
                 self._programs.pop(key).program.close()
 
-    def _record(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> Recorded:
-        record = Record(
+    def _record(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> BlockProgram:
+        record = SlotBuffer(
             self.device, [slot for segment in segments for slot in self._slots(segment, segments, strategy)]
         )
         # Multiplying canonical values by 1 copies them.
@@ -281,8 +294,8 @@ class DeviceEngine:
                 deferred.append(self._check.step(self.device, self.state[at], next(slots)))
         steps += deferred
         self.used |= {(s.kernel.name, s.call.dtype.name, s.tuning): (s.kernel, s.call) for s in named}
-        program = self.device.program(steps, label=f"rollout {strategy}", fetch=[record.array])
-        return Recorded(program, record, strategy, at)
+        program = self.device.program(steps, label=_LABELS[strategy], fetch=[record.array])
+        return BlockProgram(program, record, strategy, at)
 
     def _looks(self, segment: Segment, at: int, slots: Iterator[Array]) -> tuple[list[Step], list[Step], list[Step]]:
         """The steps of observers that compare, which follow a segment's last step at once; those of the others, which

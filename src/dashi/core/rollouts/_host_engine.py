@@ -15,8 +15,8 @@ import numpy as np
 from dashi.core.operators.operator import HostOperator, HostStepper, Strategy
 from dashi.core.rollouts._engine import BlockResult, Seen
 from dashi.core.rollouts._fingerprint import Used
-from dashi.core.rollouts._record import Record
-from dashi.core.rollouts._segments import Block
+from dashi.core.rollouts._record import SlotBuffer
+from dashi.core.rollouts._segments import StepBlock
 from dashi.core.rollouts.observer import Bound, Context, Observer, Values
 from dashi.kernels.portable import canon
 from dashi.runtime.array import Array
@@ -28,7 +28,7 @@ from dashi.types import HostArray
 class HostFlight:
     """A block that is done."""
 
-    block: Block
+    block: StepBlock
     result: BlockResult
     start: HostArray
 
@@ -41,7 +41,7 @@ class _Look:
     """The program of an observer, from the states on the device to its slots."""
 
     program: Program
-    record: Record
+    record: SlotBuffer
 
 
 class HostEngine:
@@ -68,7 +68,7 @@ class HostEngine:
     def dispatches(self) -> int:
         return self._earlier_dispatches + self._stepper.dispatches
 
-    def submit(self, block: Block, strategy: Strategy) -> HostFlight:
+    def submit(self, block: StepBlock, strategy: Strategy) -> HostFlight:
         seen: list[Seen] = []
         unchecked: set[int] = set()
         ended: int | None = None
@@ -127,7 +127,7 @@ class HostEngine:
         """What an observer recorded; None where it has nothing to do on the device."""
         if number not in self._looks:
             bound = self.bound[number]
-            record = Record(self.device, [*bound.slots])
+            record = SlotBuffer(self.device, [*bound.slots])
             steps = bound.steps(*self._on_device(), record.parts)
             if not steps:
                 return None

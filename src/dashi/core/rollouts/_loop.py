@@ -19,7 +19,7 @@ from dashi.core.rollouts._guard import Guard
 from dashi.core.rollouts._interrupt import deferred_interrupt
 from dashi.core.rollouts._observers import StateCopies
 from dashi.core.rollouts._record import observation
-from dashi.core.rollouts._segments import Block, Schedule, Segment
+from dashi.core.rollouts._segments import Schedule, Segment, StepBlock
 from dashi.core.rollouts.observer import Fault, Observer, Values
 from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted, NonFiniteError
@@ -94,7 +94,7 @@ class Loop:
         """Whether a run that goes on from here has the bits of one that never stopped."""
         return not self.engine.piece or self._done % self.engine.piece == 0
 
-    def _watched(self, block: Block) -> Block:
+    def _watched(self, block: StepBlock) -> StepBlock:
         """The block, with a look at its end: then a fault is in the block in which it is seen, or in none before; and
         with one wherever an observer needs states that are finite."""
         if not self._stop:
@@ -177,7 +177,7 @@ class Loop:
         at = flight.block.first
         for segment in flight.block.segments:
             for piece in _pieces(segment):
-                again = self.engine.submit(Block(at, (self._checked(piece),)), "stepwise")
+                again = self.engine.submit(StepBlock(at, (self._checked(piece),)), "stepwise")
                 self._accept(again, self.engine.collect(again))
                 at = again.block.last
         self._submitted = self._done
@@ -196,7 +196,7 @@ class Loop:
         for at, segment in flight.block.ends():
             first = at - segment.steps
             if at <= good:
-                again = self.engine.submit(Block(first, (segment,)), self._way)
+                again = self.engine.submit(StepBlock(first, (segment,)), self._way)
                 self._book(again, self.engine.collect(again))
                 continue
             self._search(first, at, segment)
@@ -210,7 +210,7 @@ class Loop:
         while step < at:
             count = min(max(1, stride // 16), MOST_RECORDED, at - step)
             due = segment.due if step + count == at else ()
-            flight = self.engine.submit(Block(step, (_counted(Segment(count, due)),)), "stepwise")
+            flight = self.engine.submit(StepBlock(step, (_counted(Segment(count, due)),)), "stepwise")
             result = self.engine.collect(flight)
             bad = _first_bad(result)
             if bad is None:

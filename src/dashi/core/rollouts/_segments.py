@@ -25,7 +25,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Block:
+class StepBlock:
     """Segments that are recorded and submitted together; the first starts after `first` steps."""
 
     first: int
@@ -58,7 +58,7 @@ class Schedule:
         self._sizes = [one.nbytes for one in bound]
         self._strides = sorted({one.every for one in observers if one.every} | ({piece} if piece else set()))
 
-    def block(self, at: int, most: int) -> Block:
+    def block(self, at: int, most: int) -> StepBlock:
         """The block that starts after `at` steps, of at most so many."""
         segments: list[Segment] = []
         now = size = 0
@@ -72,7 +72,7 @@ class Schedule:
                 break
             segments.append(segment)
             now += steps
-        return Block(at, tuple(segments))
+        return StepBlock(at, tuple(segments))
 
     def _steps(self, at: int, most: int) -> int:
         """Up to the next look, and at most so many."""

@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import numpy as np
 
 from dashi.core.operators.operator import Constants, Operator
-from dashi.errors import InputError
+from dashi.errors import FeatureError, InputError
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import HostArray, Shape
@@ -133,7 +133,10 @@ class Observer(ABC, Generic[Row]):
 
     def unpack(self, step: int, values: Mapping[str, Any]) -> Row:
         """The record of a step from such values."""
-        raise NotImplementedError(f"{type(self).__name__} keeps no records")
+        raise FeatureError(
+            f"the observer {self.name!r} puts records into checkpoints and does not read them.",
+            f"give {type(self).__name__} a method unpack(step, values) that makes a record of its columns.",
+        )
 
 
 def require_stride(name: str, value: Any) -> int:

@@ -13,7 +13,7 @@ from dashi.core.rollouts._engine import DeviceEngine, Engine
 from dashi.core.rollouts._guard import Guard, SumCheck
 from dashi.core.rollouts._host_engine import HostEngine
 from dashi.core.rollouts._loop import MOST_RECORDED, Loop
-from dashi.core.rollouts._observers import Hashes, Keep, Sheet, StateCopies, StateMetrics
+from dashi.core.rollouts._observers import BandSheet, Hashes, Keep, StateCopies, StateMetrics
 from dashi.core.rollouts._strategies import choose_strategy, limits_of
 from dashi.core.rollouts.observer import Context, Observer, require_stride
 from dashi.core.rollouts.run import Run
@@ -58,7 +58,7 @@ def rollout(
     rollout. Ctrl-C raises Interrupted, a KeyboardInterrupt, whose `partial` is the Run so far.
     """
     usual = [StateMetrics(observe_every), *([Hashes(hash_every)] if hash_every else [])]
-    usual += [Sheet(sheet_every, bands)] if sheet_every else []
+    usual += [BandSheet(sheet_every, bands)] if sheet_every else []
     require_stride("keep", keep_every)
     for name, value in (("hash", hash_every), ("sheet", sheet_every)):
         require_stride(name, value)

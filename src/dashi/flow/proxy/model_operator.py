@@ -16,7 +16,7 @@ import numpy as np
 
 from dashi.core.metrics._dispatch_count import counted
 from dashi.core.operators.operator import HostOperator, Operator, OperatorFacts, Parameter
-from dashi.core.rollouts._guard import Check, RangeCheck
+from dashi.core.rollouts._guard import FiniteCheck, RangeCheck
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import FeatureError, Interrupted, NonFiniteError
@@ -151,7 +151,7 @@ class ModelStepper:
 class _NotFinite:
     """Says of which model the z is not finite, and after which frame."""
 
-    check: Check = RangeCheck()
+    check: FiniteCheck = RangeCheck()
 
     def __init__(self, model: Model) -> None:
         self._model = model

@@ -26,7 +26,7 @@ CLOSE: Final = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class V4Record:
     """A run of v4's solver: every z, the fields that are scored, and the start of the run with the next seed."""
 
     n: int
@@ -57,7 +57,7 @@ class Record:
 class Report:
     """The rows, where each part ran, and the rollout on the device, if there was one."""
 
-    record: Record
+    record: V4Record
     rows: tuple[Row, ...]
     where: Mapping[str, str]
     A: Floats
@@ -71,7 +71,7 @@ class Report:
 
 def record(
     n: int = 64, steps: int = 300, seed: int = 0, *, progress: Callable[[int], None] | None = None
-) -> Record:  # fmt: skip
+) -> V4Record:  # fmt: skip
     """Simulates and encodes. `progress` hears of every step."""
     if type(steps) is not int or steps < LEAST:
         raise InputError(f"{steps} steps were asked for.", f"use {LEAST} or more: a third of them is held out.")
@@ -91,7 +91,7 @@ def record(
             progress(1)
     assert encoder is not None
     start, after = solver.frames(seed + 1, 1)
-    return Record(n, steps, seed, encoder, np.array(rows), fields, (start, after))
+    return V4Record(n, steps, seed, encoder, np.array(rows), fields, (start, after))
 
 
 def measure(
@@ -122,7 +122,7 @@ def measure(
     return Report(made, rows, where, matrix, run)
 
 
-def flow_numbers(made: Record) -> dict[str, float]:
+def flow_numbers(made: V4Record) -> dict[str, float]:
     """What does not depend on the learned map."""
     end, layout = made.steps, made.encoder.layout
     anchored = decode_anchors(made.encoder, made.z[end])
@@ -141,7 +141,7 @@ def flow_numbers(made: Record) -> dict[str, float]:
     }
 
 
-def map_numbers(made: Record, A: Floats) -> dict[str, float]:  # noqa: N803 - A in the equation
+def map_numbers(made: V4Record, A: Floats) -> dict[str, float]:  # noqa: N803 - A in the equation
     """What depends on it."""
     found = {"spectral radius of A": radius(A)} | rolled(made, roll(made.z[0], A, made.steps))
     found |= held_out(made, made.z, RIDGE, "hold-out")
@@ -158,7 +158,7 @@ def radius(A: Floats) -> float:  # noqa: N803 - as above
     return float(np.abs(np.linalg.eigvals(A)).max())
 
 
-def rolled(made: Record, rows: Floats) -> dict[str, float]:
+def rolled(made: V4Record, rows: Floats) -> dict[str, float]:
     """Scores of the decoded rows of a rollout that began at t = 0."""
     end, solver = made.steps, Solver(made.n)
     decoded = {t: decode(made.encoder, rows[t], t) for t in made.looks}
@@ -173,14 +173,14 @@ def rolled(made: Record, rows: Floats) -> dict[str, float]:
     return found
 
 
-def held_out(made: Record, z: Floats, ridge: float, name: str) -> dict[str, float]:
+def held_out(made: V4Record, z: Floats, ridge: float, name: str) -> dict[str, float]:
     """Errors of the low modes after `split`, by a map that was learned up to there and starts there."""
     rows = roll(z[made.split], learn(z[: made.split + 1], ridge), made.steps - made.split)
     modes = made.encoder.layout.modes
     return {f"{name}, low-k error at t = {t}": _apart(rows[t - made.split, modes], made.z[t, modes]) for t in made.held}
 
 
-def _pair(made: Record) -> str:
+def _pair(made: V4Record) -> str:
     return f"seed {made.seed} to seed {made.seed + 1}"
 
 
