@@ -58,16 +58,16 @@ class NotAFieldError(Exception):
 
 def apply(kernel: Operation, sample: FieldSample) -> Field:
     """K of a sample. The kernel gets copies, so that it cannot change what it is judged by."""
-    given = np.asarray(kernel(sample.field.copy(), *(x.copy() for x in sample.extras)))
-    if given.shape != sample.field.shape:
-        raise NotAFieldError(f"a field of shape {sample.field.shape} became one of shape {given.shape}", given)
-    if given.dtype.kind not in "biu":
-        raise NotAFieldError(f"the result holds {given.dtype}, not trits", given)
-    wide = given.astype(np.int64)
+    result = np.asarray(kernel(sample.field.copy(), *(x.copy() for x in sample.extras)))
+    if result.shape != sample.field.shape:
+        raise NotAFieldError(f"a field of shape {sample.field.shape} became one of shape {result.shape}", result)
+    if result.dtype.kind not in "biu":
+        raise NotAFieldError(f"the result holds {result.dtype}, not trits", result)
+    wide = result.astype(np.int64)
     site = _first(np.abs(wide) > 1)
     if site is not None:
         raise NotAFieldError(f"site {_at(site)} became {wide[site]}", wide, site)
-    return given.astype(np.int8)
+    return result.astype(np.int8)
 
 
 def ternary(kernel: Operation) -> Test:
@@ -119,13 +119,13 @@ def no_support_creation(kernel: Operation) -> Test:
     """K(s) is 0 wherever s is."""
 
     def test(sample: FieldSample) -> Violation | None:
-        found = apply(kernel, sample)
-        site = _first((found != 0) & (sample.field == 0))
+        result = apply(kernel, sample)
+        site = _first((result != 0) & (sample.field == 0))
         if site is None:
             return None
-        allowed = np.where(sample.field == 0, 0, found).astype(np.int8)
+        allowed = np.where(sample.field == 0, 0, result).astype(np.int8)
         return Violation(
-            f"site {_at(site)} has no support and becomes {_trit(found, site)}", sample, found, allowed, site
+            f"site {_at(site)} has no support and becomes {_trit(result, site)}", sample, result, allowed, site
         )
 
     return test
@@ -135,16 +135,16 @@ def keeps_signs(kernel: Operation) -> Test:
     """K(s) has the sign of s wherever both have support: a site may become 0, never its opposite."""
 
     def test(sample: FieldSample) -> Violation | None:
-        found = apply(kernel, sample)
-        turned = found * sample.field < 0
+        result = apply(kernel, sample)
+        turned = result * sample.field < 0
         site = _first(turned)
         if site is None:
             return None
-        allowed = np.where(turned, 0, found).astype(np.int8)
+        allowed = np.where(turned, 0, result).astype(np.int8)
         return Violation(
-            f"site {_at(site)} is {_trit(sample.field, site)} and becomes {_trit(found, site)}",
+            f"site {_at(site)} is {_trit(sample.field, site)} and becomes {_trit(result, site)}",
             sample,
-            found,
+            result,
             allowed,
             site,
         )
@@ -187,17 +187,17 @@ def admissible(kernel: Operation, symmetry: Symmetry) -> Test:
     """K commutes with the symmetry: K(g s) = g K(s)."""
 
     def test(sample: FieldSample) -> Violation | None:
-        found = apply(kernel, symmetry.of(sample))
+        result = apply(kernel, symmetry.of(sample))
         expected = symmetry.of(sample.with_field(apply(kernel, sample))).field
-        if found.shape == expected.shape:
-            site = _first(found != expected)
+        if result.shape == expected.shape:
+            site = _first(result != expected)
             if site is None:
                 return None
-            values = f"{_trit(found, site)} instead of {_trit(expected, site)}"
+            values = f"{_trit(result, site)} instead of {_trit(expected, site)}"
             what = f"after the {symmetry.name}, site {_at(site)} is {values}"
         else:
-            site, what = None, f"after the {symmetry.name}, the shape is {found.shape} instead of {expected.shape}"
-        return Violation(what, sample, found, expected, site, symmetry.name)
+            site, what = None, f"after the {symmetry.name}, the shape is {result.shape} instead of {expected.shape}"
+        return Violation(what, sample, result, expected, site, symmetry.name)
 
     return test
 

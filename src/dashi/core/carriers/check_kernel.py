@@ -54,9 +54,9 @@ class Finding:
     """The smallest counterexample found, where it failed."""
 
     def as_json(self) -> dict[str, Any]:
-        made: dict[str, Any] = {"claim": self.claim, "outcome": self.outcome, "trials": self.trials}
+        document: dict[str, Any] = {"claim": self.claim, "outcome": self.outcome, "trials": self.trials}
         if self.fault is not None:
-            made["counterexample"] = {
+            document["counterexample"] = {
                 "what": self.fault.what,
                 "symmetry": self.fault.symmetry or None,
                 "site": None if self.fault.site is None else list(self.fault.site),
@@ -65,7 +65,7 @@ class Finding:
                 "found": _listed(self.fault.found),
                 "expected": None if self.fault.expected is None else self.fault.expected.tolist(),
             }
-        return made
+        return document
 
 
 @dataclass(frozen=True)
@@ -122,32 +122,32 @@ def check_kernel(
     - `expect`: the claims to try, by name. The default is "deterministic", "no support creation", "admissible", and
       "contractive" where a defect is given, else "idempotent". That K maps fields to fields is always tried.
     """
-    given = read_samples(samples)
+    fields_to_try = read_samples(samples)
     run, other = _operations(kernel, device, scalars, against)
-    wanted = _claims(expect, defect, other)
+    claims = _claims(expect, defect, other)
     findings: list[Finding] = []
     for claim in CLAIMS:
-        if claim not in wanted:
+        if claim not in claims:
             findings.append(Finding(claim, "not claimed"))
         elif findings and findings[0].outcome == "fail":
             findings.append(Finding(claim, "not tested"))  # what gives no fields has no support, signs or symmetries
         elif claim == "admissible":
-            findings.append(_admissible(run, given, symmetries))
+            findings.append(_admissible(run, fields_to_try, symmetries))
         else:
-            findings.append(_try(claim, given, _test(claim, run, other, defect, depth)))
+            findings.append(_try(claim, fields_to_try, _test(claim, run, other, defect, depth)))
     name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "kernel")
-    return ClaimReport(name, len(given), tuple(findings))
+    return ClaimReport(name, len(fields_to_try), tuple(findings))
 
 
 def on_device(device: Device, name: str, **scalars: Number) -> Operation:
     """A kernel of the catalogue as a callable on NumPy fields."""
-    found = kernels.get(name)
+    kernel = kernels.get(name)
     numbers: dict[str, Any] = dict(scalars)
 
     def run(field: Any, *extras: Any) -> Any:
         # Kernels that take real numbers (ternary_threshold) get the trits as such.
-        first = field.astype("float32") if found.inputs[0].dtype == "T" else field
-        return device.run(found, first, *extras, **numbers).numpy()
+        first = field.astype("float32") if kernel.inputs[0].dtype == "T" else field
+        return device.run(kernel, first, *extras, **numbers).numpy()
 
     run.__name__ = name
     return run

@@ -73,25 +73,25 @@ def torus(ndim: int) -> tuple[Symmetry, ...]:
     return (*moves, *((QUARTER_TURN,) if ndim == 2 else ()), SIGN_FLIP)
 
 
-def named_symmetries(given: Mapping[str, Transform] | Iterable[Symmetry | Transform]) -> tuple[Symmetry, ...]:
+def named_symmetries(transforms: Mapping[str, Transform] | Iterable[Symmetry | Transform]) -> tuple[Symmetry, ...]:
     """Symmetries of a mapping from names to callables, or of a list of either; callables act on the field alone."""
-    if isinstance(given, Mapping):
-        named = cast("Mapping[str, Transform]", given)
+    if isinstance(transforms, Mapping):
+        named = cast("Mapping[str, Transform]", transforms)
         return tuple(Symmetry(name, apply) for name, apply in named.items())
-    return tuple(s if isinstance(s, Symmetry) else Symmetry(getattr(s, "__name__", "symmetry"), s) for s in given)
+    return tuple(s if isinstance(s, Symmetry) else Symmetry(getattr(s, "__name__", "symmetry"), s) for s in transforms)
 
 
-def read_samples(given: Iterable[Any]) -> tuple[FieldSample, ...]:
+def read_samples(entries: Iterable[Any]) -> tuple[FieldSample, ...]:
     """Samples from fields, or tuples of a field and further arrays."""
-    made: list[FieldSample] = []
-    for one in given:
+    samples: list[FieldSample] = []
+    for one in entries:
         field, *extras = cast("tuple[Any, ...]", one) if isinstance(one, tuple) else (one,)
         trits = require_field(field)
         arrays: tuple[HostArray, ...] = tuple(host_array(x) for x in extras)
-        made.append(FieldSample(trits, arrays, tuple(x.shape == trits.shape for x in arrays)))
-    if not made:
+        samples.append(FieldSample(trits, arrays, tuple(x.shape == trits.shape for x in arrays)))
+    if not samples:
         raise InputError("there are no samples to check the kernel on.", "pass fields, for instance fields((16, 16)).")
-    return tuple(made)
+    return tuple(samples)
 
 
 def fields(*shapes: Shape, seed: int = 0) -> Iterator[Field]:

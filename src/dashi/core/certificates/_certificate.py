@@ -197,10 +197,10 @@ def _parse(file: Path, data: bytes) -> tuple[dict[str, Any], str]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise ValueError("a key is there twice")
-    return made
+    return document
 
 
 def _refuse(text: str) -> Any:

@@ -87,13 +87,13 @@ class DeviceTraining:
 
     def _next_corrections(self, count: int) -> HostArray:
         # Products and quotients alone: a power function may differ between machines.
-        made = np.ones(self._corrections.shape)
+        corrections = np.ones(self._corrections.shape)
         first, second = self._powers
         for place in range(count):
             first, second = first * self.settings.beta1, second * self.settings.beta2
-            made[place] = 1 / (1 - first), 1 / (1 - second)
+            corrections[place] = 1 / (1 - first), 1 / (1 - second)
         self._powers = first, second
-        return made.astype(self._corrections.dtype.numpy)
+        return corrections.astype(self._corrections.dtype.numpy)
 
     def gradient(self, place: int = 0) -> Iterator[Step]:
         """Steps that leave the error of the batch at `place` and the gradient of its mean square in the work arrays."""

@@ -161,18 +161,18 @@ def _settings(optimiser: Optimiser, rate: float, batch: int | None, clamp: float
 
 
 def _rows(name: str, values: HostArray, kind: np.dtype[Any] | None = None) -> HostArray:
-    given = np.asarray(values)
-    if given.dtype.name not in ("float32", "float64") or given.dtype != (kind or given.dtype):
+    array = np.asarray(values)
+    if array.dtype.name not in ("float32", "float64") or array.dtype != (kind or array.dtype):
         raise DTypeError(
-            f"{name} are {given.dtype}, but must be {kind or 'float32 or float64'}.",
+            f"{name} are {array.dtype}, but must be {kind or 'float32 or float64'}.",
             f"convert them: {name}.astype(np.{kind or 'float64'}).",
         )
-    if given.ndim != 2 or 0 in given.shape:
-        raise ShapeError(f"{name} have shape {given.shape}.", "pass rows of bands, (N, B), with at least one of each.")
-    if not np.isfinite(given).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(given))[0])
+    if array.ndim != 2 or 0 in array.shape:
+        raise ShapeError(f"{name} have shape {array.shape}.", "pass rows of bands, (N, B), with at least one of each.")
+    if not np.isfinite(array).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(f"{name} are not finite at {place}.", "leave out the rows with NaN or infinity.")
-    return given
+    return array
 
 
 def _pairs(energies: HostArray, following: HostArray) -> tuple[HostArray, HostArray]:

@@ -153,17 +153,17 @@ def _undetermined(feature: int, margin: float, lam: float) -> InputError:
 
 def _floats(name: str, values: HostArray, dimensions: tuple[int, ...]) -> HostArray:
     """The values as float64, which holds float32 exactly."""
-    given = np.asarray(values)
-    if given.dtype.kind not in "fiu" or given.dtype.itemsize > 8:
-        raise DTypeError(f"{name} of type {given.dtype} cannot be fitted.", "pass float32 or float64.")
-    if given.ndim not in dimensions or 0 in given.shape:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        raise DTypeError(f"{name} of type {array.dtype} cannot be fitted.", "pass float32 or float64.")
+    if array.ndim not in dimensions or 0 in array.shape:
         wanted = " or ".join(str(d) for d in dimensions)
-        raise ShapeError(f"{name} has shape {given.shape}.", f"pass {wanted} dimensions, none of length 0.")
-    made = given.astype(np.float64)
-    if not np.isfinite(made).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(made))[0])
+        raise ShapeError(f"{name} has shape {array.shape}.", f"pass {wanted} dimensions, none of length 0.")
+    rows = array.astype(np.float64)
+    if not np.isfinite(rows).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(rows))[0])
         raise InputError(f"{name} is not finite at {place}.", "leave out the rows with NaN or infinity.")
-    return made
+    return rows
 
 
 def _require_fit(z: HostArray, y: HostArray, lam: float) -> None:

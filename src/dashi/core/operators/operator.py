@@ -185,21 +185,21 @@ class HostStepper(Protocol):
 
 def float_array(name: str, values: Any) -> HostArray:
     """The values as a read-only array of float32 or float64."""
-    made = np.array(values, order="C")
-    if made.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):  # in the byte order of this machine
+    array = np.array(values, order="C")
+    if array.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):  # in the byte order of this machine
         raise DTypeError(
-            f"{name} is an array of {made.dtype}.", f"convert it: {name}.astype(np.float64), or np.float32."
+            f"{name} is an array of {array.dtype}.", f"convert it: {name}.astype(np.float64), or np.float32."
         )
-    made.setflags(write=False)
-    return made
+    array.setflags(write=False)
+    return array
 
 
 def square_array(name: str, values: Any) -> HostArray:
     """The values as such an array of shape (D, D)."""
-    made = float_array(name, values)
-    if made.ndim != 2 or made.shape[0] != made.shape[1]:
-        raise ShapeError(f"{name} has shape {made.shape}; it must be square.", f"pass {name} of shape (D, D).")
-    return made
+    matrix = float_array(name, values)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ShapeError(f"{name} has shape {matrix.shape}; it must be square.", f"pass {name} of shape (D, D).")
+    return matrix
 
 
 def require_finite(name: str, values: HostArray) -> None:

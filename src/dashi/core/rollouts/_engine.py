@@ -38,7 +38,7 @@ _LABELS: Final[Mapping[Strategy, str]] = {
 }
 """What traces call the programs of a block."""
 
-Seen = tuple[int, int, Values]
+Look = tuple[int, int, Values]
 """A step, the number of the observer that looked after it, and what it left."""
 
 
@@ -46,7 +46,7 @@ Seen = tuple[int, int, Values]
 class BlockResult:
     """What came back with a block. `failed`: a poll of a tagged kernel ran out, and nothing of it means anything."""
 
-    seen: tuple[Seen, ...] = ()
+    looks: tuple[Look, ...] = ()
     failed: bool = False
     unchecked: frozenset[int] = frozenset()
     """Steps whose states did not pass the check that they are finite."""
@@ -165,7 +165,7 @@ class DeviceEngine:
         self.device = device = context.device
         self.operator = context.operator
         self.constants = context.constants
-        self.bound: Sequence[Bound] = [one.bind(context) for one in observers]
+        self.bound: Sequence[Bound] = [observer.bind(context) for observer in observers]
         self.state = (device.array(states), device.empty(states.shape, states.dtype))
         self.at = 0
         """Which of the two arrays holds the states, once all blocks are done."""
@@ -173,7 +173,7 @@ class DeviceEngine:
         self.used: dict[tuple[str, str, str | None], Used] = {}
         """What was recorded: one call of each kernel, element type and tuning."""
         self._observers, self._check, self._repeats = observers, check, repeats
-        self._compares = {number for number, one in enumerate(observers) if one.compares}
+        self._compares = {number for number, observer in enumerate(observers) if observer.compares}
         self._saved = tuple(device.empty(states.shape, states.dtype) for _ in range(SIDES))
         self._no_flag = device.empty(4, np.uint32)
         self._singles = [self.operator.step(device, self.constants, self.state[i], self.state[1 - i]) for i in (0, 1)]
@@ -203,31 +203,31 @@ class DeviceEngine:
         if self._null:
             return BlockResult()
         values = iter(recorded.record.values(recorded.program.fetched(recorded.record.array)))
-        seen: list[Seen] = []
+        looks: list[Look] = []
         unchecked: set[int] = set()
         failed = False
         for at, segment in flight.block.ends():
             if recorded.strategy == "tagged" and self._alone(segment):
                 failed |= bool(next(values)[0])
-            seen += [(at, number, [next(values) for _ in self.bound[number].slots]) for number in segment.due]
+            looks += [(at, number, [next(values) for _ in self.bound[number].slots]) for number in segment.due]
             if self._checks(segment, flight.block.segments) and not self._check.passes(next(values)):
                 unchecked.add(at)
         if not flight.finite:
             unchecked.add(flight.block.last)
-        return BlockResult(tuple(seen), failed, frozenset(unchecked))
+        return BlockResult(tuple(looks), failed, frozenset(unchecked))
 
     def look(self, numbers: Sequence[int]) -> Sequence[Values | None]:
         chosen = [self.bound[number] for number in numbers]
-        record = SlotBuffer(self.device, [slot for one in chosen for slot in one.slots])
+        record = SlotBuffer(self.device, [slot for bound in chosen for slot in bound.slots])
         slots, states, steps = iter(record.parts), self.state[self.at], list[Step]()
-        for one in chosen:
-            steps += one.steps(states, states, [next(slots) for _ in one.slots])
+        for bound in chosen:
+            steps += bound.steps(states, states, [next(slots) for _ in bound.slots])
         if not steps or self._null:
             return [None for _ in chosen]
         with self.device.program(steps, label="look", fetch=[record.array]) as program:
             program.run()
             values = iter(record.values(program.fetched(record.array)))
-            return [[next(values) for _ in one.slots] for one in chosen]
+            return [[next(values) for _ in bound.slots] for bound in chosen]
 
     def restore(self, flight: DeviceFlight) -> None:
         self.device.copy(self._saved[flight.side], self.state[flight.start]).wait()

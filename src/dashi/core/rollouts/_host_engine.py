@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dashi.core.operators.operator import HostOperator, HostStepper, Strategy
-from dashi.core.rollouts._engine import BlockResult, Seen
+from dashi.core.rollouts._engine import BlockResult, Look
 from dashi.core.rollouts._fingerprint import Used
 from dashi.core.rollouts._record import SlotBuffer
 from dashi.core.rollouts._segments import StepBlock
@@ -69,7 +69,7 @@ class HostEngine:
         return self._earlier_dispatches + self._stepper.dispatches
 
     def submit(self, block: StepBlock, strategy: Strategy) -> HostFlight:
-        seen: list[Seen] = []
+        looks: list[Look] = []
         unchecked: set[int] = set()
         ended: int | None = None
         self._start = (block.first, self.states())
@@ -82,11 +82,11 @@ class HostEngine:
             if done < segment.steps:
                 ended = step - segment.steps + done
                 break
-            seen += [(step, number, self._measured(number, before)) for number in segment.due]
+            looks += [(step, number, self._measured(number, before)) for number in segment.due]
             if segment.check and not self._stepper.finite():
                 unchecked.add(step)
         self._at = block.last if ended is None else ended
-        result = BlockResult(tuple(seen), unchecked=frozenset(unchecked), ended=ended)
+        result = BlockResult(tuple(looks), unchecked=frozenset(unchecked), ended=ended)
         return HostFlight(block, result, self._start[1])
 
     def collect(self, flight: HostFlight) -> BlockResult:

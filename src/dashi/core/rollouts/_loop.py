@@ -101,12 +101,13 @@ class Loop:
             return block
         if self._guard is None:
             *others, last = block.segments
-            looked = [self._checked(one) if self._needs_finite(one) else one for one in others]
+            looked = [self._checked(part) if self._needs_finite(part) else part for part in others]
             return replace(block, segments=(*looked, self._checked(last)))
         marked: list[Segment] = []
         for number, segment in enumerate(block.segments, start=1):
-            seen = [self.observers[one].name for one in segment.due]
-            marked.append(replace(segment, check=self._guard.checks(last=number == len(block.segments), seen=seen)))
+            looking = [self.observers[due].name for due in segment.due]
+            checks = self._guard.checks(last=number == len(block.segments), seen=looking)
+            marked.append(replace(segment, check=checks))
         return replace(block, segments=tuple(marked))
 
     def _needs_finite(self, segment: Segment) -> bool:
@@ -134,7 +135,7 @@ class Loop:
 
     def _book(self, flight: InFlight, result: BlockResult) -> None:
         """Takes in what was seen, in the order of steps."""
-        values = {(step, number): left for step, number, left in result.seen}
+        values = {(step, number): left for step, number, left in result.looks}
         for at, segment in flight.block.ends():
             if result.ended is not None and at > result.ended:
                 self._done = result.ended
@@ -147,11 +148,11 @@ class Loop:
             if segment.check or at == flight.block.last:
                 self._good = at
 
-    def _book_step(self, step: int, seen: Sequence[tuple[int, Values | None]], flight: InFlight | None) -> None:
+    def _book_step(self, step: int, looks: Sequence[tuple[int, Values | None]], flight: InFlight | None) -> None:
         """Takes in what the observers of one step left, by their numbers: nothing, where one of them finds a fault."""
         taken: list[tuple[Observer[Any], Any]] = []
         try:
-            for number, values in seen:
+            for number, values in looks:
                 record = None if values is None else self.engine.bound[number].take(step, values)
                 taken.append((self.observers[number], record))
         except Fault as fault:
@@ -189,7 +190,7 @@ class Loop:
         """Finds the step at which the states ceased to be finite, keeps what came before, and raises. Where they are
         finite after all, and only their sum is not, the block has been done again."""
         bad = _first_bad(result)
-        counted = [step for step, number, _ in result.seen if number == _METRICS]
+        counted = [step for step, number, _ in result.looks if number == _METRICS]
         good = max((step for step in counted if bad is None or step < bad.step), default=flight.block.first)
         self._wait_for_all()
         self.engine.restore(flight)
@@ -222,14 +223,14 @@ class Loop:
                 self.engine.restore(flight)
                 stride = count
 
-    def _nonfinite(self, seen: Observation) -> NonFiniteError:
+    def _nonfinite(self, observation: Observation) -> NonFiniteError:
         error = NonFiniteError(
-            f"{seen.nonfinite} values of the state are not finite after step {seen.step}, "
-            f"the first at index {seen.first_nonfinite}.",
+            f"{observation.nonfinite} values of the state are not finite after step {observation.step}, "
+            f"the first at index {observation.first_nonfinite}.",
             "look at the operator's spectral radius, or let it go on: stop_on_nonfinite=False.",
         )
-        error.observation = seen
-        error.rollout = self._result(stopped=True, steps=seen.step)
+        error.observation = observation
+        error.rollout = self._result(stopped=True, steps=observation.step)
         return error
 
     def _fault(self, what: str, flight: InFlight | None) -> NonFiniteError:
@@ -273,7 +274,7 @@ def _counted(segment: Segment) -> Segment:
 
 def _first_bad(result: BlockResult) -> Observation | None:
     """The first observation of values that are not finite."""
-    for step, number, values in result.seen:
+    for step, number, values in result.looks:
         if number == _METRICS:
             found = observation(step, values[0], values[1])
             if found.nonfinite:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from dashi.core.observations.observation import Hash, Observation, SheetRow
 from dashi.core.operators.operator import OperatorFacts
 from dashi.core.rollouts._fingerprint import Used, fingerprints
+from dashi.core.rollouts._job import CertificateFile, RunJob
 from dashi.core.rollouts._run_html import run_html
-from dashi.core.rollouts.job import CertificateFile, RunJob
 from dashi.core.rollouts.observer import Observer
 from dashi.errors import InputError
 from dashi.io.metrics import Metrics

@@ -69,9 +69,9 @@ class TracedProgram(WatchedProgram):
 @contextmanager
 def watch(device: Device, trace: Trace) -> Generator[None]:
     """While it lasts, programs recorded on the device leave a span for each submission."""
-    seen = _Watch(device, trace)
+    watching = _Watch(device, trace)
     try:
-        with watched(device, lambda program: TracedProgram(program, seen)):
+        with watched(device, lambda program: TracedProgram(program, watching)):
             yield
     finally:
-        seen.finish()
+        watching.finish()
