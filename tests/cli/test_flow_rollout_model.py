@@ -18,10 +18,10 @@ from dashi.cli.main import app
 from dashi.flow._fields import read_line
 from dashi.flow.decode import Decoder
 from dashi.flow.decode._album import Album
-from dashi.flow.decode._harness import PIECE
 from dashi.flow.proxy.catalogue import model_class, save_model
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.files import load_z
+from dashi.flow.proxy.model_operator import PIECE
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.io.metrics import read_metrics
@@ -154,15 +154,14 @@ def test_a_stopped_rollout_never_takes_the_place_of_a_finished_one(
 def test_without_a_folder_ctrl_c_says_that_nothing_is_kept(
     run: str, models: dict[str, str], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = Decoder.decode
+    usual = Decoder.decoded
 
-    def decode(self: Decoder, *given: Any, **named: Any) -> Any:
-        made = usual(self, *given, **named)
+    def decoded(self: Decoder, *values: Any) -> Any:
         if self.snapshots == 2:
             os.kill(os.getpid(), signal.SIGINT)
-        return made
+        return usual(self, *values)
 
-    monkeypatch.setattr(Decoder, "decode", decode)
+    monkeypatch.setattr(Decoder, "decoded", decoded)
     done = roll("--model", models["galerkin"], "--from", run, "--steps", "200")
     assert done.exit_code == 130, done.output
     assert f"stopped after {PIECE} of 200 steps; nothing is kept without --out" in done.stderr
@@ -210,8 +209,8 @@ def test_what_is_refused_is_refused_before_the_first_step(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("something was rolled out")
 
-    monkeypatch.setattr("dashi.lab.decoded_rollouts.follow_and_decode", never)
-    monkeypatch.setattr("dashi.lab.decoded_rollouts.roll_and_decode", never)
+    monkeypatch.setattr("dashi.flow.proxy.model_operator.rollout", never)
+    monkeypatch.setattr("dashi.lab.decoded_rollouts.rollout", never)
     model = ("--model", models["galerkin"], "--from", run)
     fit = ("--fit-from", run, "--k-cut", "3")
     assert "decodes and 0 hashes would take about" in refused(*model, "--steps", str(10**12))

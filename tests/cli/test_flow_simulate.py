@@ -31,7 +31,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint with every frame, however fast they come."""
-    monkeypatch.setattr("dashi.flow._trajectory.Recording.pause", lambda self: 0.0)
+    monkeypatch.setattr("dashi.flow._trajectory.TrajectoryWriter.pause", lambda self: 0.0)
 
 
 def dashi(*words: str) -> Any:

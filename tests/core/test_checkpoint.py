@@ -14,7 +14,7 @@ import pytest
 from dashi.core.observations.observation import Hash, Observation, SheetRow
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts._checkpoint import identity, read_checkpoint, read_settings, write_checkpoint
-from dashi.core.rollouts._observers import Hashes, Sheet, StateMetrics
+from dashi.core.rollouts._observers import BandSheet, Hashes, StateMetrics
 from dashi.core.rollouts.observer import Bound, Context, Observer
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
@@ -23,7 +23,7 @@ from dashi.io.arrays import read_arrays, write_arrays
 from dashi.runtime import Device
 
 OPERATOR = Linear(np.eye(5, dtype=np.float32))
-OBSERVERS = (Hashes(100), StateMetrics(50), Sheet(7, 5))
+OBSERVERS = (Hashes(100), StateMetrics(50), BandSheet(7, 5))
 
 
 def sample(count: int = 3) -> Run:

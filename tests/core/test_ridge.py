@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.core.learning.ridge import Fit, fit_pairs, fit_ridge, ridge
+from dashi.core.learning.ridge import RidgeFit, fit_pairs, fit_ridge, ridge
 from dashi.errors import DTypeError, InputError, NoResultError, ShapeError
 from dashi.kernels._calls import resolve_call
 from dashi.kernels._validate import check_plan
@@ -123,7 +123,7 @@ def test_pairs_never_join_two_trajectories(device: Device) -> None:
 def test_a_fit_tells_how_well_it_went(device: Device) -> None:
     x = trajectory(30, 20, 12)
     fit = fit_ridge(x[:-1], x[1:], 1e-3, device=device)
-    assert isinstance(fit, Fit)
+    assert isinstance(fit, RidgeFit)
     assert (fit.lam, fit.A.shape) == (1e-3, (20, 20))
     assert 0 < fit.margin <= 1
     assert 0 <= fit.correction < 1e-10

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from dashi.core.observations.png import write_apng, write_png
-from dashi.core.observations.sheet import Look, draw, example_sheet, film, film_length, load_sheet, save_sheet
+from dashi.core.observations.sheet import SheetStyle, draw, example_sheet, film, film_length, load_sheet, save_sheet
 from dashi.errors import DashiError, DTypeError, FileError, InputError, ShapeError
 from dashi.kernels.view.images import heat, unpack
 from dashi.runtime._cpu_device import CpuDevice
@@ -94,7 +94,7 @@ def level(fraction: float) -> list[int]:
 
 def test_time_runs_right_bands_run_up_and_colours_follow_the_energy(device: Device) -> None:
     sheet = np.array([[4.0, 1.0], [3.0, 2.0], [0.0, 4.0]], np.float32)
-    look = Look(scale="linear", width=6, height=4)
+    look = SheetStyle(scale="linear", width=6, height=4)
     got = draw(device, sheet, look)
     assert got.shape == (4, 6, 3)
     # Blocks of 2 x 2 pixels; band 1 is above band 0.
@@ -105,13 +105,13 @@ def test_time_runs_right_bands_run_up_and_colours_follow_the_energy(device: Devi
 
 def test_the_logarithmic_scale_shows_decades_and_ends_twelve_below_the_largest(device: Device) -> None:
     sheet = 10.0 ** np.array([[5, 2, -1], [-7, -20, -math.inf]])
-    got = draw(device, sheet, Look(width=2, height=3))
+    got = draw(device, sheet, SheetStyle(width=2, height=3))
     assert got[::-1, 0].tolist() == [level(1), level(9 / 12), level(6 / 12)]
     assert got[::-1, 1].tolist() == [level(0), level(0), level(0)]
 
 
 def test_pictures_and_films_are_the_same_on_every_device(device: Device) -> None:
-    sheet, look = example_sheet(), Look(width=120, height=64, frames=7)
+    sheet, look = example_sheet(), SheetStyle(width=120, height=64, frames=7)
     assert np.array_equal(draw(device, sheet, look), draw(CPU, sheet, look))
     ours, theirs = list(film(device, sheet, look)), list(film(CPU, sheet, look))
     assert len(ours) == film_length(sheet, look) == 7
@@ -122,13 +122,13 @@ def test_pictures_and_films_are_the_same_on_every_device(device: Device) -> None
 def test_energies_of_any_magnitude_are_drawn_alike(factor: float) -> None:
     sheet = np.random.default_rng(1).random((9, 4)) + 0.1
     for scale in ("log", "linear"):
-        look = Look(scale=scale, width=9, height=4)
+        look = SheetStyle(scale=scale, width=9, height=4)
         assert np.array_equal(draw(CPU, factor * sheet, look), draw(CPU, sheet, look))
 
 
 def test_a_sheet_of_one_value_or_of_nothing_but_zeros_is_drawn() -> None:
     for scale in ("log", "linear"):
-        look = Look(scale=scale, width=4, height=4)
+        look = SheetStyle(scale=scale, width=4, height=4)
         assert draw(CPU, np.ones((1, 1)), look).tolist() == [[level(1)] * 4] * 4
         assert draw(CPU, np.zeros((2, 2)), look).tolist() == [[level(0)] * 4] * 4
 
@@ -137,18 +137,18 @@ def test_more_steps_and_bands_than_pixels_are_averaged() -> None:
     sheet = np.repeat(np.array([[1.0, 3.0], [2.0, 4.0]]), 500, axis=0)
     sheet[::2] *= 2
     sheet[1::2] *= 0
-    look = Look(scale="linear", width=2, height=2)
+    look = SheetStyle(scale="linear", width=2, height=2)
     got = draw(CPU, sheet, look)
     assert got.shape == (2, 2, 3)
     assert got[::-1, 0].tolist() == [level(1 / 8), level(3 / 8)]
     many = draw(CPU, np.ones((3, 5000)), look)
     assert many.shape == (2, 2, 3)
-    assert film_length(sheet, Look(frames=120)) == 120
+    assert film_length(sheet, SheetStyle(frames=120)) == 120
 
 
 def test_the_film_grows_downwards_and_older_rows_fade(device: Device) -> None:
     sheet = np.ones((4, 2), np.float32)
-    frames = list(film(device, sheet, Look(scale="linear", width=4, height=8)))
+    frames = list(film(device, sheet, SheetStyle(scale="linear", width=4, height=8)))
     assert len(frames) == 4
     for t, frame in enumerate(frames):
         rows = frame[::2, 0, 0].astype(int)
@@ -181,7 +181,7 @@ def test_what_cannot_be_drawn_is_refused_with_a_fix() -> None:
 @pytest.mark.parametrize("scale", ["log", "linear"])
 def test_values_that_are_not_finite_are_magenta_where_they_are_allowed(device: Device, scale: Any) -> None:
     sheet = np.array([[1.0, math.nan], [-math.inf, 1.0]])
-    look = Look(scale=scale, width=2, height=2)
+    look = SheetStyle(scale=scale, width=2, height=2)
     got = draw(device, sheet, look, nonfinite=True)
     assert got[::-1].tolist() == [[level(1), MAGENTA], [MAGENTA, level(1)]]
     last = list(film(device, sheet, look, nonfinite=True))[-1]

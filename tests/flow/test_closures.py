@@ -17,9 +17,9 @@ from dashi.flow.proxy.carried import encoded, validation_score
 from dashi.flow.proxy.closure._device_loss import DeviceLoss, rollout_batch
 from dashi.flow.proxy.closure._model import Slaved
 from dashi.flow.proxy.closure._operator import SlavedGalerkin
-from dashi.flow.proxy.closure._plan import Plan
+from dashi.flow.proxy.closure._plan import TrainingSchedule
 from dashi.flow.proxy.closure._tables import Band, Closure, Parameters
-from dashi.flow.proxy.closure._training import Loss, TrainingSetup
+from dashi.flow.proxy.closure._training import ClosureLoss, TrainingSetup
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
 from dashi.runtime._cpu_device import CpuDevice
@@ -65,7 +65,7 @@ def data() -> dict[str, Windows]:
 @pytest.mark.parametrize(("scheme", "depth"), [("etdrk4", 1), ("etdrk4", 2), ("heun", 3), ("rk4", 4)])
 def test_the_slope_of_the_loss_is_that_of_finite_differences(scheme: str, depth: int) -> None:
     parameters, numbers, closure = some_closure(depth, np.float64)
-    loss = Loss(TrainingSetup.of(exact(scheme), parameters.band, 0.1, 8.0))
+    loss = ClosureLoss(TrainingSetup.of(exact(scheme), parameters.band, 0.1, 8.0))
     z = some_modes(3, 4)
     slope = parameters.gradient(loss(closure, z)[1])
     way = np.random.default_rng(1).normal(size=parameters.size)
@@ -79,7 +79,7 @@ def test_the_slope_of_the_loss_is_that_of_finite_differences(scheme: str, depth:
 
 def test_members_that_go_one_after_another_give_the_same_slope(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters, _, closure = some_closure(2, np.float64)
-    loss, z = Loss(TrainingSetup.of(exact(), parameters.band, 0.1, 8.0)), some_modes(3, 4)
+    loss, z = ClosureLoss(TrainingSetup.of(exact(), parameters.band, 0.1, 8.0)), some_modes(3, 4)
     together, slopes = loss(closure, z)
     monkeypatch.setattr("dashi.flow.proxy.closure._training.MOST_BYTES", 1)
     apart, others = loss(closure, z)
@@ -91,7 +91,7 @@ def test_members_that_go_one_after_another_give_the_same_slope(monkeypatch: pyte
 def test_kernels_give_the_same_loss_and_slope_as_numpy(vulkan: VulkanDevice, scheme: str, depth: int) -> None:
     parameters, _, closure = some_closure(depth, np.float64)
     setup, z = TrainingSetup.of(exact(scheme), parameters.band, 0.1, 8.0), some_modes(3, 4)
-    by_numpy, slopes = Loss(setup)(closure, z)
+    by_numpy, slopes = ClosureLoss(setup)(closure, z)
     by_kernels = DeviceLoss(vulkan, setup, rollout_batch(setup, depth, 3, 3))
     found, others = by_kernels(closure, z)
     by_kernels.close()
@@ -253,6 +253,6 @@ def test_damaged_tables_are_refused(name: str) -> None:
 
 
 def test_windows_too_short_for_long_rollouts_are_used_as_they_are() -> None:
-    assert [phase.frames for phase in Plan(frames=10, long_frames=25).phases(4)] == [4, 4]
+    assert [phase.frames for phase in TrainingSchedule(frames=10, long_frames=25).phases(4)] == [4, 4]
     with pytest.raises(InputError, match="one frame alone"):
-        Plan().phases(0)
+        TrainingSchedule().phases(0)

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 
 from dashi.core.operators.affine import Linear
+from dashi.core.rollouts._engine import DeviceEngine
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import InputError, NonFiniteError, NoResultError, ShapeError
 from dashi.flow import Flow, ensemble, to_field
 from dashi.flow.decode import Decoder, Settings, Statistics, fit_statistics
-from dashi.flow.decode._harness import DecodedRun, roll_and_decode
 from dashi.flow.decode._parity import agrees, compare
 from dashi.flow.decode._plain import decode_plainly
 from dashi.flow.decode.decoder import NOTHING
+from dashi.flow.decode.observer import Decodes, DecodeTotals
 from dashi.flow.decode.settings import GATES, RESIDUALS, STAGES
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.lowpass import decode as lowpass
@@ -315,25 +316,53 @@ def test_the_null_device_decodes_nothing(schema: Schema, z: np.ndarray) -> None:
 def test_a_rollout_decodes_on_its_stride_and_reads_nothing_else(device: Device, schema: Schema, z: np.ndarray) -> None:
     turn, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((schema.size, schema.size)))
     decoder = Decoder(schema, device)
-    seen: list[int] = []
-    energies: list[Any] = []
-
-    def note(step: int, made: Any) -> None:
-        seen.append(step)
-        energies.append(made.energy)
-
     operator = Linear(turn.astype(np.float32))
-    options: dict[str, Any] = {"decode_every": 4, "snapshot": note}
-    run = roll_and_decode(operator, z[:1], 10, decoder, observer="metrics", **options)
-    assert seen == [0, 4, 8]
-    assert run.snapshots == 3
-    assert run.bytes_read == 3 * 28
-    for step, energy in zip(seen, energies, strict=True):
-        state = rollout(operator, z[:1], step, device=device).state
-        assert look(decoder, state, "metrics").energy == energy
-    silent = roll_and_decode(operator, z[:1], 10, Decoder(schema, device), observer="none", **options)
-    assert silent.bytes_read == 0
-    assert np.array_equal(silent.rollout.state, run.rollout.state)
+    run = rollout(operator, z[:1], 10, device=device, observers=[Decodes(decoder, 4)], hash_every=3)
+    decodes = run.records["decodes"]
+    assert [one.step for one in decodes] == [0, 4, 8]
+    assert (DecodeTotals.of(run).count, DecodeTotals.of(run).bytes_read) == (3, 3 * 28)
+    for decode in decodes:
+        state = rollout(operator, z[:1], decode.step, device=device).state
+        assert look(decoder, state, "metrics").energy == decode.decoded.energy
+    silent = rollout(operator, z[:1], 10, device=device, observers=[Decodes(Decoder(schema, device), 4, "none")])
+    assert DecodeTotals.of(silent) == DecodeTotals(3, DecodeTotals.of(silent).looking, 0)
+    assert np.array_equal(silent.state, run.state)
+
+
+@pytest.mark.parametrize("observer", ["snapshots", "visualize"])
+@pytest.mark.parametrize("residual", ["none", "seeded"])
+def test_what_a_run_decodes_is_what_the_decoder_makes_of_its_states(
+    device: Device, schema: Schema, z: np.ndarray, observer: str, residual: str
+) -> None:
+    operator = Linear(np.diag(np.linspace(0.5, 1.0, schema.size).astype(np.float32)))
+    handed: list[tuple[int, Any]] = []
+    decoder = Decoder(schema, device, members=2, residual=residual)
+    decodes = Decodes(decoder, 2, observer, lambda step, decoded: handed.append((step, decoded)))
+    run = rollout(operator, z[:2], 5, device=device, observers=[decodes], observe_every=1)
+    assert [one.decoded for one in run.records["decodes"]] == [None] * 3  # whoever was handed them keeps them
+    assert [step for step, _ in handed] == [0, 2, 4]
+    other = Decoder(schema, device, members=2, residual=residual)
+    for step, decoded in handed:
+        alone = look(other, rollout(operator, z[:2], step, device=device).state, observer)
+        for name in ("energy", "enstrophy", "bands", "signs", "fields", "mask", "images"):
+            np.testing.assert_array_equal(getattr(decoded, name), getattr(alone, name))
+
+
+def test_decodes_do_not_stop_the_solver_from_submitting(
+    device: Device, schema: Schema, z: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashi.core.rollouts.rollout.BLOCK_US", 0.0)  # blocks of one step
+    submitted: list[int] = []
+    behind: list[int] = []
+    submit = DeviceEngine.submit
+    monkeypatch.setattr(
+        DeviceEngine, "submit", lambda self, block, way: (submitted.append(block.last), submit(self, block, way))[1]
+    )
+    decodes = Decodes(
+        Decoder(schema, device), 1, "snapshots", lambda step, _: behind.append(max(submitted, default=0) - step)
+    )
+    rollout(Linear(np.eye(schema.size, dtype=np.float32)), z[:1], 6, device=device, observers=[decodes])
+    assert behind == [0, *[1] * 5, 0]  # the next block was under way, until the last
 
 
 def test_a_rollout_that_blows_up_says_so_and_keeps_what_was_decoded(
@@ -341,10 +370,8 @@ def test_a_rollout_that_blows_up_says_so_and_keeps_what_was_decoded(
 ) -> None:
     operator = Linear(np.diag(np.full(schema.size, 1e30, np.float32)))
     with pytest.raises(NonFiniteError, match="not finite after step 2") as caught:
-        roll_and_decode(
-            operator, z[:1], 10, Decoder(schema, device), decode_every=1, observer="metrics", observe_every=1
-        )
-    assert DecodedRun.of(caught.value.rollout).snapshots >= 1
+        rollout(operator, z[:1], 10, device=device, observers=[Decodes(Decoder(schema, device), 1)], observe_every=1)
+    assert [one.step for one in caught.value.rollout.records["decodes"]] == [0, 1]
 
 
 def test_bad_input_is_refused_with_a_fix(cpu: CpuDevice, schema: Schema, z: np.ndarray, tmp_path: Path) -> None:
@@ -368,7 +395,16 @@ def test_bad_input_is_refused_with_a_fix(cpu: CpuDevice, schema: Schema, z: np.n
     with pytest.raises(InputError, match=r"radius is -1\. Fix: use a whole number from 0 to 4096"):
         Decoder(schema, cpu, radius=-1)
     with pytest.raises(ShapeError, match=r"advances states of shape \(3,\)"):
-        roll_and_decode(Linear(np.eye(3, dtype=np.float32)), z[:1], 4, decoder, decode_every=1, observer="none")
+        rollout(Linear(np.eye(3, dtype=np.float32)), z[0][:3], 4, device=cpu, observers=[Decodes(decoder, 1)])
+    still = Linear(np.eye(schema.size, dtype=np.float32))
+    with pytest.raises(ShapeError, match=r"the run has 2 states, the decoder takes 1\. Fix: .* members=2"):
+        rollout(still, z[:2], 4, device=cpu, observers=[Decodes(decoder, 1)])
+    with pytest.raises(InputError, match=r"the operator is float64, and fields are float32\. Fix: use one element"):
+        rollout(Linear(np.eye(schema.size)), z[0].astype(float), 1, device=cpu, observers=[Decodes(decoder, 1)])
+    with CpuDevice() as other, pytest.raises(InputError, match=r"the run is on .* Fix: make the decoder with the open"):
+        rollout(still, z[0], 4, device=other, observers=[Decodes(decoder, 1)])
+    with pytest.raises(InputError, match=r"a field after every 0 steps cannot be decoded\. Fix: use 1 or more"):
+        Decodes(decoder, 0)
 
 
 def look(decoder: Decoder, z: Any, observer: str, frame: int = 0) -> Any:

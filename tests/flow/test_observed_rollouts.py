@@ -14,7 +14,6 @@ from dashi.core.metrics._document import Stages, build_metrics
 from dashi.core.metrics._placement import Placement
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts._engine import DeviceEngine
-from dashi.core.rollouts.observer import Bound, Context, Observer
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, NonFiniteError, ShapeError
@@ -24,7 +23,7 @@ from dashi.flow._diagnostics import Diagnostics
 from dashi.flow._frames import Frames
 from dashi.flow._host_fft import HostVorticity
 from dashi.flow._operator import Vorticity
-from dashi.flow._trajectory import Recording, Strides, Trajectory
+from dashi.flow._trajectory import FlowStrides, Trajectory, TrajectoryWriter
 from dashi.flow.simulation import simulate
 from dashi.io._run_folder import CHECKPOINT
 from dashi.runtime import Device
@@ -102,32 +101,6 @@ def test_frames_and_checkpoints_do_not_stop_the_solver_from_submitting(
     assert behind == [0, 0, *[1] * 14, 0, 0]  # the next block was under way, until the last
 
 
-class Shown(Observer[int]):
-    """Is shown the states on the device, as decodes are."""
-
-    name = "shown"
-    at_start = True
-
-    def __init__(self, every: int) -> None:
-        self.every = every
-        self.seen: list[bytes] = []
-
-    def bind(self, context: Context) -> Bound:
-        def visit(step: int, states: Any) -> int:
-            self.seen.append(states.numpy().tobytes())
-            return step
-
-        return Bound(visit=visit)
-
-
-def test_an_observer_that_is_shown_the_states_on_the_device_sees_those_of_its_step(device: Device) -> None:
-    shown = Shown(3)
-    run = rollout(Vorticity(FLOW), START, 7, device=device, observers=[shown], hash_every=1)
-    assert run.records["shown"] == (0, 3, 6)
-    ends = [rollout(Vorticity(FLOW), START, steps, device=device).state.tobytes() for steps in (0, 3, 6)]
-    assert shown.seen == ends
-
-
 def test_certificates_name_the_kernels_of_steps_hashes_and_diagnostics_alone(device: Device, tmp_path: Path) -> None:
     plain = simulate(FLOW, START, 4, device=device, hash_every=2)
     seen = simulate(
@@ -165,12 +138,12 @@ def test_a_flow_that_blows_up_leaves_the_run_before_the_block_in_which_it_did(de
 
 
 def recorded(folder: Path, steps: int, resume: Run | None = None) -> Run:
-    every = Strides(look=2, frame=2, hash=2)
+    every = FlowStrides(look=2, frame=2, hash=2)
     trajectory = Trajectory(
         folder / "fields.zarr", FLOW, [1, 2], ["vorticity"], every, transfer=False, provenance={},
         resume=resume is not None,
     )  # fmt: skip
-    with CpuDevice() as cpu, Recording(trajectory, folder / CHECKPOINT, "mine") as recording:
+    with CpuDevice() as cpu, TrajectoryWriter(trajectory, folder / CHECKPOINT, lambda: "mine") as recording:
         run = simulate(
             FLOW, START, steps, device=cpu, look_every=2, frame_every=2, hash_every=2, frame=recording.frame,
             keep=recording.keep, keep_every=2, keep_pause=recording.pause, host_fft=True, resume=resume,

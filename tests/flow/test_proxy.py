@@ -12,7 +12,7 @@ import pytest
 from dashi.errors import DTypeError, FileError, InputError, ShapeError
 from dashi.flow import Flow, ensemble, to_field
 from dashi.flow.proxy import choose_anchors, decode, encode, load_z, save_z
-from dashi.flow.proxy.encode import Encoder, enstrophy_share
+from dashi.flow.proxy.encode import FieldEncoder, enstrophy_share
 from dashi.flow.proxy.lowpass import decode_states
 from dashi.flow.proxy.schema import VERSION, Schema
 from dashi.io.arrays import read_arrays, write_arrays
@@ -180,7 +180,7 @@ def test_sums_too_long_for_one_list_are_added_in_pieces(monkeypatch: pytest.Monk
 def test_encoding_can_be_recorded_with_other_steps(device: Device) -> None:
     schema, flow = Schema(32, 4), Flow(32)
     states = ensemble(flow, "random", seeds=[4, 5], peak=4)
-    encoder = Encoder(schema, device, flow.kind)
+    encoder = FieldEncoder(schema, device, flow.kind)
     out = device.empty((2, schema.size))
     with device.program(encoder.steps(device.array(states), out)) as program:
         program.run()

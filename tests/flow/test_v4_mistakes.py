@@ -7,6 +7,7 @@ make it again.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from dashi.kernels import _glsl as glsl
 from dashi.kernels._compiler import Compiler
 from dashi.kernels.spirv._module import parse
 from dashi.kernels.spirv._reflect import reflect
-from dashi.lab.rollouts import RolloutResult
+from dashi.lab._run_job import FinishedJob
 from dashi.runtime import Device
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime._vulkan_device import VulkanDevice
@@ -348,7 +349,8 @@ def test_14_flags_say_what_was_executed_and_times_have_their_units(
     assert made.ns_per_step * made.steps_per_s == pytest.approx(1e9)
     # 1 ns is 0.001 us: Python alone needs more for a step, and no step here takes a second.
     assert 1_000 < made.ns_per_step < 1_000_000_000
-    print_report(RolloutResult(rollout(Linear(np.eye(4)), np.ones(4), 5, device=vulkan), made, {}, None), None)
+    run = rollout(Linear(np.eye(4)), np.ones(4), 5, device=vulkan)
+    print_report(replace(run, job=FinishedJob(request=None, metrics=made)), None)
     printed = re.search(r"([\d.]+) us per step", capsys.readouterr().out)
     assert printed is not None
     assert float(printed[1]) * 1000 == pytest.approx(made.ns_per_step, abs=1)

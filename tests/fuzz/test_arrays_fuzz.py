@@ -19,7 +19,7 @@ from dashi.core.operators.operator import Operator
 from dashi.core.operators.quadratic import Quadratic
 from dashi.core.operators.sparse import BlockSparse, Csr
 from dashi.core.rollouts._checkpoint import read_checkpoint, write_checkpoint
-from dashi.core.rollouts._observers import Hashes, Sheet, StateMetrics
+from dashi.core.rollouts._observers import BandSheet, Hashes, StateMetrics
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError
 from dashi.flow import Flow
@@ -109,7 +109,7 @@ def test_changed_models_are_read_or_refused(tmp_path: Path, data: st.DataObject)
 def test_changed_checkpoints_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     observations = (Observation(10, 1.0, 1.0, 1.0, 0.0, 0, None),)
     records = {"hashes": (Hash(10, "0" * 32),), "observations": observations, "sheet": (SheetRow(10, np.zeros(2)),)}
-    operator, observers = Affine(np.eye(2), None, "none"), (Hashes(10), StateMetrics(10), Sheet(10, 2))
+    operator, observers = Affine(np.eye(2), None, "none"), (Hashes(10), StateMetrics(10), BandSheet(10, 2))
     now = Run(operator=operator.facts, steps=20, state=np.zeros((1, 2)), records=records, observers=observers)
     file = tmp_path / "c.npz"
     write_checkpoint(file, "mine", now)

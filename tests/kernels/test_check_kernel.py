@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dashi.core.carriers._check_claims import CLAIMS, Fault
+from dashi.core.carriers._check_claims import CLAIMS, Violation
 from dashi.core.carriers.check_defects import majority_energy, opposite_pairs, support_size
-from dashi.core.carriers.check_kernel import PROJECTOR, Report, check_kernel, on_device
+from dashi.core.carriers.check_kernel import PROJECTOR, ClaimReport, check_kernel, on_device
 from dashi.core.carriers.check_samples import SIGN_FLIP, fields, reflection, torus, translation
 from dashi.errors import DashiError, DTypeError, InputError, KernelNotFoundError
 from dashi.kernels._torus import moved, shifts
@@ -40,7 +40,7 @@ def flipping_annihilator(s: Field) -> Field:
     return np.where(both, -s, s)
 
 
-def fault_of(report: Report, claim: Any) -> Fault:
+def fault_of(report: ClaimReport, claim: Any) -> Violation:
     found = report[claim]
     assert found.outcome == "fail"
     assert found.fault is not None

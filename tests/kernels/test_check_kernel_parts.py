@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashi.core.carriers._check_claims import Fault
+from dashi.core.carriers._check_claims import Violation
 from dashi.core.carriers._check_shrink import shrink
 from dashi.core.carriers.check_defects import majority_energy
 from dashi.core.carriers.check_kernel import check_kernel, on_device
-from dashi.core.carriers.check_samples import Sample, Symmetry, fields, picture, torus
+from dashi.core.carriers.check_samples import FieldSample, Symmetry, fields, picture, torus
 from dashi.runtime._cpu_device import CpuDevice
 
 CPU = CpuDevice()
@@ -22,10 +22,10 @@ def test_shrinking_ends_at_the_fewest_sites_that_a_fault_needs(seed: int, need: 
     field = np.random.default_rng(seed).integers(-1, 2, (h, w), dtype=np.int8)
     need = min(need, int(np.count_nonzero(field)))
 
-    def test(sample: Sample) -> Fault | None:
-        return Fault("", sample, sample.field) if np.count_nonzero(sample.field) >= need else None
+    def test(sample: FieldSample) -> Violation | None:
+        return Violation("", sample, sample.field) if np.count_nonzero(sample.field) >= need else None
 
-    small = shrink(Fault("", Sample(field), field), test).sample.field
+    small = shrink(Violation("", FieldSample(field), field), test).sample.field
     assert np.count_nonzero(small) == need
     assert max(small.shape) <= max(need, 1)  # every row and column holds one of them
     assert not np.any(small < 0)
@@ -34,12 +34,12 @@ def test_shrinking_ends_at_the_fewest_sites_that_a_fault_needs(seed: int, need: 
 def test_shrinking_stops_when_its_budget_is_spent_and_keeps_what_it_has() -> None:
     tried: list[int] = []
 
-    def test(sample: Sample) -> Fault | None:
+    def test(sample: FieldSample) -> Violation | None:
         tried.append(sample.field.size)
-        return Fault("", sample, sample.field)
+        return Violation("", sample, sample.field)
 
     field = np.ones((64, 64), np.int8)
-    small = shrink(Fault("", Sample(field), field), test, budget=2).sample.field
+    small = shrink(Violation("", FieldSample(field), field), test, budget=2).sample.field
     assert len(tried) == 2
     assert small.shape == (16, 64)
 
@@ -79,4 +79,4 @@ def test_symmetries_of_three_dimensions_are_translations_reflections_and_the_sig
         "reflection of axis 1", "translation by 1 along axis 2", "reflection of axis 2", "sign flip",
     ]  # fmt: skip
     assert check_kernel(lambda s: s, [*fields((3, 4, 5))]).ok
-    assert Symmetry("twice", lambda s: s).of(Sample(np.ones(3, np.int8))).field.tolist() == [1, 1, 1]
+    assert Symmetry("twice", lambda s: s).of(FieldSample(np.ones(3, np.int8))).field.tolist() == [1, 1, 1]

@@ -320,3 +320,13 @@ def test_the_check_for_subnormal_intermediates_can_fail(monkeypatch):
     roots = checked_modules(monkeypatch, found)["_roots"]
     roots.polynomial(np.array([2.0**-70], np.float32), (0.0, 0.0, 2.0**-70), F32)
     assert found
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_sine_and_cosine_together_have_the_bits_of_each(kind: Any) -> None:
+    rng = np.random.default_rng(5)
+    wide = rng.standard_normal(3000) * 10.0 ** rng.integers(-30, 30, 3000)
+    x = np.concatenate([wide, [*ZEROS, INF, -INF, NAN]]).astype(kind).reshape(-1, 5)
+    sine, cosine = portable.sincos(x)
+    assert sine.tobytes() == portable.sin(x).tobytes()
+    assert cosine.tobytes() == portable.cos(x).tobytes()

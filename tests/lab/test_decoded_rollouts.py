@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from dashi import lab
+from dashi.core.rollouts.rollout import rollout
+from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted, NonFiniteError
 from dashi.flow import Flow
-from dashi.flow.decode._harness import roll_and_decode
+from dashi.flow.decode.observer import DecodeTotals
 from dashi.flow.proxy import Schema
 from dashi.flow.proxy.files import load_z, save_z
+from dashi.lab.decoded_rollouts import setup_of
 from dashi.lab.front import follow, simulate
 
 SCHEMA = Schema(16, 3)
@@ -36,9 +39,10 @@ def request(**asked: Any) -> lab.FollowRequest:
 
 def test_a_map_is_rolled_out_decoded_and_certified(files: dict[str, Path], heard: Any) -> None:
     result = lab.follow(request(**files), device="cpu", out="out", events=heard)
-    assert (result.run.steps, result.decoded.snapshots, result.stopped) == (20, 5, False)
+    assert (result.steps, DecodeTotals.of(result).count, result.stopped) == (20, 5, False)
+    assert result.certificate.path == Path("out/certificate.json")
     assert result.metrics.certificate_digest
-    np.testing.assert_array_equal(load_z(Path("out/z.npz"))[1], result.z)
+    np.testing.assert_array_equal(load_z(Path("out/z.npz"))[1], result.state)
     assert any("decoded to 16 x 16 after every 5" in line for line in heard.remarks)
 
 
@@ -73,7 +77,7 @@ def test_a_stopped_map_has_a_request_that_goes_on_with_the_same_bits(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = lab.follow(request(**files), device="cpu")
-    assert whole.remaining() is None
+    assert lab.remaining_request(whole) is None
 
     def pressing(*words: Any, **options: Any) -> Any:
         told = options.pop("progress")
@@ -82,20 +86,20 @@ def test_a_stopped_map_has_a_request_that_goes_on_with_the_same_bits(
             told(amount)
             signal.raise_signal(signal.SIGINT)
 
-        return roll_and_decode(*words, progress=advance, **options)
+        return rollout(*words, progress=advance, **options)
 
     with monkeypatch.context() as during:
         during.setattr("dashi.core.rollouts.rollout.BLOCK_US", 0.0)  # blocks of one step
-        during.setattr("dashi.lab.decoded_rollouts.roll_and_decode", pressing)
+        during.setattr("dashi.lab.decoded_rollouts.rollout", pressing)
         with pytest.raises(Interrupted) as stop:
             lab.follow(request(**files), device="cpu", out="out")
     partial = stop.value.partial
-    assert isinstance(partial, lab.DecodedRollout)
-    assert 0 < partial.run.steps < 20
-    remaining = partial.remaining()
+    assert isinstance(partial, Run)
+    assert 0 < partial.steps < 20
+    remaining = lab.remaining_request(partial)
     assert remaining is not None
-    assert (remaining.steps, remaining.z0) == (20 - partial.run.steps, Path("out/z.npz"))
-    np.testing.assert_array_equal(lab.follow(remaining, device="cpu").z, whole.z)
+    assert (remaining.steps, remaining.z0) == (20 - partial.steps, Path("out/z.npz"))
+    np.testing.assert_array_equal(lab.follow(remaining, device="cpu").state, whole.state)
 
 
 def test_a_map_that_blows_up_is_an_error_that_has_what_was_done(files: dict[str, Path], here: Path) -> None:
@@ -103,8 +107,10 @@ def test_a_map_that_blows_up_is_an_error_that_has_what_was_done(files: dict[str,
     with pytest.raises(NonFiniteError, match="Fix: look at the map's spectral radius") as error:
         lab.follow(request(**files), device="cpu", out="out")
     result = error.value.result
-    assert isinstance(result, lab.DecodedRollout)
-    assert result.run.steps < 20
+    assert isinstance(result, Run)
+    assert result.steps < 20
+    with pytest.raises(InputError, match=r"Fix: follow the request `dashi.lab.remaining_request"):
+        result.resume(20)
     assert (here / "out" / "metrics.json").is_file()
 
 
@@ -121,4 +127,6 @@ def test_a_run_is_followed_by_a_fit_to_it(here: Path) -> None:
         Flow(n=16, nu=0.01, dt=0.02), seeds=[1], steps=20, frame_every=5, device="cpu", host_fft=True, out="run"
     )
     result = follow(fit_from=run, steps=4, k_cut=3, decode_every=2, device="cpu", stage_times=False)
-    assert (result.run.steps, result.decoded.snapshots, result.schema.k_cut) == (4, 3, 3)
+    assert (result.steps, DecodeTotals.of(result).count, setup_of(result).schema.k_cut) == (4, 3, 3)
+    with pytest.raises(InputError, match="this is no decoded rollout"):
+        setup_of(run)

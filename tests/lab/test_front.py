@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import dashi
+from dashi.core.rollouts._observers import BandSheet
 from dashi.errors import InputError
 from dashi.flow import Flow
+from dashi.flow.decode import Decoder, Decodes
+from dashi.flow.proxy import Schema
 
 # Small enough for milliseconds; otherwise the lines are those of the documentation.
 FLOW = Flow(n=16, nu=0.005, dt=0.02)
@@ -105,3 +108,16 @@ def test_a_rollout_is_certified_and_verified_and_has_a_page(here: Path) -> None:
     assert again.hashes == run.hashes
     with pytest.raises(InputError, match=r"no certificate. Fix: roll out with `out=`"):
         _ = again.certificate
+
+
+def test_any_observer_can_be_put_on_a_job(here: Path) -> None:
+    schema = Schema(16, 3)
+    z0 = np.linspace(-1.0, 1.0, schema.size).astype(np.float32)
+    turn = dashi.Linear(np.diag(np.where(np.arange(schema.size) % 2, -1.0, 1.0)).astype(np.float32))
+    with dashi.open("cpu") as device, Decoder(schema, device) as decoder:
+        seen = dashi.rollout(turn, z0, 6, hash_every=2, observers=[Decodes(decoder, 3)], device=device, out="seen")
+        looked = dashi.flow.simulate(FLOW, steps=4, hash_every=2, observers=[BandSheet(2)], device=device)
+    assert [decode.step for decode in seen.records["decodes"]] == [0, 3, 6]
+    assert seen.hashes == dashi.rollout(turn, z0, 6, hash_every=2, device="cpu").hashes
+    assert seen.certificate.verify(device="cpu").same
+    assert looked.hashes == dashi.flow.simulate(FLOW, steps=4, hash_every=2, device="cpu").hashes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from dashi import lab
 from dashi.core.certificates._certificate import read_certificate
 from dashi.core.certificates.inputs import load_operator, save_operator
 from dashi.core.operators.affine import Affine, Linear
-from dashi.errors import DashiError, DTypeError, FileError, Interrupted, NonFiniteError
+from dashi.core.rollouts.run import Run
+from dashi.errors import DashiError, DTypeError, FileError, InputError, Interrupted, NonFiniteError
 from dashi.io.metrics import read_metrics
 from dashi.kernels.hash._blake3 import hexdigest128
 from dashi.kernels.portable import canon
@@ -49,7 +51,7 @@ def asked(**more: Any) -> lab.RolloutRequest:
     return lab.RolloutRequest(**{"z0": "z0.npz", "steps": 4, **inputs, **more})
 
 
-def run(device: str = "cpu", out: str | None = None, **more: Any) -> lab.RolloutResult:
+def run(device: str = "cpu", out: str | None = None, **more: Any) -> Run:
     return lab.rollout(asked(**more), device=device, out=out)
 
 
@@ -59,8 +61,8 @@ def refused(**more: Any) -> str:
     return str(error.value)
 
 
-def hashes(result: lab.RolloutResult) -> list[tuple[int, str]]:
-    return [(found.step, found.digest) for found in result.run.hashes]
+def hashes(result: Run) -> list[tuple[int, str]]:
+    return [(found.step, found.digest) for found in result.hashes]
 
 
 # What it computes
@@ -158,7 +160,7 @@ def test_a_run_folder_is_whole_and_verifies_wherever_it_is_moved(here: Path) -> 
     ]  # fmt: skip
     metrics = read_metrics(here / "run" / "metrics.json")
     assert metrics == read_metrics(here / "m.json") == result.metrics
-    last = result.run.hashes[-1].digest
+    last = result.hashes[-1].digest
     with np.load(here / "run" / "state.npz", allow_pickle=False) as state:
         assert hexdigest128(state["z"]) == last
         assert (state["z"].shape, int(state["step"])) == ((D,), 40)
@@ -399,8 +401,8 @@ def test_ctrl_c_leaves_the_result_so_far_and_the_run_goes_on(
         with pytest.raises(Interrupted) as stop:
             lab.rollout(request, device="cpu", out="run")
     partial = stop.value.partial
-    assert isinstance(partial, lab.RolloutResult)
-    assert (partial.run.steps, partial.metrics.stopped, partial.folder) == (step, True, Path("run"))
+    assert isinstance(partial, Run)
+    assert (partial.steps, partial.metrics.stopped, partial.folder) == (step, True, Path("run"))
     assert read_certificate(here / "run" / "certificate.json").steps == step // 4 * 4
     events = Heard()
     on = lab.rollout(request, device="cpu", out="run", resume=True, events=events)
@@ -427,7 +429,7 @@ def test_a_checkpoint_of_other_inputs_or_strides_is_refused(here: Path, monkeypa
         run(**request, out="run")
     assert (here / "run" / "checkpoint.npz").exists()
 
-    def goes_on(**other: Any) -> lab.RolloutResult:
+    def goes_on(**other: Any) -> Run:
         return lab.rollout(asked(**{**request, **other}), device="cpu", out="run", resume=True)
 
     for inputs in ({"b": "b.npz"}, {"psi": "squash"}, {"dtype": "float64"}):
@@ -437,3 +439,25 @@ def test_a_checkpoint_of_other_inputs_or_strides_is_refused(here: Path, monkeypa
         with pytest.raises(DashiError, match=rf"the run that goes on has `{name}=` \d+, not 3. Fix: leave `{name}=`"):
             goes_on(**{name: 3})
     assert hashes(goes_on(steps=20)) == hashes(run(steps=20, hash_every=2))
+
+
+@pytest.mark.parametrize("out", [None, "run"])
+def test_a_finished_run_goes_on_with_the_bits_of_one_that_never_stopped(here: Path, out: str | None) -> None:
+    strides: dict[str, Any] = {"hash_every": 4, "observe_every": 3}
+    whole = run(steps=20, **strides)
+    part = run(steps=9, out=out, **strides)
+    on = part.resume(20)
+    assert isinstance(on, Run)
+    assert hashes(on) == hashes(whole)
+    assert [one.step for one in on.observations] == [one.step for one in whole.observations]
+    assert (on.folder, on.metrics.steps) == (Path(out) if out else None, 20)
+    with pytest.raises(InputError, match=r"20 steps are done already, 20 asked for\. Fix: ask for more"):
+        on.resume(20)
+
+
+def test_a_run_of_no_job_says_what_it_has_not(here: Path) -> None:
+    alone = replace(run(), job=None)
+    assert (alone.folder, alone.certificates) == (None, {})
+    for what in ("metrics", "certificate", "fields", "request"):
+        with pytest.raises(InputError, match=rf"of no job, which would give it {what}\. Fix: use dashi.rollout"):
+            getattr(alone, what)

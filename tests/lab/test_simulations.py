@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dashi import lab
+from dashi.core.rollouts.run import Run
 from dashi.errors import FileError, InputError, Interrupted
 from dashi.flow import Flow, Stochastic, ensemble, to_field
 from dashi.flow.simulation import simulate as solve
@@ -72,7 +73,7 @@ def test_a_seed_decides_the_kicks_too() -> None:
     forced = Flow(n=16, nu=0.01, forcing=Stochastic(rate=1.0))
     pair = lab.simulate(request(flow=forced, seeds=(4, 5), hash_every=8), device="cpu")
     alone = lab.simulate(request(flow=forced, seeds=(5,), hash_every=8), device="cpu")
-    np.testing.assert_array_equal(pair.states[1], alone.states[0])
+    np.testing.assert_array_equal(pair.state[1], alone.state[0])
 
 
 def test_a_run_in_memory_goes_on_as_if_never_ended() -> None:
@@ -137,7 +138,7 @@ def test_ctrl_c_gives_the_run_so_far_which_its_folder_keeps(
         with pytest.raises(Interrupted) as stop:
             lab.simulate(request(steps=8, frame_every=frame_every), device="cpu", out="a")
     partial = stop.value.partial
-    assert isinstance(partial, lab.SimulatedRun)
+    assert isinstance(partial, Run)
     assert partial.stopped
     assert 0 < partial.steps < 8
     assert (here / "a" / CHECKPOINT).is_file()
@@ -151,7 +152,7 @@ def test_states_and_files_are_starts(here: Path) -> None:
     assert given.hashes == named.hashes
     np.save("w.npy", to_field(states))
     read = lab.simulate(request(initial="w.npy", initial_options={}), device="cpu")
-    np.testing.assert_allclose(read.states, named.states, atol=1e-4)
+    np.testing.assert_allclose(read.state, named.state, atol=1e-4)
     with pytest.raises(FileError, match="other settings"):
         lab.simulate(request(states=states[:1], initial_options={}), device="cpu", out="s")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dashi.flow._trajectory import Strides, Trajectory
+from dashi.flow._trajectory import FlowStrides, Trajectory
 from dashi.flow.decode._album import Album
 from dashi.flow.decode.settings import Settings
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
@@ -192,7 +192,7 @@ def simulation(folder: Path, members: int) -> None:
     seeds = [7 + j for j in range(members)]
     states = np.zeros((members, 16, 9, 2), np.float32)
     states[:, 2, 1] = 1.0
-    every = Strides(frame=5)
+    every = FlowStrides(frame=5)
     told = {"initial": "random", "initial_options": "peak=3"}
     kept = Trajectory(folder / FIELDS, flow, seeds, ["vorticity"], every, transfer=False, provenance=told)
     with CpuDevice() as device:

@@ -13,7 +13,7 @@ from dashi.core.observations.observation import Hash
 from dashi.core.operators.affine import Linear
 from dashi.core.rollouts.run import Run
 from dashi.flow.evaluation.spread import Spread
-from dashi.flow.evaluation.table import Row, ScoreTable
+from dashi.flow.evaluation.table import ScoreRow, ScoreTable
 from dashi.runtime._cpu_device import CpuDevice, cpu_info
 from dashi.runtime._notebook import html_facts, html_table, html_text
 from dashi.runtime.info import DeviceList
@@ -84,10 +84,10 @@ def test_a_run_shows_how_far_it_came_and_its_last_hash() -> None:
     assert "last hash" not in Reader(html(Run(operator=facts, steps=0, state=np.zeros(1)))).words
 
 
-def score(model: str) -> Row:
+def score(model: str) -> ScoreRow:
     """A row of made-up scores."""
     some = Spread(0.5, 0.25, 0.75)
-    return Row(
+    return ScoreRow(
         "test", model, 8, 2, {0.5: some, 0.9: some}, some, some, some, some, some, 0.5, {"none": 1, "drift": 1}, 1
     )
 

@@ -13,7 +13,7 @@ from dashi.cli.stopping import stopped_lines
 from dashi.errors import InputError
 
 if TYPE_CHECKING:
-    from dashi.lab.simulations import SimulatedRun
+    from dashi.core.rollouts.run import Run
 
 app = App("flow", "Two-dimensional flow: the reference solver, and models of it.")
 
@@ -81,26 +81,28 @@ def simulate(
         raise KeyboardInterrupt
 
 
-def print_run(run: SimulatedRun, *, as_json: bool) -> None:
+def print_run(run: Run, *, as_json: bool) -> None:
     """A table for people; with --json the metrics document and the last look."""
-    last, metrics, flow = run.diagnostics[-1] if run.diagnostics else None, run.metrics, run.flow
+    from dashi.flow._diagnostics import courant
+
+    last, metrics, flow = run.diagnostics[-1] if run.diagnostics else None, run.metrics, run.request.seeded_flow
     if as_json:
         document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
         document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
         document["folder"] = str(run.folder) if run.folder else None
         if last is not None:
             document["energy"], document["enstrophy"] = last.energy.tolist(), last.enstrophy.tolist()
-            document["courant"] = run.courant
+            document["courant"] = courant(flow, last)
         print_json(document)
         return
     rows = {
-        "flow": f"{flow.n} x {flow.n}, {len(run.states)} member(s), {flow.scheme}, {flow.dtype}",
+        "flow": f"{flow.n} x {flow.n}, {len(run.state)} member(s), {flow.scheme}, {flow.dtype}",
         "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
         "time": f"{run.time:g} after {run.steps} steps{', stopped' if run.stopped else ''}; "
         f"{metrics.ns_per_step / 1000:.1f} us per step",
         "energy": ", ".join(f"{v:.6g}" for v in last.energy.tolist()[:4]) if last else "",
         "enstrophy": ", ".join(f"{v:.6g}" for v in last.enstrophy.tolist()[:4]) if last else "",
-        "courant": f"{run.courant:.3g} (up to {flow.courant_limit:g})" if last else "",
+        "courant": f"{courant(flow, last):.3g} (up to {flow.courant_limit:g})" if last else "",
         "hash": metrics.hashes[-1].hash if metrics.hashes else "none",
         "portable": "" if metrics.portable else "no: these hashes hold on this machine alone",
         "folder": str(run.folder or ""),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dashi.cli.output import print_facts, print_json
 
 if TYPE_CHECKING:
+    from dashi.core.rollouts.run import Run
     from dashi.io.metrics import Metrics
-    from dashi.lab.decoded_rollouts import DecodedRollout
 
 _GO_ALONG: Final = (
     "decode_every", "observer", "residual", "gate", "seed", "statistics", "dtype", "hash_every", "stage_times",
@@ -19,10 +19,12 @@ _GO_ALONG: Final = (
 """Options that a rollout which goes on is given again."""
 
 
-def resume_command(result: DecodedRollout, given: Mapping[str, str], device: str) -> str:
+def resume_command(result: Run, given: Mapping[str, str], device: str) -> str:
     """The command that does the steps which a stopped run did not; none where that takes more than files in it. `given`
     are the parameters that stand on the command line, and how each is written there."""
-    remaining = result.remaining()
+    from dashi.lab import remaining_request
+
+    remaining = remaining_request(result)
     if remaining is None:
         return ""
     words = ["dashi", "flow", "rollout", "--z0", str(remaining.z0), "--steps", str(remaining.steps)]
@@ -38,23 +40,27 @@ def resume_command(result: DecodedRollout, given: Mapping[str, str], device: str
     return shlex.join([*words, "--out", f"{result.out}-2"])
 
 
-def stopped_lines(result: DecodedRollout, further: str) -> list[str]:
+def stopped_lines(result: Run, further: str) -> list[str]:
     """Lines for whoever pressed Ctrl-C."""
-    done = f"stopped after {result.run.steps} of {result.request.steps} steps"
+    done = f"stopped after {result.steps} of {result.request.steps} steps"
     if result.folder is None:
         return [f"{done}; nothing is kept without --out"]
     stays = f"; the finished run in {result.out} stays as it was" if result.folder != result.out else ""
     lines = [f"{done}; what was done is in {result.folder}{stays}"]
     if further:
         lines.append(f"go on: {further}")
-        if result.has_hidden_state:
+        if _has_hidden_state(result):
             lines.append("the model remembers more than its last z, so it goes on a little differently")
     return lines
 
 
-def print_rollout(result: DecodedRollout, further: str, *, as_json: bool) -> None:
+def print_rollout(result: Run, further: str, *, as_json: bool) -> None:
     """A table for people; with --json the metrics document."""
-    metrics, schema, decoded = result.metrics, result.schema, result.decoded
+    from dashi.flow.proxy.model import Model
+    from dashi.lab.decoded_rollouts import setup_of
+
+    metrics, setup = result.metrics, setup_of(result)
+    schema = setup.schema
     if as_json:
         document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
         document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
@@ -63,16 +69,14 @@ def print_rollout(result: DecodedRollout, further: str, *, as_json: bool) -> Non
             document["go_on"] = further or None
         print_json(document)
         return
-    from dashi.flow.proxy.model import Model
-
     stages = metrics.decode_stage_ns or {}
     rows = {
         "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
-        "way": (metrics.way_reason or "") if isinstance(result.setup.advances, Model) else "",
+        "way": (metrics.way_reason or "") if isinstance(setup.advances, Model) else "",
         "steps": f"{metrics.steps} of {metrics.operator}, {metrics.states} x {schema.size}, {metrics.dtype}"
         f"{', stopped' if result.stopped else ''}; {_microseconds(metrics.ns_per_step)} per step",
-        "decode": f"{decoded.snapshots} fields of {schema.n} x {schema.n}, residual {result.request.residual}; "
-        f"{decoded.usual * 1000:.3f} ms each, {metrics.decode_dispatches} dispatches",
+        "decode": f"{metrics.decode_snapshots} fields of {schema.n} x {schema.n}, residual "
+        f"{result.request.residual}; {_each(stages)}{metrics.decode_dispatches} dispatches",
         "residual": _cost(metrics),
         "verdict": metrics.verdict.sentence if metrics.verdict else "",
         "stages": ", ".join(f"{name} {ns / 1000:.1f} us" for name, ns in stages.items()),
@@ -84,15 +88,32 @@ def print_rollout(result: DecodedRollout, further: str, *, as_json: bool) -> Non
     print_facts(rows)
 
 
+def _has_hidden_state(result: Run) -> bool:
+    """Whether the model has more than z, so that going on from the last z is a little different."""
+    from dashi.flow.proxy.model import Model
+    from dashi.lab.decoded_rollouts import setup_of
+
+    advances = setup_of(result).advances
+    return isinstance(advances, Model) and advances.has_hidden_state
+
+
+def _each(stages: Mapping[str, float]) -> str:
+    """What a decode takes, where that was measured."""
+    return f"{stages['decode'] * 1e-6:.3f} ms each, " if "decode" in stages else ""
+
+
 def _microseconds(ns: float) -> str:
     """Three digits, however short a step is."""
     return f"{ns / 1000:.3g} us" if 0 < ns < 1e6 else f"{ns / 1000:.0f} us"
 
 
-def _read(result: DecodedRollout) -> str:
-    besides = (result.metrics.decode_bytes_read or 0) - result.decoded.bytes_read
+def _read(result: Run) -> str:
+    from dashi.flow.decode.observer import DecodeTotals
+
+    read = DecodeTotals.of(result).bytes_read
+    besides = (result.metrics.decode_bytes_read or 0) - read
     more = f", and {besides} to measure what the residual costs" if besides else ""
-    return f"{result.decoded.bytes_read} bytes for the observer {result.request.observer}{more}"
+    return f"{read} bytes for the observer {result.request.observer}{more}"
 
 
 def _cost(metrics: Metrics) -> str:

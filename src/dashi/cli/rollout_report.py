@@ -9,16 +9,15 @@ from dashi.cli.output import add_row, error_document, new_table, print_json, pri
 from dashi.core.rollouts.run import Run
 from dashi.errors import FileError
 from dashi.io.metrics import Metrics
-from dashi.lab.rollouts import RolloutResult
 
 
 def print_report(
-    result: RolloutResult, metrics_file: Path | None, unwritten: FileError | None = None, *, as_json: bool = False
+    run: Run, metrics_file: Path | None, unwritten: FileError | None = None, *, as_json: bool = False
 ) -> None:
     """A table for people; with --json the metrics document, the names of the files, and why one is missing."""
-    run, metrics = result.run, result.metrics
+    metrics = run.metrics
     if as_json:
-        document = _document(result, metrics_file)
+        document = _document(run, metrics_file)
         if unwritten:
             document["error"] = error_document(unwritten)
         print_json(document)
@@ -34,8 +33,8 @@ def print_report(
         "hash": metrics.hashes[-1].hash if metrics.hashes else "none",
         "portable": "" if metrics.portable else "no: these hashes hold on this device alone",
         "fell back": "; ".join(f"{f.name}: {f.used} instead of {f.requested} ({f.reason})" for f in metrics.perf_flags),
-        "certificate": ", ".join(str(file) for file in result.certificates),
-        "folder": str(result.folder or ""),
+        "certificate": ", ".join(str(file) for file in run.certificates),
+        "folder": str(run.folder or ""),
     }
     for name, value in rows.items():
         if value:
@@ -50,11 +49,11 @@ def _steps(run: Run, metrics: Metrics) -> str:
     return f"{metrics.steps} of {metrics.operator}, {many}{shape}, {metrics.dtype}{stopped}"
 
 
-def _document(result: RolloutResult, metrics_file: Path | None) -> dict[str, Any]:
-    metrics = result.metrics
+def _document(run: Run, metrics_file: Path | None) -> dict[str, Any]:
+    metrics = run.metrics
     document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
     document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
-    document["certificate"] = next((str(file) for file in result.certificates), None)
+    document["certificate"] = next((str(file) for file in run.certificates), None)
     document["metrics"] = str(metrics_file) if metrics_file else None
-    document["folder"] = str(result.folder) if result.folder else None
+    document["folder"] = str(run.folder) if run.folder else None
     return document

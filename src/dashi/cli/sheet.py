@@ -16,7 +16,7 @@ from dashi.errors import InputError
 from dashi.lab._capacity import size_text
 
 if TYPE_CHECKING:
-    from dashi.core.observations.sheet import Look
+    from dashi.core.observations.sheet import SheetStyle
     from dashi.runtime.device import Device
     from dashi.types import HostArray
 
@@ -49,14 +49,14 @@ def view(
     Pixels are computed on the device, by kernels that give the same picture on every one.
     """
     import dashi
-    from dashi.core.observations.sheet import Look
+    from dashi.core.observations.sheet import SheetStyle
 
     _require_suffix(out, "--out", (".png",))
     if video is not None:
         _require_suffix(video, "--video", (".apng", ".png"))
         if video.absolute() == out.absolute():
             raise InputError(f"--out and --video both name {out}.", "give them different names.")
-    energies, look = _read(sheet, made_up), Look(scale=scale)
+    energies, look = _read(sheet, made_up), SheetStyle(scale=scale)
     with dashi.open(device) as opened:
         document: dict[str, Any] = {
             "sheet": None if sheet is None else str(sheet),
@@ -98,7 +98,7 @@ def _read(sheet: Path | None, made_up: bool) -> HostArray:
     return example_sheet() if sheet is None else load_sheet(named_file(sheet))
 
 
-def _draw(device: Device, energies: HostArray, look: Look, out: Path, nonfinite: bool) -> dict[str, Any]:
+def _draw(device: Device, energies: HostArray, look: SheetStyle, out: Path, nonfinite: bool) -> dict[str, Any]:
     from dashi.core.observations.png import write_png
     from dashi.core.observations.sheet import draw
     from dashi.io._files import write_atomic
@@ -109,7 +109,7 @@ def _draw(device: Device, energies: HostArray, look: Look, out: Path, nonfinite:
     return {"file": str(out), "width": width, "height": height, "bytes": out.stat().st_size}
 
 
-def _film(device: Device, energies: HostArray, look: Look, out: Path, nonfinite: bool) -> dict[str, Any]:
+def _film(device: Device, energies: HostArray, look: SheetStyle, out: Path, nonfinite: bool) -> dict[str, Any]:
     from dashi.core.observations.png import write_apng
     from dashi.core.observations.sheet import film, film_length
     from dashi.io._files import write_atomic

@@ -86,12 +86,17 @@ class Shells:
         return len(self.offsets) - 1
 
 
+def shell_count(flow: Flow) -> int:
+    """Shells of a grid, that of the mean counted: up to that of the largest wave number along both axes."""
+    return int(grid.shell_numbers(2 * flow.cut * flow.cut)) + 1
+
+
 def shells(flow: Flow) -> Shells:
     """The shells of a grid, from 0 on."""
     number = grid.shell_numbers(grid.squares(flow.n))
     keep = grid.dealiased(flow.n)
     keep[0, 0] = False
-    count = int(number[keep].max()) + 1
+    count = shell_count(flow)
     order, offsets, longest = segments(np.where(keep, number, count).reshape(-1).astype(np.uint32), count)
     places = order[: int(offsets[-1])]
     half = 0.5 * grid.counted(flow.n).reshape(-1)[places]

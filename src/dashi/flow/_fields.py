@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
 
 from dashi.errors import FileError
-from dashi.io._files import make_durable, open_plain, read_plain, unwritable, write_atomic, write_text
+from dashi.io._files import do_together, make_durable, open_plain, read_plain, unwritable, write_atomic, write_text
 from dashi.io._memory import require_room
 from dashi.io._parts import remove
 from dashi.types import HostArray, Shape
@@ -59,6 +60,8 @@ class FieldStore:
         self._metadata_written: dict[str, str] = {}
         self._not_durable: list[Path] = []
         """Frames that a loss of power could still take, until `make_durable`; at the latest before they count."""
+        self._not_written: list[Callable[[], object]] = []
+        """Writes of coordinates and series, that `commit` does."""
         if path.exists() and not resume:
             _remove(path)
         if not (path / _META).exists():
@@ -66,9 +69,10 @@ class FieldStore:
             write_text(path / _META, json.dumps(self._root({})))
 
     def put(self, name: str, values: HostArray) -> None:
-        """A whole array that does not grow, such as a coordinate."""
+        """A whole array that does not grow, such as a coordinate; it is written before it counts."""
         one = self._variables[name]
-        self._write(name, (0,) * max(1, len(one.shape)), np.asarray(values, one.dtype))
+        place = (0,) * max(1, len(one.shape))
+        self._not_written.append(partial(self._write, name, place, np.asarray(values, one.dtype)))
 
     def frame(self, name: str, index: int, values: HostArray) -> None:
         """Entry `index` of an array with one entry in each file."""
@@ -78,14 +82,16 @@ class FieldStore:
         self._lengths[name] = index + 1
 
     def series(self, name: str, values: HostArray) -> None:
-        """All entries of an array so far; files that are full already are not written again."""
+        """All entries of an array so far, which are written before they count; files that are full already are not
+        written again."""
         variable = self._variables[name]
         entries = np.asarray(values, variable.dtype).reshape(-1, *variable.shape)
         for chunk in range(self._lengths[name] // variable.each, -(-len(entries) // variable.each)):
             part = entries[chunk * variable.each : (chunk + 1) * variable.each]
             padded = np.zeros((variable.each, *variable.shape), variable.dtype)
             padded[: len(part)] = part
-            self._write(name, (chunk, *(0 for _ in variable.shape)), padded)
+            place = (chunk, *(0 for _ in variable.shape))
+            self._not_written.append(partial(self._write, name, place, padded))
         self._lengths[name] = len(entries)
 
     def count(self, name: str, entries: int) -> None:
@@ -104,19 +110,20 @@ class FieldStore:
 
     def make_durable(self) -> None:
         """Waits until the frames are on the disk."""
-        while self._not_durable:
-            make_durable(self._not_durable[-1])
-            self._not_durable.pop()
+        do_together([partial(make_durable, file) for file in self._not_durable])
+        self._not_durable.clear()
 
     def commit(self) -> None:
-        """Makes what was written part of the store."""
-        self.make_durable()
+        """Makes what was written part of the store: data are on the disk before the metadata that count them, and those
+        of arrays before those of the group."""
+        do_together([*(partial(make_durable, file) for file in self._not_durable), *self._not_written])
+        self._not_durable.clear()
+        self._not_written.clear()
         metadata = {name: self._metadata(name) for name in self._variables}
-        for name, document in metadata.items():
-            text = json.dumps(document)
-            if self._metadata_written.get(name) != text:
-                write_text(self.path / name / _META, text)
-                self._metadata_written[name] = text
+        texts = {name: json.dumps(document) for name, document in metadata.items()}
+        changed = {name: text for name, text in texts.items() if self._metadata_written.get(name) != text}
+        do_together([partial(write_text, self.path / name / _META, text) for name, text in changed.items()])
+        self._metadata_written |= changed
         write_text(self.path / _META, json.dumps(self._root(metadata)))
 
     def _root(self, metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -180,10 +180,16 @@ class HostSolver:
         return np.asarray(size) * np.exp(np.where(mirrored, -1j, 1j) * angle)
 
     @_quiet
-    def advance(self, steps: int) -> None:
-        """So many steps."""
+    def advance(self, steps: int) -> int:
+        """Does so many steps."""
         for _ in range(steps):
             self._step()
+        return steps
+
+    @property
+    def dispatches(self) -> int:
+        """None: NumPy or SciPy does it all."""
+        return 0
 
     def finite(self) -> bool:
         """Whether all modes are."""

@@ -74,12 +74,13 @@ def tableau(flow: Flow) -> Tableau:
     stages = stages_of(flow.scheme)
     used = {name for stage in stages for _, name in stage.terms}
     states = {stage.terms[0][1] for stage in stages}
-    keep = grid.dealiased(flow.n)
     tables: dict[str, Floats] = {}
     for name in sorted(used):
-        full = np.where(keep, coefficients_of[name][place], 0.0)
-        full[0, 0] = 1.0 if name in states else 0.0
-        tables[name] = canon(full.astype(flow.kind))
+        # Rounded before they are spread: there are far fewer different values than modes.
+        table = canon(coefficients_of[name].astype(flow.kind))[place]
+        grid.clear_aliased(table)
+        table[0, 0] = 1.0 if name in states else 0.0
+        tables[name] = table
     return Tableau(stages, tables)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -14,7 +14,7 @@ from dashi.core.rollouts._checkpoint import read_settings, write_checkpoint
 from dashi.core.rollouts.run import Run
 from dashi.errors import FileError
 from dashi.flow._derived_fields import UNITS
-from dashi.flow._diagnostics import DiagnosticsRecord, courant, shells
+from dashi.flow._diagnostics import DiagnosticsRecord, courant, shell_count
 from dashi.flow._fields import FieldStore, Variable, series_variable
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
@@ -32,7 +32,7 @@ _MEANINGS: Final = {
 
 
 @dataclass(frozen=True)
-class Strides:
+class FlowStrides:
     """Steps between two looks, frames and hashes of a simulation; 0 is never."""
 
     look: int = 0
@@ -44,12 +44,12 @@ class Trajectory:
     """Writes a simulation as it goes."""
 
     def __init__(
-        self, path: Path, flow: Flow, members: Sequence[int], fields: Sequence[str], every: Strides, *, transfer: bool,
-        provenance: Mapping[str, Any], resume: bool = False,
+        self, path: Path, flow: Flow, members: Sequence[int], fields: Sequence[str], every: FlowStrides, *,
+        transfer: bool, provenance: Mapping[str, Any], resume: bool = False,
     ) -> None:  # fmt: skip
         self.flow, self.every, self.fields, self.transfer = flow, every, tuple(fields), transfer
         self._members = len(members)
-        self._shells = shells(flow).count if every.look else 0
+        self._shells = shell_count(flow) if every.look else 0
         variables = self._coordinates() | self._frames() | (self._series() if every.look else {})
         attributes = {
             "title": "two-dimensional incompressible flow in a doubly periodic box",
@@ -146,17 +146,17 @@ class Trajectory:
         self._store.commit()
 
 
-def kept_strides(path: Path) -> Strides:
+def kept_strides(path: Path) -> FlowStrides:
     """Those of the run that a checkpoint is of; what it says nothing of is never looked at."""
     every = {name: one["every"] for name, one in read_settings(path).items() if "every" in one}
-    return Strides(every.get("diagnostics", 0), every.get("frames", 0), every.get("hashes", 0))
+    return FlowStrides(every.get("diagnostics", 0), every.get("frames", 0), every.get("hashes", 0))
 
 
-class Recording:
+class TrajectoryWriter:
     """Writes a run under way, beside it: its frames, and now and then a checkpoint with the series up to it. Use it in
     a `with` block, and hand `frame` and `keep` to `simulate`; at most one checkpoint in `pause()` seconds pays."""
 
-    def __init__(self, trajectory: Trajectory, checkpoint: Path, belongs: str) -> None:
+    def __init__(self, trajectory: Trajectory, checkpoint: Path, belongs: Callable[[], str]) -> None:
         self._trajectory, self._checkpoint, self._belongs = trajectory, checkpoint, belongs
         self._writer = Writer()
         self._took = 0.0
@@ -181,11 +181,17 @@ class Recording:
         self._writer.put(lambda: self._keep(run), run.state.nbytes)
 
     def finish(self, run: Run) -> None:
-        """Waits for what was handed in, and writes the rest: of a run that was stopped, the checkpoint too."""
+        """Hands in the rest: of a run that was stopped, the checkpoint too. It is written when `wait` returns."""
+        self._writer.put(lambda: self._finish(run))
+
+    def wait(self) -> None:
+        """Until all that was handed in is written."""
         self._writer.wait()
+
+    def _finish(self, run: Run) -> None:
         self._trajectory.commit(run)
         if run.stopped:
-            write_checkpoint(self._checkpoint, self._belongs, run)
+            write_checkpoint(self._checkpoint, self._belongs(), run)
 
     def _frame(self, step: int, fields: Mapping[str, Floats]) -> None:
         self._trajectory.add(step, fields)
@@ -195,7 +201,7 @@ class Recording:
     def _keep(self, run: Run) -> None:
         began = time.monotonic()
         self._trajectory.commit(run)
-        write_checkpoint(self._checkpoint, self._belongs, run)
+        write_checkpoint(self._checkpoint, self._belongs(), run)
         self._took = time.monotonic() - began
 
 

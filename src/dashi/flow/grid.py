@@ -73,6 +73,14 @@ def counted(n: int) -> Floats:
     return weight
 
 
+def clear_aliased(modes: Floats) -> None:
+    """Sets the modes (n, n/2 + 1, ...) that do not stay to 0."""
+    n = len(modes)
+    cut = (n - 1) // 3
+    modes[cut + 1 : n - cut] = 0
+    modes[:, cut + 1 :] = 0
+
+
 def truncated(modes: Floats, n: int) -> Floats:
     """Modes that are not kept, and the mean, set to 0."""
     keep = dealiased(n)

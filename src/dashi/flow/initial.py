@@ -19,7 +19,7 @@ from dashi.errors import InputError, suggestion
 from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.kernels._philox import philox, unit
-from dashi.kernels.portable import cos, exp, sin, tanh
+from dashi.kernels.portable import cos, exp, sin, sincos, tanh
 
 Floats = npt.NDArray[Any]
 Patch = tuple[float, float, float, float]
@@ -35,23 +35,21 @@ def random(flow: Flow, seed: int = 0, *, peak: float = 6.0, speed: float = 1.0) 
     sqrt(mean(u^2 + v^2)) = speed. The phase of a mode depends on the seed and on the mode alone, so a finer grid has
     the same field, and more of it."""
     n = flow.n
-    values, place = grid.distinct(grid.squares(n))
+    # What is not kept is 0: more than half of all modes need no phase, and no sum.
+    inside = np.ix_(np.flatnonzero(3 * np.abs(grid.rows(n)) < n), np.flatnonzero(3 * grid.columns(n) < n))
+    rows, columns = grid.rows(n)[inside[0]], grid.columns(n)[inside[1]]
+    values, place = grid.distinct(rows**2 + columns**2)
     k = np.sqrt(values.astype(np.float64))
     shape = k * k * k * exp(-1.5 * (k / peak) * (k / peak))
     # |w|^2 of a mode is 2 k^2 times its energy, E(k) / (2 pi k): a factor that the speed decides.
-    size = np.where(grid.dealiased(n), np.where(k > 0, shape * np.sqrt(k), 0.0)[place], 0.0)
-    # Sums of zeros, and phases of modes that are not kept, are not needed: more than half of them are.
-    squared = (grid.counted(n) * size * size * grid.waves(flow)[2])[size != 0]
-    inside = np.ix_(np.flatnonzero(3 * np.abs(grid.rows(n)) < n), np.flatnonzero(3 * grid.columns(n) < n))
-    rows, columns = grid.rows(n)[inside[0]], grid.columns(n)[inside[1]]
+    size = np.where(k > 0, shape * np.sqrt(k), 0.0)[place]
+    squared = grid.counted(n)[inside] * size * size * grid.waves(flow)[2][inside]
     mirrored = (columns == 0) & (rows < 0)
     words = philox((columns, np.where(mirrored, -rows, rows), 0, _STREAM), (seed, 0))[0]
-    angle = 2 * np.pi * unit(words, np.float64)
-    sine = np.where(mirrored, -1.0, 1.0) * sin(angle)
+    sine, cosine = sincos(2 * np.pi * unit(words, np.float64))
+    factor = speed / math.sqrt(math.fsum(squared[size != 0].tolist()))
     modes = np.zeros((n, flow.modes, 2))
-    modes[inside] = (speed / math.sqrt(math.fsum(squared.tolist()))) * np.stack(
-        [size[inside] * cos(angle), size[inside] * sine], axis=-1
-    )
+    modes[inside] = np.stack([factor * (size * cosine), factor * (size * np.where(mirrored, -sine, sine))], axis=-1)
     return modes
 
 
@@ -188,7 +186,9 @@ def ensemble(
         with np.errstate(all="ignore"):  # what comes of odd numbers is looked at below
             states = np.empty((len(seeds), flow.n, flow.modes, 2), flow.kind)
             for member, seed in enumerate(seeds):
-                states[member] = grid.truncated(INITIAL[name](flow, seed, **options), flow.n)
+                states[member] = INITIAL[name](flow, seed, **options)
+                grid.clear_aliased(states[member])
+                states[member, 0, 0] = 0
                 if progress is not None:
                     progress(1)
     except TypeError as error:

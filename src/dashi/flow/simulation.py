@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dashi.core.operators.operator import require_finite
-from dashi.core.rollouts._guard import Check, RangeCheck
+from dashi.core.rollouts._guard import FiniteCheck, RangeCheck
 from dashi.core.rollouts._observers import Keep, Pause, StateCopies
 from dashi.core.rollouts.observer import Observer
 from dashi.core.rollouts.rollout import rollout
@@ -85,7 +85,7 @@ def simulate(
 class BlowUp:
     """Ends a flow whose states are not finite, and says what to do about it."""
 
-    check: Check = RangeCheck()
+    check: FiniteCheck = RangeCheck()
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from dashi.lab.decode_parity import DecodeParity as DecodeParity
     from dashi.lab.decode_parity import ParityRequest as ParityRequest
     from dashi.lab.decode_parity import compare_decodes as compare_decodes
-    from dashi.lab.decoded_rollouts import DecodedRollout as DecodedRollout
     from dashi.lab.decoded_rollouts import follow as follow
+    from dashi.lab.decoded_rollouts import remaining_request as remaining_request
     from dashi.lab.decoded_setup import FollowRequest as FollowRequest
     from dashi.lab.demos.main_job import DemoRequest as DemoRequest
     from dashi.lab.demos.main_job import DemoResult as DemoResult
@@ -43,10 +43,8 @@ if TYPE_CHECKING:
     from dashi.lab.isa.machine_code import inspect_machine_code as inspect_machine_code
     from dashi.lab.printed_events import PrintedEvents as PrintedEvents
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
-    from dashi.lab.rollouts import RolloutResult as RolloutResult
     from dashi.lab.rollouts import rollout as rollout
     from dashi.lab.simulation_setup import SimulateRequest as SimulateRequest
-    from dashi.lab.simulations import SimulatedRun as SimulatedRun
     from dashi.lab.simulations import simulate as simulate
     from dashi.lab.v4_comparison import V4Comparison as V4Comparison
     from dashi.lab.v4_comparison import V4Request as V4Request
@@ -57,7 +55,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "decode_parity": "DecodeParity ParityRequest compare_decodes",
-    "decoded_rollouts": "DecodedRollout follow",
+    "decoded_rollouts": "follow remaining_request",
     "decoded_setup": "FollowRequest",
     "demos.main_job": "DemoRequest DemoResult demo",
     "demos.setting": "FULL QUICK",
@@ -71,9 +69,9 @@ _MODULES = {
     "isa.machine_code": "MachineCodeReport MachineCodeRequest inspect_machine_code",
     "printed_events": "PrintedEvents",
     "rollout_setup": "RolloutRequest",
-    "rollouts": "RolloutResult rollout",
+    "rollouts": "rollout",
     "simulation_setup": "SimulateRequest",
-    "simulations": "SimulatedRun simulate",
+    "simulations": "simulate",
     "v4_comparison": "V4Comparison V4Request compare_v4",
     "verification": "Verification VerifyRequest verify",
 }

@@ -14,7 +14,7 @@ from dashi.core.metrics._placement import Placement
 from dashi.errors import FileError
 from dashi.flow.evaluation import Evaluation
 from dashi.flow.evaluation._fits import Fit
-from dashi.flow.evaluation._record import Place, Record, versions_here
+from dashi.flow.evaluation._record import DevicePlace, EvaluationRecord, versions_here
 from dashi.flow.evaluation._training import Training
 from dashi.flow.evaluation.kept import as_text, document, pack
 from dashi.io import _run_folder as run_folder
@@ -91,7 +91,7 @@ def file_name(evaluation: Evaluation) -> str:
 
 
 def summary_of(
-    request: EvaluateRequest, record: Record, evaluations: Sequence[Evaluation], *, stopped: bool, along: bool
+    request: EvaluateRequest, record: EvaluationRecord, evaluations: Sequence[Evaluation], *, stopped: bool, along: bool
 ) -> dict[str, Any]:
     """The document of all scores, `evaluation.json`; with or without the scores along time."""
     finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -106,14 +106,14 @@ def summary_of(
 
 def record_of(
     request: EvaluateRequest, what: Chosen, fit: Fit, training: Training, placed: Placement, out: Path | None
-) -> Record:
+) -> EvaluationRecord:
     """How the evaluation came about; known before it begins."""
     info, flow, schema = placed.device.info, training.flow, fit.model.schema
     parameters = ", ".join(f"{name} {value}" for name, value in flow.parameters.items())
-    return Record(
+    return EvaluationRecord(
         command=command_of(request, what, info.spec, out),
         fit_finished=fit.finished,
-        device=Place.of(info, placed.requested, "; ".join(flag.reason for flag in placed.flags)),
+        device=DevicePlace.of(info, placed.requested, "; ".join(flag.reason for flag in placed.flags)),
         versions=versions_here(info),
         settings={
             "model": f"{fit.model.name} of {request.model}, {fit.model.state_size} numbers, k_cut {schema.k_cut:g}",

@@ -30,6 +30,7 @@ from typing import ParamSpec, TypeVar
 from dashi.core.metrics._document import Stages
 from dashi.core.metrics._placement import Placement, is_gpu, place
 from dashi.core.rollouts._interrupt import deferred_interrupt
+from dashi.core.rollouts.run import Run
 from dashi.core.traces.queue import watch
 from dashi.core.traces.trace import Trace, write_trace
 from dashi.errors import DeviceNotFoundError, FileError, Interrupted, NoResultError
@@ -159,13 +160,18 @@ def interrupted_with(kind: type[Result]) -> Callable[[Callable[Given, Result]], 
             try:
                 return job(*args, **kwargs)
             except Interrupted as stop:
-                if stop.partial is None or isinstance(stop.partial, kind):
+                if stop.partial is None or (isinstance(stop.partial, kind) and not _without_job(stop.partial)):
                     raise
                 raise Interrupted from stop
 
         return run
 
     return guarded
+
+
+def _without_job(result: object) -> bool:
+    """Whether it is the run of a smaller rollout, that no job finished."""
+    return isinstance(result, Run) and result.job is None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from dashi.flow.evaluation import Evaluation, Row, Spread, table
+from dashi.flow.evaluation import Evaluation, ScoreRow, Spread, table
 from dashi.flow.proxy.encode import enstrophy_share
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
@@ -85,7 +85,7 @@ def share_remark(schema: Schema, windows: Windows) -> str | None:
     )
 
 
-def _cells(evaluation: Evaluation, row: Row) -> list[str]:
+def _cells(evaluation: Evaluation, row: ScoreRow) -> list[str]:
     horizons, longest = evaluation.line(row.model).horizons, float(evaluation.times[-1])
     times = [_time(row.horizons[t], bound=bool((horizons[t] >= longest).any())) for t in (0.9, 0.8, 0.5)]
     failed = ", ".join(f"{count} {name}" for name, count in sorted(row.failures.items()) if name != "none")

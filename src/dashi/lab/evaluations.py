@@ -12,7 +12,7 @@ from dashi.flow.evaluation import Evaluation, require_disjoint
 from dashi.flow.evaluation import evaluate as score
 from dashi.flow.evaluation._continuation import continuation
 from dashi.flow.evaluation._fits import Fit, load_fit
-from dashi.flow.evaluation._record import Record
+from dashi.flow.evaluation._record import EvaluationRecord
 from dashi.flow.evaluation._training import Training
 from dashi.flow.evaluation.residual import residual_line
 from dashi.flow.proxy._perfect import Perfect
@@ -35,7 +35,7 @@ class Scores:
 
     request: EvaluateRequest
     evaluations: tuple[Evaluation, ...]
-    record: Record
+    record: EvaluationRecord
     """How the scores came about."""
     folder: Path | None
     """Where they lie; those of an evaluation that was stopped beside a finished one lie in a folder within `out`."""
@@ -115,7 +115,7 @@ class _Work:
     request: EvaluateRequest
     fit: Fit
     training: Training
-    record: Record
+    record: EvaluationRecord
     files: ScoreFolder
     done: list[Evaluation] = field(default_factory=list[Evaluation])
     """All scores so far, those on the model's own data first."""

@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dashi.core.rollouts.observer import Observer
+from dashi.core.rollouts.run import Run
 from dashi.errors import InputError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.lab import decoded_rollouts, evaluations, fits, simulations
 from dashi.lab._job import AnyPath
-from dashi.lab.decoded_rollouts import DecodedRollout
 from dashi.lab.decoded_setup import FollowRequest
 from dashi.lab.evaluation_plans import EvaluateRequest
 from dashi.lab.evaluations import Scores
@@ -26,7 +27,6 @@ from dashi.lab.events import SILENT, Events
 from dashi.lab.fit_setup import FitRequest
 from dashi.lab.fits import FittedModel
 from dashi.lab.simulation_setup import SimulateRequest
-from dashi.lab.simulations import SimulatedRun
 from dashi.runtime.device import Device
 
 
@@ -44,23 +44,24 @@ def simulate(
     fields: Sequence[str] = ("vorticity",),
     transfer: bool = False,
     host_fft: bool = False,
+    observers: Sequence[Observer[Any]] = (),
     device: str | Device = "auto",
     out: AnyPath | None = None,
     resume: bool = False,
     overwrite: bool = False,
     events: Events = SILENT,
-) -> SimulatedRun:
+) -> Run:
     """Solves a flow for so many steps of dt, from `states` (`ensemble`, `from_field`) or from an initial condition with
     a seed for each member.
 
     Strides are in steps; None chooses (100 looks, 10 frames, 10 hashes) and 0 is never. With `out` the run has a
-    folder: `run.fields` reads its frames, `run.certificate.verify()` repeats it, `run.resume(steps)` goes on. Ctrl-C
-    raises Interrupted, whose `partial` is the run so far.
+    folder: `run.fields` reads its frames, `run.certificate.verify()` repeats it, `run.resume(steps)` goes on.
+    `observers` look besides, and change no bit. Ctrl-C raises Interrupted, whose `partial` is the run so far.
     """
     request = SimulateRequest(
         flow=flow, steps=steps, seeds=seeds, initial=initial, initial_options=initial_options or {}, states=states,
         look_every=look_every, frame_every=frame_every, hash_every=hash_every, fields=tuple(fields),
-        transfer=transfer, host_fft=host_fft,
+        transfer=transfer, host_fft=host_fft, observers=tuple(observers),
     )  # fmt: skip
     return simulations.simulate(request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
 
@@ -144,14 +145,14 @@ def follow(
     model: FittedModel | AnyPath | None = None,
     steps: int = 100,
     *,
-    start: SimulatedRun | AnyPath | None = None,
-    fit_from: SimulatedRun | AnyPath | None = None,
+    start: Run | AnyPath | None = None,
+    fit_from: Run | AnyPath | None = None,
     device: str | Device = "auto",
     out: AnyPath | None = None,
     overwrite: bool = False,
     events: Events = SILENT,
     **request: Any,
-) -> DecodedRollout:
+) -> Run:
     """Advances z, a flow's large scales, by a fitted model from the first frame of a run, and decodes it to fields on
     a stride; or by a matrix that is fitted to a run (`fit_from`). Further keywords are the fields of FollowRequest."""
     asked = FollowRequest(
@@ -169,8 +170,8 @@ def _file_of(model: FittedModel | AnyPath) -> AnyPath:
     return model.path
 
 
-def _folder_of(run: SimulatedRun | AnyPath | None) -> AnyPath | None:
-    if not isinstance(run, SimulatedRun):
+def _folder_of(run: Run | AnyPath | None) -> AnyPath | None:
+    if not isinstance(run, Run):
         return run
     if run.folder is None:
         raise InputError("this run has no folder.", "simulate with `out=`, or pass the folder of a run.")

@@ -6,12 +6,16 @@ dashi.verify("runs/turn", device="vulkan:0", against="cpu").same
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from dashi.core.operators.operator import Operator
+from dashi.core.rollouts.observer import Observer
+from dashi.core.rollouts.run import Run
 from dashi.lab import rollouts, verification
 from dashi.lab._job import AnyPath
 from dashi.lab.events import SILENT, Events
 from dashi.lab.rollout_setup import RolloutRequest
-from dashi.lab.rollouts import RolloutResult
 from dashi.lab.verification import Verification, VerifyRequest
 from dashi.runtime.device import Device
 from dashi.types import HostArray
@@ -27,6 +31,7 @@ def rollout(
     sheet_every: int | None = None,
     bands: int | None = None,
     checkpoint_every: int | None = None,
+    observers: Sequence[Observer[Any]] = (),
     strategy: str = "auto",
     stop_on_nonfinite: bool = True,
     device: str | Device = "auto",
@@ -34,17 +39,18 @@ def rollout(
     resume: bool = False,
     overwrite: bool = False,
     events: Events = SILENT,
-) -> RolloutResult:
+) -> Run:
     """Advances z0, one state or an ensemble with a leading axis, by so many steps of an operator.
 
     Strides are in steps; None chooses (hashes every 1000, 200 observations). With `out` the run has a folder with its
     last state, metrics and, of a portable operator, a certificate; `checkpoint_every` keeps a checkpoint there, from
-    which `resume` goes on with the same hashes. Ctrl-C raises Interrupted, whose `partial` is the result so far.
+    which `resume` goes on with the same hashes; `run.resume(steps)` goes on with a run that is done. `observers` look
+    besides, and change no bit. Ctrl-C raises Interrupted, whose `partial` is the run so far.
     """
     request = RolloutRequest(
         operator=operator, z0=z0, steps=steps, hash_every=hash_every, observe_every=observe_every,
         sheet_every=sheet_every, bands=bands, checkpoint_every=checkpoint_every, strategy=strategy,
-        stop_on_nonfinite=stop_on_nonfinite,
+        stop_on_nonfinite=stop_on_nonfinite, observers=tuple(observers),
     )  # fmt: skip
     return rollouts.rollout(request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
 

@@ -16,7 +16,7 @@ from dashi.core.certificates.inputs import as_floats, make_operator, operator_so
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts._checkpoint import identity
-from dashi.core.rollouts._observers import Hashes, Sheet, StateMetrics
+from dashi.core.rollouts._observers import BandSheet, Hashes, StateMetrics
 from dashi.core.rollouts.observer import Observer
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.io._files import require_writable
@@ -63,6 +63,8 @@ class RolloutRequest(Request):
     """A file for the metrics, besides that of the run folder."""
     strategy: str = "auto"
     stop_on_nonfinite: bool = True
+    observers: tuple[Observer[Any], ...] = ()
+    """What looks besides; the records of each are in `Run.records`, by its name."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class Setup:
     def observers(self) -> list[Observer[Any]]:
         """The observers whose records a checkpoint holds."""
         every = self.strides
-        return [Hashes(every.hash), StateMetrics(every.observe), Sheet(every.sheet, every.bands)]
+        return [Hashes(every.hash), StateMetrics(every.observe), BandSheet(every.sheet, every.bands)]
 
     def settings(self, request: RolloutRequest) -> dict[str, object]:
         """All that decides the results of a run: how and where it runs does not."""

@@ -2,81 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from dashi.core.certificates._certificate import Certificate, write_certificate
 from dashi.core.certificates._certify import certify, certify_folder
 from dashi.core.metrics._document import build_metrics
 from dashi.core.metrics._placement import Placement
-from dashi.core.observations.observation import Hash
 from dashi.core.observations.verdict import Verdict, verdict
 from dashi.core.rollouts import rollout as engine
 from dashi.core.rollouts._checkpoint import read_checkpoint, read_settings, write_checkpoint
-from dashi.core.rollouts._run_html import run_html
 from dashi.core.rollouts._strategies import choose_strategy
 from dashi.core.rollouts.run import Run
-from dashi.errors import FeatureError, FileError, InputError, Interrupted, NonFiniteError
+from dashi.errors import FeatureError, FileError, Interrupted, NonFiniteError
 from dashi.io import _run_folder as run_folder
 from dashi.io.arrays import write_array, write_arrays
 from dashi.io.metrics import Metrics, PerfFlag, write_metrics
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_gpu_used, until_interrupted
-from dashi.lab._run_certificates import RunCertificate
+from dashi.lab._run_job import FinishedJob, without_last_looks
 from dashi.lab.events import SILENT, Events
 from dashi.lab.rollout_setup import RolloutRequest, Setup, check_request, read_setup
 from dashi.runtime.device import Device
 
 COMMAND: Final = "rollout"
-
-
-@dataclass(frozen=True, eq=False)
-class RolloutResult:
-    """What a rollout job leaves."""
-
-    run: Run
-    """States, hashes and observations; how it ran."""
-    metrics: Metrics
-    certificates: Mapping[Path, str]
-    """Digests of the certificates that were written, by file: the one asked for first, then that of the folder."""
-    folder: Path | None
-    """Where the run folder lies. A run that was stopped lies beside the finished one that was there before."""
-
-    @property
-    def steps(self) -> int:
-        """Steps that were done."""
-        return self.run.steps
-
-    @property
-    def state(self) -> npt.NDArray[Any]:
-        """The last states, (m, *shape)."""
-        return self.run.state
-
-    @property
-    def hashes(self) -> tuple[Hash, ...]:
-        """Digests of all states (`hash_every`)."""
-        return self.run.hashes
-
-    @property
-    def stopped(self) -> bool:
-        """Whether Ctrl-C came before all steps were done."""
-        return self.run.stopped
-
-    @property
-    def certificate(self) -> RunCertificate:
-        """The certificate that was written first: the one asked for, or that of the folder. Raises InputError where
-        there is none."""
-        for file, digest in self.certificates.items():
-            return RunCertificate(file, digest)
-        raise InputError("this run has no certificate.", "roll out with `out=`, by an operator that is portable.")
-
-    def _repr_html_(self) -> str:
-        return run_html(self.run)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +40,7 @@ class _Outcome:
     failure: NonFiniteError | None = None
 
 
-@interrupted_with(RolloutResult)
+@interrupted_with(Run)
 def rollout(
     request: RolloutRequest,
     *,
@@ -97,24 +49,29 @@ def rollout(
     resume: bool = False,
     overwrite: bool = False,
     events: Events = SILENT,
-) -> RolloutResult:
+) -> Run:
     """Runs the request on a device. With `out`, state, sheet, metrics, inputs and a certificate are left in that
     folder, and checkpoints where they are asked for; `resume` goes on from the folder's checkpoint.
 
-    A state that is no longer finite raises `NonFiniteError`, and Ctrl-C `Interrupted` with the result so far as its
+    A state that is no longer finite raises `NonFiniteError`, and Ctrl-C `Interrupted` with the Run so far as its
     `partial`, both after what was finished is in the folder. A certificate or metrics file beside the folder that
-    cannot be written raises its `FileError`, with the result of all else as `result`.
+    cannot be written raises its `FileError`, with the Run of all else as `result`.
     """
     job = Job(
         command=COMMAND, request=request, device=device, out=as_path(out), resume=resume, overwrite=overwrite,
         events=events,
     )  # fmt: skip
+    return _rollout(job, request)
+
+
+def _rollout(job: Job, request: RolloutRequest, so_far: Run | None = None) -> Run:
     check_request(request, job)
+    events = job.events
     with job.timed("encode", "reading"):
         setup = read_setup(request, job)
     with job.place() as placed, job.open_folder(setup.settings(request) if job.out else None) as folder:
-        resumed: Run | None = None
-        if folder and resume:
+        resumed = so_far
+        if folder and job.resume:
             setup, resumed = _read_resume(folder, setup, request, events)
         outcome = _run(job, request, setup, placed, folder, resumed)
         certificates, unwritten = _certify(request, setup, folder, outcome, events)
@@ -130,13 +87,37 @@ def rollout(
     require_gpu_used(request, metrics)
     if place is not None:  # the run may have taken its place
         certificates = {place / f.name if f.parent == folder else f: digest for f, digest in certificates.items()}
-    result = RolloutResult(outcome.run, metrics, certificates, place)
+    finished = FinishedJob(
+        request=request, metrics=metrics, folder=place, out=job.out, certificates=certificates, setup=setup,
+        go_on=partial(_resume, device=job.device),
+    )  # fmt: skip
+    result = replace(outcome.run, job=finished)
     if unwritten:
         unwritten.result = result
         raise unwritten
     if outcome.run.stopped:
         raise Interrupted(result)
     return result
+
+
+def _resume(run: Run, steps: int, *, device: str | Device, overwrite: bool = False, events: Events = SILENT) -> Run:
+    """Goes on with a run up to so many steps in all, in its folder or in memory."""
+    assert run.job is not None
+    setup: Setup = run.job.setup
+    every = setup.strides
+    request: RolloutRequest = replace(
+        run.request, steps=steps, hash_every=every.hash, observe_every=every.observe, sheet_every=every.sheet or None,
+        bands=every.bands,
+    )  # fmt: skip
+    job = Job(
+        command=COMMAND, request=request, device=device, out=run.out, resume=run.out is not None,
+        overwrite=overwrite, events=events,
+    )  # fmt: skip
+    if run.out is None:
+        return _rollout(job, request, without_last_looks(run))
+    if not run.stopped:
+        run_folder.reopen_run(run.out, COMMAND, lambda file: write_checkpoint(file, setup.identity, run))
+    return _rollout(job, request)
 
 
 def _run(
@@ -150,7 +131,8 @@ def _run(
     )
     with job.timed("rollout", "rollout", request.steps - start, "steps") as advance:
         work = partial(
-            engine.rollout, setup.operator, setup.z0, request.steps, device=placed.device, hash_every=every.hash,
+            engine.rollout, setup.operator, setup.z0, request.steps, device=placed.device,
+            observers=request.observers, hash_every=every.hash,
             observe_every=every.observe, sheet_every=every.sheet, bands=every.bands, keep_every=every.keep,
             keep=partial(keep_checkpoint, folder, setup) if folder and every.keep else None, strategy=strategy,
             stop_on_nonfinite=request.stop_on_nonfinite, progress=advance, resume=resumed,
@@ -247,7 +229,7 @@ def _read_resume(folder: Path, setup: Setup, request: RolloutRequest, events: Ev
     """The part of the run that the folder's checkpoint holds, and the setup that it goes on with."""
     file = folder / run_folder.CHECKPOINT
     settings = read_settings(file)
-    observers = setup.following(settings).observers
+    observers = [*setup.following(settings).observers, *request.observers]
     run = read_checkpoint(file, setup.identity, setup.operator, observers, setup.z0.shape)
     events.remark(f"going on after {run.steps} steps")
     return setup.resumed(request, settings), run

@@ -10,11 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.core.certificates._certificate import array_digest
+from dashi.core.rollouts.observer import Observer
 from dashi.errors import InputError, suggestion
 from dashi.flow import initial
 from dashi.flow._derived_fields import DERIVED
 from dashi.flow._initial_files import is_field_file, states_from_file
-from dashi.flow._trajectory import Strides
+from dashi.flow._trajectory import FlowStrides
 from dashi.flow.equations import Flow, Stochastic
 from dashi.flow.grid import Floats
 from dashi.io.arrays import LIMIT
@@ -51,6 +52,8 @@ class SimulateRequest(Request):
     """Whether the transfer of energy between scales is measured too."""
     host_fft: bool = False
     """NumPy's own transforms on the device cpu: quick, not portable."""
+    observers: tuple[Observer[Any], ...] = ()
+    """What looks besides; the records of each are in `Run.records`, by its name."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seeds", frozen_seeds(self.seeds))
@@ -115,21 +118,21 @@ def _check_seeds(request: SimulateRequest) -> None:
         )
 
 
-def strides_of(request: SimulateRequest, out: Path | None) -> Strides:
+def strides_of(request: SimulateRequest, out: Path | None) -> FlowStrides:
     """The strides asked for, or their defaults."""
     tenth = max(1, request.steps // 10)
 
     def chosen(asked: int | None, usual: int) -> int:
         return usual if asked is None else asked
 
-    return Strides(
+    return FlowStrides(
         look=chosen(request.look_every, max(1, request.steps // 100)),
         frame=chosen(request.frame_every, tenth) if out else 0,
         hash=chosen(request.hash_every, tenth),
     )
 
 
-def resumed_strides(request: SimulateRequest, wanted: Strides, kept: Strides | None) -> Strides:
+def resumed_strides(request: SimulateRequest, wanted: FlowStrides, kept: FlowStrides | None) -> FlowStrides:
     """Strides of the run that goes on. A default depends on how far a run goes, so only what was asked for must fit."""
     if kept is None:
         return wanted
@@ -172,7 +175,7 @@ def named_start(request: SimulateRequest) -> tuple[str, list[str]]:
     return name, [f"{key}={value}" for key, value in request.initial_options.items()]
 
 
-def settings_of(request: SimulateRequest, every: Strides, states: Floats) -> dict[str, object]:
+def settings_of(request: SimulateRequest, every: FlowStrides, states: Floats) -> dict[str, object]:
     """All that decides the results of a simulation: where it runs does not."""
     name, numbers = named_start(request)
     seeds = member_seeds(request, len(states))

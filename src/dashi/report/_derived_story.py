@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from dashi.errors import FileError
 from dashi.flow.equations import Flow
-from dashi.flow.evaluation._record import Record
+from dashi.flow.evaluation._record import EvaluationRecord
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation
 from dashi.io._files import read_plain
 from dashi.io._run_folder import SUMMARY
@@ -26,12 +26,12 @@ _LARGEST: Final = 1 << 28
 
 
 def story_of(
-    metrics: Metrics | None, evaluation: Evaluation | None, record: Record | None, folder: Path, unfinished: str = "",
-    flow: Flow | None = None,
+    metrics: Metrics | None, evaluation: Evaluation | None, record: EvaluationRecord | None, folder: Path,
+    unfinished: str = "", flow: Flow | None = None,
 ) -> Story:  # fmt: skip
     """The story of a run that has none; `unfinished` is `unfinished_text` of it, `flow` what its fields are of."""
     if evaluation is not None and evaluation.lines:
-        return _of_scores(evaluation, record or Record(), folder)
+        return _of_scores(evaluation, record or EvaluationRecord(), folder)
     if metrics is None:
         warnings = _warnings(None, record) if record else []
         return Story(title=f"The run {folder.name}", warnings=warnings or ([unfinished] if unfinished else []))
@@ -79,7 +79,7 @@ def _stopped(folder: Path) -> bool:
     return isinstance(summary, dict) and cast("dict[str, object]", summary).get("stopped") is True
 
 
-def _of_scores(evaluation: Evaluation, record: Record, folder: Path) -> Story:
+def _of_scores(evaluation: Evaluation, record: EvaluationRecord, folder: Path) -> Story:
     ours, level = evaluation.lines[0], THRESHOLDS[-1]
     others = [f"{line.model} for {lasts(evaluation, line.model)}" for line in evaluation.lines[1:]]
     beside = f" Beside it: {', '.join(others)}." if others else ""
@@ -106,7 +106,7 @@ def _of_scores(evaluation: Evaluation, record: Record, folder: Path) -> Story:
     )
 
 
-def _warnings(evaluation: Evaluation | None, record: Record) -> list[str]:
+def _warnings(evaluation: Evaluation | None, record: EvaluationRecord) -> list[str]:
     warnings = list[str]()
     if not record.fit_finished:
         warnings.append("The model is of a fit that was stopped: baselines, or scores on its own data, may be missing.")
@@ -117,7 +117,7 @@ def _warnings(evaluation: Evaluation | None, record: Record) -> list[str]:
     return warnings
 
 
-def places_of(evaluation: Evaluation | None, record: Record | None) -> tuple[Place, ...]:
+def places_of(evaluation: Evaluation | None, record: EvaluationRecord | None) -> tuple[Place, ...]:
     """Where the parts of an evaluation ran: the windows and fields, and the rollout of each model."""
     places = list[Place]()
     if record is not None and record.device is not None:

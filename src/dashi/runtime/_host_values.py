@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +16,8 @@ from dashi.types import dtype as dtype_of
 def host_array(values: Any, dtype: npt.DTypeLike | DType | None = None) -> HostArray:
     """Anything that NumPy or DLPack understands, as a C-ordered NumPy array (without a copy where possible), converted
     to `dtype` where one is named."""
-    if np.ma.is_masked(values):
+    masked: Any = sys.modules.get("numpy.ma")  # not imported for the question: without it nothing is masked
+    if masked is not None and masked.is_masked(values):
         raise InputError(
             "a masked array would lose its mask on the device.",
             "fill it, and pass the mask as an array of its own: values.filled(0), values.mask.",

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from dashi.core.carriers.carrier import Field
-from dashi.core.carriers.check_samples import Sample, Symmetry
+from dashi.core.carriers.check_samples import FieldSample, Symmetry
 from dashi.types import HostArray
 
 Claim = Literal[
@@ -31,11 +31,11 @@ REPEATS: Final = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Fault:
+class Violation:
     """Why a claim does not hold for one sample."""
 
     what: str
-    sample: Sample
+    sample: FieldSample
     found: HostArray
     """What the kernel gave."""
     expected: Field | None = None
@@ -45,7 +45,7 @@ class Fault:
     symmetry: str = ""
 
 
-Test = Callable[[Sample], Fault | None]
+Test = Callable[[FieldSample], Violation | None]
 
 
 class NotAFieldError(Exception):
@@ -56,28 +56,28 @@ class NotAFieldError(Exception):
         super().__init__(what)
 
 
-def apply(kernel: Operation, sample: Sample) -> Field:
+def apply(kernel: Operation, sample: FieldSample) -> Field:
     """K of a sample. The kernel gets copies, so that it cannot change what it is judged by."""
-    given = np.asarray(kernel(sample.field.copy(), *(x.copy() for x in sample.extras)))
-    if given.shape != sample.field.shape:
-        raise NotAFieldError(f"a field of shape {sample.field.shape} became one of shape {given.shape}", given)
-    if given.dtype.kind not in "biu":
-        raise NotAFieldError(f"the result holds {given.dtype}, not trits", given)
-    wide = given.astype(np.int64)
+    result = np.asarray(kernel(sample.field.copy(), *(x.copy() for x in sample.extras)))
+    if result.shape != sample.field.shape:
+        raise NotAFieldError(f"a field of shape {sample.field.shape} became one of shape {result.shape}", result)
+    if result.dtype.kind not in "biu":
+        raise NotAFieldError(f"the result holds {result.dtype}, not trits", result)
+    wide = result.astype(np.int64)
     site = _first(np.abs(wide) > 1)
     if site is not None:
         raise NotAFieldError(f"site {_at(site)} became {wide[site]}", wide, site)
-    return given.astype(np.int8)
+    return result.astype(np.int8)
 
 
 def ternary(kernel: Operation) -> Test:
     """K maps fields to fields of the same shape."""
 
-    def test(sample: Sample) -> Fault | None:
+    def test(sample: FieldSample) -> Violation | None:
         try:
             apply(kernel, sample)
         except NotAFieldError as error:
-            return Fault(error.what, sample, error.found, site=error.site)
+            return Violation(error.what, sample, error.found, site=error.site)
         return None
 
     return test
@@ -86,7 +86,7 @@ def ternary(kernel: Operation) -> Test:
 def deterministic(kernel: Operation) -> Test:
     """K gives the same bits every time."""
 
-    def test(sample: Sample) -> Fault | None:
+    def test(sample: FieldSample) -> Violation | None:
         first = apply(kernel, sample)
         for time in range(1, REPEATS):
             again = apply(kernel, sample)
@@ -94,7 +94,7 @@ def deterministic(kernel: Operation) -> Test:
             if site is not None:
                 values = f"{_trit(first, site)} the first time and {_trit(again, site)} in run {time + 1}"
                 what = f"site {_at(site)} is {values}"
-                return Fault(what, sample, again, first, site)
+                return Violation(what, sample, again, first, site)
         return None
 
     return test
@@ -103,12 +103,12 @@ def deterministic(kernel: Operation) -> Test:
 def same_everywhere(kernel: Operation, other: Operation) -> Test:
     """K gives the same bits in both places."""
 
-    def test(sample: Sample) -> Fault | None:
+    def test(sample: FieldSample) -> Violation | None:
         here, there = apply(kernel, sample), apply(other, sample)
         site = _first(here != there)
         if site is None:
             return None
-        return Fault(
+        return Violation(
             f"site {_at(site)} is {_trit(here, site)} here and {_trit(there, site)} there", sample, there, here, site
         )
 
@@ -118,13 +118,15 @@ def same_everywhere(kernel: Operation, other: Operation) -> Test:
 def no_support_creation(kernel: Operation) -> Test:
     """K(s) is 0 wherever s is."""
 
-    def test(sample: Sample) -> Fault | None:
-        found = apply(kernel, sample)
-        site = _first((found != 0) & (sample.field == 0))
+    def test(sample: FieldSample) -> Violation | None:
+        result = apply(kernel, sample)
+        site = _first((result != 0) & (sample.field == 0))
         if site is None:
             return None
-        allowed = np.where(sample.field == 0, 0, found).astype(np.int8)
-        return Fault(f"site {_at(site)} has no support and becomes {_trit(found, site)}", sample, found, allowed, site)
+        allowed = np.where(sample.field == 0, 0, result).astype(np.int8)
+        return Violation(
+            f"site {_at(site)} has no support and becomes {_trit(result, site)}", sample, result, allowed, site
+        )
 
     return test
 
@@ -132,17 +134,17 @@ def no_support_creation(kernel: Operation) -> Test:
 def keeps_signs(kernel: Operation) -> Test:
     """K(s) has the sign of s wherever both have support: a site may become 0, never its opposite."""
 
-    def test(sample: Sample) -> Fault | None:
-        found = apply(kernel, sample)
-        turned = found * sample.field < 0
+    def test(sample: FieldSample) -> Violation | None:
+        result = apply(kernel, sample)
+        turned = result * sample.field < 0
         site = _first(turned)
         if site is None:
             return None
-        allowed = np.where(turned, 0, found).astype(np.int8)
-        return Fault(
-            f"site {_at(site)} is {_trit(sample.field, site)} and becomes {_trit(found, site)}",
+        allowed = np.where(turned, 0, result).astype(np.int8)
+        return Violation(
+            f"site {_at(site)} is {_trit(sample.field, site)} and becomes {_trit(result, site)}",
             sample,
-            found,
+            result,
             allowed,
             site,
         )
@@ -153,14 +155,14 @@ def keeps_signs(kernel: Operation) -> Test:
 def idempotent(kernel: Operation) -> Test:
     """K(K(s)) = K(s)."""
 
-    def test(sample: Sample) -> Fault | None:
+    def test(sample: FieldSample) -> Violation | None:
         once = apply(kernel, sample)
         twice = apply(kernel, sample.with_field(once))
         site = _first(twice != once)
         if site is None:
             return None
         what = f"site {_at(site)} is {_trit(once, site)} after one application and {_trit(twice, site)} after two"
-        return Fault(what, sample, twice, once, site)
+        return Violation(what, sample, twice, once, site)
 
     return test
 
@@ -168,13 +170,13 @@ def idempotent(kernel: Operation) -> Test:
 def contractive(kernel: Operation, defect: DefectOf, depth: int) -> Test:
     """D(s) >= D(K(s)) >= D(K(K(s))) >= ..., so many times."""
 
-    def test(sample: Sample) -> Fault | None:
+    def test(sample: FieldSample) -> Violation | None:
         field, before = sample.field, float(defect(sample.field.copy()))
         for time in range(1, depth + 1):
             field = apply(kernel, sample.with_field(field))
             after = float(defect(field.copy()))
             if not after <= before:
-                return Fault(f"the defect rises from {before:g} to {after:g} in application {time}", sample, field)
+                return Violation(f"the defect rises from {before:g} to {after:g} in application {time}", sample, field)
             before = after
         return None
 
@@ -184,18 +186,18 @@ def contractive(kernel: Operation, defect: DefectOf, depth: int) -> Test:
 def admissible(kernel: Operation, symmetry: Symmetry) -> Test:
     """K commutes with the symmetry: K(g s) = g K(s)."""
 
-    def test(sample: Sample) -> Fault | None:
-        found = apply(kernel, symmetry.of(sample))
+    def test(sample: FieldSample) -> Violation | None:
+        result = apply(kernel, symmetry.of(sample))
         expected = symmetry.of(sample.with_field(apply(kernel, sample))).field
-        if found.shape == expected.shape:
-            site = _first(found != expected)
+        if result.shape == expected.shape:
+            site = _first(result != expected)
             if site is None:
                 return None
-            values = f"{_trit(found, site)} instead of {_trit(expected, site)}"
+            values = f"{_trit(result, site)} instead of {_trit(expected, site)}"
             what = f"after the {symmetry.name}, site {_at(site)} is {values}"
         else:
-            site, what = None, f"after the {symmetry.name}, the shape is {found.shape} instead of {expected.shape}"
-        return Fault(what, sample, found, expected, site, symmetry.name)
+            site, what = None, f"after the {symmetry.name}, the shape is {result.shape} instead of {expected.shape}"
+        return Violation(what, sample, result, expected, site, symmetry.name)
 
     return test
 

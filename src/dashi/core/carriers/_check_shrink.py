@@ -12,14 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.core.carriers._check_claims import Fault, Test
-from dashi.core.carriers.check_samples import Sample
+from dashi.core.carriers._check_claims import Test, Violation
+from dashi.core.carriers.check_samples import FieldSample
 
 BUDGET: Final = 2000
 """Samples tried at most, so that a slow kernel does not run for ever."""
 
 
-def shrink(fault: Fault, test: Test, budget: int = BUDGET) -> Fault:
+def shrink(fault: Violation, test: Test, budget: int = BUDGET) -> Violation:
     """The fault of the smallest sample found that still refutes the claim."""
     left = budget
     smaller = _smaller(fault.sample)
@@ -31,7 +31,7 @@ def shrink(fault: Fault, test: Test, budget: int = BUDGET) -> Fault:
     return fault
 
 
-def _smaller(sample: Sample) -> Iterator[Sample]:
+def _smaller(sample: FieldSample) -> Iterator[FieldSample]:
     """Simpler samples, those first that leave out most."""
     for axis in range(sample.field.ndim):
         length = sample.field.shape[axis]
@@ -45,7 +45,7 @@ def _smaller(sample: Sample) -> Iterator[Sample]:
         yield _with(sample, place, 1)
 
 
-def _with(sample: Sample, places: Any, trit: int) -> Sample:
+def _with(sample: FieldSample, places: Any, trit: int) -> FieldSample:
     field = sample.field.copy()
     field.reshape(-1)[places] = trit
     return sample.with_field(field)
@@ -60,7 +60,7 @@ def _runs(length: int) -> Iterator[tuple[int, int]]:
         size //= 2
 
 
-def _fault(test: Test, sample: Sample) -> Fault | None:
+def _fault(test: Test, sample: FieldSample) -> Violation | None:
     """A sample that the kernel or the symmetry cannot take refutes nothing."""
     try:
         return test(sample)

@@ -192,7 +192,7 @@ class Carrier:
         replace box and centre. `grow=True` lets sites without support gain it, and the result is marked `grown`."""
         field = self.unpack()
         if weights is None:
-            made = self.device.run("ternary_majority", field, radius=radius, eta=eta, centre=centre, grow=int(grow))
+            signs = self.device.run("ternary_majority", field, radius=radius, eta=eta, centre=centre, grow=int(grow))
         else:
             numbers = np.asarray(weights)
             if numbers.dtype.kind not in "iu":
@@ -200,8 +200,8 @@ class Carrier:
                     f"weights are integers, not {numbers.dtype}.", "scale and round them: sums of integers are exact."
                 )
             grid = np.atleast_2d(numbers).astype(np.int32)
-            made = self.device.run("ternary_majority_weighted", field, grid, eta=eta, grow=int(grow))
-        return self._next(made, grown=grow)
+            signs = self.device.run("ternary_majority_weighted", field, grid, eta=eta, grow=int(grow))
+        return self._next(signs, grown=grow)
 
     def annihilate(self, coherence: Any, eps: float = 0.0) -> Carrier:
         """The field where its coherence exceeds eps, 0 elsewhere: no sign changes, no support appears."""
@@ -236,17 +236,17 @@ class Carrier:
 
 def require_field(values: npt.ArrayLike) -> Field:
     """The values as a new int8 field; an error unless they are integers -1, 0 and +1."""
-    given = host_array(values)
-    if given.dtype.kind not in "iu":
+    host = host_array(values)
+    if host.dtype.kind not in "iu":
         raise DTypeError(
-            f"a ternary field holds integers, not {given.dtype}.",
+            f"a ternary field holds integers, not {host.dtype}.",
             "project real values with Carrier.admit(device, x, tau), or convert with .astype(np.int8).",
         )
-    wrong = np.argwhere((given != 0) & (given != 1) & (given.astype(np.int64) != -1))
+    wrong = np.argwhere((host != 0) & (host != 1) & (host.astype(np.int64) != -1))
     if wrong.size:
         site = tuple(int(i) for i in wrong[0])
-        raise InputError(f"a ternary field holds -1, 0 and +1, but site {site} is {given[site]}.", "pass trits.")
-    return given.astype(np.int8)
+        raise InputError(f"a ternary field holds -1, 0 and +1, but site {site} is {host[site]}.", "pass trits.")
+    return host.astype(np.int8)
 
 
 def _packed(device: Device, field: Array, packing: Packing) -> Carrier:

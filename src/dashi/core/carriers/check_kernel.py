@@ -15,10 +15,10 @@ import numpy as np
 
 from dashi import kernels
 from dashi.core.carriers import _check_claims as check_claims
-from dashi.core.carriers._check_claims import CLAIMS, Claim, DefectOf, Fault, Operation, Test
+from dashi.core.carriers._check_claims import CLAIMS, Claim, DefectOf, Operation, Test, Violation
 from dashi.core.carriers._check_shrink import shrink
 from dashi.core.carriers.check_samples import (
-    Sample,
+    FieldSample,
     Symmetry,
     Transform,
     named_symmetries,
@@ -50,13 +50,13 @@ class Finding:
     outcome: Outcome
     trials: int = 0
     """Samples tried; for admissibility, samples times symmetries."""
-    fault: Fault | None = None
+    fault: Violation | None = None
     """The smallest counterexample found, where it failed."""
 
     def as_json(self) -> dict[str, Any]:
-        made: dict[str, Any] = {"claim": self.claim, "outcome": self.outcome, "trials": self.trials}
+        document: dict[str, Any] = {"claim": self.claim, "outcome": self.outcome, "trials": self.trials}
         if self.fault is not None:
-            made["counterexample"] = {
+            document["counterexample"] = {
                 "what": self.fault.what,
                 "symmetry": self.fault.symmetry or None,
                 "site": None if self.fault.site is None else list(self.fault.site),
@@ -65,11 +65,11 @@ class Finding:
                 "found": _listed(self.fault.found),
                 "expected": None if self.fault.expected is None else self.fault.expected.tolist(),
             }
-        return made
+        return document
 
 
 @dataclass(frozen=True)
-class Report:
+class ClaimReport:
     """The outcome of every claim; `print` shows it."""
 
     kernel: str
@@ -109,7 +109,7 @@ def check_kernel(
     defect: DefectOf | None = None,
     expect: Iterable[Claim] | None = None,
     depth: int = DEPTH,
-) -> Report:
+) -> ClaimReport:
     """Tries every expected claim on every sample and reports, with a small counterexample for each that fails.
 
     - `kernel`: a callable from an int8 field (and further arrays) to a field, or a kernel's name, with `device` and
@@ -122,32 +122,32 @@ def check_kernel(
     - `expect`: the claims to try, by name. The default is "deterministic", "no support creation", "admissible", and
       "contractive" where a defect is given, else "idempotent". That K maps fields to fields is always tried.
     """
-    given = read_samples(samples)
+    fields_to_try = read_samples(samples)
     run, other = _operations(kernel, device, scalars, against)
-    wanted = _claims(expect, defect, other)
+    claims = _claims(expect, defect, other)
     findings: list[Finding] = []
     for claim in CLAIMS:
-        if claim not in wanted:
+        if claim not in claims:
             findings.append(Finding(claim, "not claimed"))
         elif findings and findings[0].outcome == "fail":
             findings.append(Finding(claim, "not tested"))  # what gives no fields has no support, signs or symmetries
         elif claim == "admissible":
-            findings.append(_admissible(run, given, symmetries))
+            findings.append(_admissible(run, fields_to_try, symmetries))
         else:
-            findings.append(_try(claim, given, _test(claim, run, other, defect, depth)))
+            findings.append(_try(claim, fields_to_try, _test(claim, run, other, defect, depth)))
     name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "kernel")
-    return Report(name, len(given), tuple(findings))
+    return ClaimReport(name, len(fields_to_try), tuple(findings))
 
 
 def on_device(device: Device, name: str, **scalars: Number) -> Operation:
     """A kernel of the catalogue as a callable on NumPy fields."""
-    found = kernels.get(name)
+    kernel = kernels.get(name)
     numbers: dict[str, Any] = dict(scalars)
 
     def run(field: Any, *extras: Any) -> Any:
         # Kernels that take real numbers (ternary_threshold) get the trits as such.
-        first = field.astype("float32") if found.inputs[0].dtype == "T" else field
-        return device.run(found, first, *extras, **numbers).numpy()
+        first = field.astype("float32") if kernel.inputs[0].dtype == "T" else field
+        return device.run(kernel, first, *extras, **numbers).numpy()
 
     run.__name__ = name
     return run
@@ -216,7 +216,7 @@ def _test(claim: Claim, run: Operation, other: Operation | None, defect: DefectO
     return plain[claim](run)
 
 
-def _try(claim: Claim, samples: tuple[Sample, ...], test: Test) -> Finding:
+def _try(claim: Claim, samples: tuple[FieldSample, ...], test: Test) -> Finding:
     for number, sample in enumerate(samples, 1):
         fault = test(sample)
         if fault is not None:
@@ -224,7 +224,7 @@ def _try(claim: Claim, samples: tuple[Sample, ...], test: Test) -> Finding:
     return Finding(claim, "pass", len(samples))
 
 
-def _admissible(run: Operation, samples: tuple[Sample, ...], symmetries: Symmetries | None) -> Finding:
+def _admissible(run: Operation, samples: tuple[FieldSample, ...], symmetries: Symmetries | None) -> Finding:
     chosen = None if symmetries is None else named_symmetries(symmetries)
     trials = 0
     for sample in samples:
@@ -244,7 +244,7 @@ def _listed(values: HostArray) -> Any:
     return np.asarray(values.astype(str)).tolist()
 
 
-def _shown(fault: Fault) -> Iterator[str]:
+def _shown(fault: Violation) -> Iterator[str]:
     """A counterexample in lines: what is wrong, the field, what it gave and what it should have given."""
     yield fault.what
     held = int((fault.sample.field != 0).sum())

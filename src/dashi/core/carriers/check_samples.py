@@ -18,7 +18,7 @@ Transform = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class FieldSample:
     """A field and the further inputs of the kernel. Those of the field's shape (`moving`: a coherence, say) belong to
     its sites: they are moved and cut with it. Others (weights) are left as they are."""
 
@@ -26,15 +26,15 @@ class Sample:
     extras: tuple[HostArray, ...] = ()
     moving: tuple[bool, ...] = ()
 
-    def with_field(self, field: Field) -> Sample:
+    def with_field(self, field: Field) -> FieldSample:
         """Other trits at the same sites."""
-        return Sample(field, self.extras, self.moving)
+        return FieldSample(field, self.extras, self.moving)
 
-    def moved(self, move: Transform) -> Sample:
+    def moved(self, move: Transform) -> FieldSample:
         """Field and moving extras through one transformation of sites."""
         pairs = zip(self.extras, self.moving, strict=True)
         extras = tuple(np.ascontiguousarray(move(x)) if moves else x for x, moves in pairs)
-        return Sample(np.ascontiguousarray(move(self.field)), extras, self.moving)
+        return FieldSample(np.ascontiguousarray(move(self.field)), extras, self.moving)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Symmetry:
     apply: Transform
     moves_sites: bool = False
 
-    def of(self, sample: Sample) -> Sample:
+    def of(self, sample: FieldSample) -> FieldSample:
         return (
             sample.moved(self.apply) if self.moves_sites else sample.with_field(require_field(self.apply(sample.field)))
         )
@@ -73,25 +73,25 @@ def torus(ndim: int) -> tuple[Symmetry, ...]:
     return (*moves, *((QUARTER_TURN,) if ndim == 2 else ()), SIGN_FLIP)
 
 
-def named_symmetries(given: Mapping[str, Transform] | Iterable[Symmetry | Transform]) -> tuple[Symmetry, ...]:
+def named_symmetries(transforms: Mapping[str, Transform] | Iterable[Symmetry | Transform]) -> tuple[Symmetry, ...]:
     """Symmetries of a mapping from names to callables, or of a list of either; callables act on the field alone."""
-    if isinstance(given, Mapping):
-        named = cast("Mapping[str, Transform]", given)
+    if isinstance(transforms, Mapping):
+        named = cast("Mapping[str, Transform]", transforms)
         return tuple(Symmetry(name, apply) for name, apply in named.items())
-    return tuple(s if isinstance(s, Symmetry) else Symmetry(getattr(s, "__name__", "symmetry"), s) for s in given)
+    return tuple(s if isinstance(s, Symmetry) else Symmetry(getattr(s, "__name__", "symmetry"), s) for s in transforms)
 
 
-def read_samples(given: Iterable[Any]) -> tuple[Sample, ...]:
+def read_samples(entries: Iterable[Any]) -> tuple[FieldSample, ...]:
     """Samples from fields, or tuples of a field and further arrays."""
-    made: list[Sample] = []
-    for one in given:
+    samples: list[FieldSample] = []
+    for one in entries:
         field, *extras = cast("tuple[Any, ...]", one) if isinstance(one, tuple) else (one,)
         trits = require_field(field)
         arrays: tuple[HostArray, ...] = tuple(host_array(x) for x in extras)
-        made.append(Sample(trits, arrays, tuple(x.shape == trits.shape for x in arrays)))
-    if not made:
+        samples.append(FieldSample(trits, arrays, tuple(x.shape == trits.shape for x in arrays)))
+    if not samples:
         raise InputError("there are no samples to check the kernel on.", "pass fields, for instance fields((16, 16)).")
-    return tuple(made)
+    return tuple(samples)
 
 
 def fields(*shapes: Shape, seed: int = 0) -> Iterator[Field]:

@@ -36,11 +36,11 @@ _Version = Annotated[str, Field(max_length=60, pattern=r"^[0-9][0-9A-Za-z.+!_-]*
 _KernelName = Annotated[str, Field(max_length=200, pattern=r"^\w+/\w+\.\w+$")]
 
 
-class _Record(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class InputRecord(_Record):
+class InputRecord(_StrictModel):
     """An array that the run read."""
 
     name: _Name
@@ -52,7 +52,7 @@ class InputRecord(_Record):
     digest: Digest
 
 
-class OperatorRecord(_Record):
+class OperatorRecord(_StrictModel):
     """The operator: its arrays are inputs."""
 
     kind: _Name
@@ -60,7 +60,7 @@ class OperatorRecord(_Record):
     parameters: dict[str, int | float | str]
 
 
-class DeviceRecord(_Record):
+class DeviceRecord(_StrictModel):
     """Where it ran."""
 
     spec: Annotated[str, Field(max_length=1000, pattern=r"^(cpu|null|vulkan:.+)$")]
@@ -70,14 +70,14 @@ class DeviceRecord(_Record):
     driver_version: _Text
 
 
-class Claim(_Record):
+class Claim(_StrictModel):
     """The state's hash after so many steps."""
 
     step: _Whole
     hash: Digest
 
 
-class Certificate(_Record):
+class Certificate(_StrictModel):
     """All that is claimed, in the order of the file; the digest comes last and is not part of the model."""
 
     schema_version: Literal[1]
@@ -197,10 +197,10 @@ def _parse(file: Path, data: bytes) -> tuple[dict[str, Any], str]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise ValueError("a key is there twice")
-    return made
+    return document
 
 
 def _refuse(text: str) -> Any:

@@ -36,7 +36,7 @@ def certify(run: Run, file: Path, sources: Mapping[str, Source]) -> Certificate:
     import dashi
 
     every = run.hash_every
-    hashes = [one for one in run.hashes if not run.stopped or one.step % every == 0]
+    hashes = [taken for taken in run.hashes if not run.stopped or taken.step % every == 0]
     if not hashes or run.device is None:
         raise CertificateError("a certificate needs hashes, and none was taken.", "run at least one step, with hashes.")
     steps, facts = hashes[-1].step if run.stopped else run.steps, run.operator
@@ -56,7 +56,7 @@ def certify(run: Run, file: Path, sources: Mapping[str, Source]) -> Certificate:
             way=run.strategy,  # pyright: ignore[reportArgumentType] - the model checks it
             steps=steps,
             hash_every=min(every, steps),
-            hashes=tuple(Claim(step=one.step, hash=one.digest) for one in hashes),
+            hashes=tuple(Claim(step=taken.step, hash=taken.digest) for taken in hashes),
         )
     except ValidationError as error:
         raise CertificateError(

@@ -46,10 +46,10 @@ def as_floats(name: str, values: HostArray, dtype: np.dtype[Any]) -> HostArray:
     if values.dtype.kind == "f":
         require_finite(name, values)
     with np.errstate(over="ignore"):
-        made: HostArray = np.ascontiguousarray(values.astype(dtype)).reshape(values.shape)
-    if not np.isfinite(made).all():  # pyright: ignore[reportArgumentType] - floats by now
+        floats: HostArray = np.ascontiguousarray(values.astype(dtype)).reshape(values.shape)
+    if not np.isfinite(floats).all():  # pyright: ignore[reportArgumentType] - floats by now
         raise InputError(f"{name} has values that {dtype} cannot hold.", "use `dtype=float64`.")
-    return made
+    return floats
 
 
 def operator_sources(path: Path) -> tuple[StoredOperator, dict[str, Source]]:
@@ -94,15 +94,15 @@ def save_inputs(path: Path, operator: Operator, z0: HostArray) -> dict[str, Sour
 
 def certified_inputs(certificate: Certificate, folder: Path, inputs: Path | None) -> tuple[Operator, HostArray]:
     """The operator and the initial states that a certificate in `folder` names, found and held to their digests."""
-    found = {one.name: _certified(one, folder, inputs) for one in certificate.inputs}
+    sources = {one.name: _certified(one, folder, inputs) for one in certificate.inputs}
     dtype = np.dtype(certificate.dtype)
-    z0 = as_floats(STATE, found.pop(STATE), dtype)
-    told = certificate.operator
+    z0 = as_floats(STATE, sources.pop(STATE), dtype)
+    stated = certificate.operator
     try:
-        operator = make_operator(told.kind, told.version, found, told.parameters, dtype)
+        operator = make_operator(stated.kind, stated.version, sources, stated.parameters, dtype)
     except InputError as error:
         raise CertificateError(f"the operator cannot be made again: {error.what}", error.fix) from error
-    missing = sorted(set(operator.parameters) - set(told.parameters))
+    missing = sorted(set(operator.parameters) - set(stated.parameters))
     if missing:
         raise CertificateError(f"the certificate does not say what {missing[0]!r} of its operator is.", _ORIGINAL)
     if certificate.portable != operator.portable:

@@ -24,7 +24,7 @@ BLOCK: Final = 64
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """How to descend. `batch` None means all rows in every step; `clamp` None means no clamp."""
 
     optimiser: Optimiser = "adam"
@@ -45,11 +45,11 @@ class State:
     square: Array
 
 
-class Training:
+class DeviceTraining:
     """The arrays of one training on a device. `inputs` has the column of ones, `weights` the row of biases."""
 
     def __init__(
-        self, device: Device, inputs: HostArray, targets: HostArray, weights: HostArray, settings: Settings
+        self, device: Device, inputs: HostArray, targets: HostArray, weights: HostArray, settings: TrainingSettings
     ) -> None:
         self.device, self.settings = device, settings
         self.inputs, self.targets = device.array(inputs), device.array(targets)
@@ -87,13 +87,13 @@ class Training:
 
     def _next_corrections(self, count: int) -> HostArray:
         # Products and quotients alone: a power function may differ between machines.
-        made = np.ones(self._corrections.shape)
+        corrections = np.ones(self._corrections.shape)
         first, second = self._powers
         for place in range(count):
             first, second = first * self.settings.beta1, second * self.settings.beta2
-            made[place] = 1 / (1 - first), 1 / (1 - second)
+            corrections[place] = 1 / (1 - first), 1 / (1 - second)
         self._powers = first, second
-        return made.astype(self._corrections.dtype.numpy)
+        return corrections.astype(self._corrections.dtype.numpy)
 
     def gradient(self, place: int = 0) -> Iterator[Step]:
         """Steps that leave the error of the batch at `place` and the gradient of its mean square in the work arrays."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dashi.core.learning._batches import batches
-from dashi.core.learning._training import BLOCK, Optimiser, Settings, Training
+from dashi.core.learning._training import BLOCK, DeviceTraining, Optimiser, TrainingSettings
 from dashi.core.operators.affine import Affine
 from dashi.errors import DTypeError, InputError, NonFiniteError, NoResultError, ShapeError
 from dashi.kernels._psi import number_of
@@ -83,17 +83,17 @@ def fit_bands(
 
 
 def _learned(
-    device: Device, x: HostArray, y: HostArray, settings: Settings, epochs: int, seed: int,
+    device: Device, x: HostArray, y: HostArray, settings: TrainingSettings, epochs: int, seed: int,
     progress: Callable[[int], None] | None,
 ) -> BandModel:  # fmt: skip
     if device.info.type == "null":
         raise NoResultError("the null device computes nothing.", "learn on another: cpu, or vulkan:0.")
     per_step = settings.batch or len(x)
     total, per_epoch = -(-epochs * len(x) // per_step), -(-len(x) // per_step)
-    training = Training(device, _with_ones(x), y, np.zeros((x.shape[1] + 1, y.shape[1]), x.dtype), settings)
+    training = DeviceTraining(device, _with_ones(x), y, np.zeros((x.shape[1] + 1, y.shape[1]), x.dtype), settings)
     order = None if settings.batch is None else batches(len(x), per_step, seed)
     with ExitStack() as programs:
-        record = _Record(training, per_epoch, programs)
+        record = _LossHistory(training, per_epoch, programs)
         while record.done < total:
             count = min(BLOCK, total - record.done)
             training.feed(order, count)
@@ -110,7 +110,7 @@ def loss_gradient(
     """The loss of given weights, and its gradient by W and by b."""
     x, y = _pairs(energies, following)
     whole = np.concatenate([weights, np.reshape(bias, (1, -1))]).astype(x.dtype)
-    training = Training(device, _with_ones(x), y, whole, Settings())
+    training = DeviceTraining(device, _with_ones(x), y, whole, TrainingSettings())
     with device.program(list(training.gradient()), label="gradient") as program:
         program.run()
     made = training.read("gradient")
@@ -118,10 +118,10 @@ def loss_gradient(
         return loss(), made[:-1], made[-1]
 
 
-class _Record:
+class _LossHistory:
     """Runs blocks of steps and keeps the losses: before the first step, about once an epoch, and after the last."""
 
-    def __init__(self, training: Training, stride: int, opened: ExitStack) -> None:
+    def __init__(self, training: DeviceTraining, stride: int, opened: ExitStack) -> None:
         self._training, self._stride, self._opened = training, stride, opened
         self._loss = opened.enter_context(training.losses())
         self._whole: Program | None = None
@@ -148,7 +148,7 @@ class _Record:
             )
 
 
-def _settings(optimiser: Optimiser, rate: float, batch: int | None, clamp: float | None, rows: int) -> Settings:
+def _settings(optimiser: Optimiser, rate: float, batch: int | None, clamp: float | None, rows: int) -> TrainingSettings:
     if optimiser not in ("adam", "sgd"):
         raise InputError(f"there is no optimiser {optimiser!r}.", "pass adam or sgd.")
     if not (math.isfinite(rate) and rate > 0):
@@ -157,22 +157,22 @@ def _settings(optimiser: Optimiser, rate: float, batch: int | None, clamp: float
         raise InputError(f"a batch of {batch} rows cannot be drawn from {rows}.", f"pass 1 to {rows}, or None for all.")
     if clamp is not None and not (math.isfinite(clamp) and clamp > 0):
         raise InputError(f"clamp is {clamp}.", "pass a finite norm above 0, or None for no clamp.")
-    return Settings(optimiser, rate, None if batch == rows else batch, clamp)
+    return TrainingSettings(optimiser, rate, None if batch == rows else batch, clamp)
 
 
 def _rows(name: str, values: HostArray, kind: np.dtype[Any] | None = None) -> HostArray:
-    given = np.asarray(values)
-    if given.dtype.name not in ("float32", "float64") or given.dtype != (kind or given.dtype):
+    array = np.asarray(values)
+    if array.dtype.name not in ("float32", "float64") or array.dtype != (kind or array.dtype):
         raise DTypeError(
-            f"{name} are {given.dtype}, but must be {kind or 'float32 or float64'}.",
+            f"{name} are {array.dtype}, but must be {kind or 'float32 or float64'}.",
             f"convert them: {name}.astype(np.{kind or 'float64'}).",
         )
-    if given.ndim != 2 or 0 in given.shape:
-        raise ShapeError(f"{name} have shape {given.shape}.", "pass rows of bands, (N, B), with at least one of each.")
-    if not np.isfinite(given).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(given))[0])
+    if array.ndim != 2 or 0 in array.shape:
+        raise ShapeError(f"{name} have shape {array.shape}.", "pass rows of bands, (N, B), with at least one of each.")
+    if not np.isfinite(array).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(f"{name} are not finite at {place}.", "leave out the rows with NaN or infinity.")
-    return given
+    return array
 
 
 def _pairs(energies: HostArray, following: HostArray) -> tuple[HostArray, HostArray]:

@@ -39,7 +39,7 @@ SETTLED: Final = 1e-3
 
 
 @dataclass(frozen=True)
-class Fit:
+class RidgeFit:
     """A ridge fit. `margin` is the smallest part of a diagonal element that factoring left; `correction` the size of
     the last refinement relative to A."""
 
@@ -67,7 +67,7 @@ def fit_pairs(trajectory: HostArray, lam: float, *, device: Device | str) -> Hos
     return ridge(before, after, lam, device=device)
 
 
-def fit_ridge(features: HostArray, targets: HostArray, lam: float, *, device: Device | str) -> Fit:
+def fit_ridge(features: HostArray, targets: HostArray, lam: float, *, device: Device | str) -> RidgeFit:
     """A ridge fit with its `margin` and `correction`, which tell how well it went. Raises InputError where the features
     do not determine A to rounding: lam = 0 with dependent columns, for instance."""
     if not isinstance(device, Device):
@@ -79,7 +79,7 @@ def fit_ridge(features: HostArray, targets: HostArray, lam: float, *, device: De
         raise NoResultError("the null device computes nothing.", "fit on another: cpu, or vulkan:0.")
     system = _System(device, device.array(z), device.array(y), float(lam))
     system.solve()
-    return Fit(system.refine(), float(lam), system.least_margin, system.correction)
+    return RidgeFit(system.refine(), float(lam), system.least_margin, system.correction)
 
 
 class _System:
@@ -153,17 +153,17 @@ def _undetermined(feature: int, margin: float, lam: float) -> InputError:
 
 def _floats(name: str, values: HostArray, dimensions: tuple[int, ...]) -> HostArray:
     """The values as float64, which holds float32 exactly."""
-    given = np.asarray(values)
-    if given.dtype.kind not in "fiu" or given.dtype.itemsize > 8:
-        raise DTypeError(f"{name} of type {given.dtype} cannot be fitted.", "pass float32 or float64.")
-    if given.ndim not in dimensions or 0 in given.shape:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        raise DTypeError(f"{name} of type {array.dtype} cannot be fitted.", "pass float32 or float64.")
+    if array.ndim not in dimensions or 0 in array.shape:
         wanted = " or ".join(str(d) for d in dimensions)
-        raise ShapeError(f"{name} has shape {given.shape}.", f"pass {wanted} dimensions, none of length 0.")
-    made = given.astype(np.float64)
-    if not np.isfinite(made).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(made))[0])
+        raise ShapeError(f"{name} has shape {array.shape}.", f"pass {wanted} dimensions, none of length 0.")
+    rows = array.astype(np.float64)
+    if not np.isfinite(rows).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(rows))[0])
         raise InputError(f"{name} is not finite at {place}.", "leave out the rows with NaN or infinity.")
-    return made
+    return rows
 
 
 def _require_fit(z: HostArray, y: HostArray, lam: float) -> None:

@@ -43,10 +43,10 @@ def levels(values: Floats) -> list[float]:
 
 def swings(values: Floats) -> int:
     """How often a signal turns, by more than SWING of its largest value each time."""
-    kept = values[:: max(1, -(-len(values) // _MOST_VALUES))]
-    least = SWING * float(np.abs(kept).max(initial=0))
-    count, rising, low, high = 0, 0, float(kept[0]), float(kept[0])
-    for value in kept.tolist():
+    sample = values[:: max(1, -(-len(values) // _MOST_VALUES))]
+    least = SWING * float(np.abs(sample).max(initial=0))
+    count, rising, low, high = 0, 0, float(sample[0]), float(sample[0])
+    for value in sample.tolist():
         low, high = min(low, value), max(high, value)
         if rising >= 0 and high - value > least:
             count, rising, low, high = count + (rising > 0), -1, value, value
@@ -67,13 +67,13 @@ def groups(apart: Floats) -> tuple[list[list[int]], float]:
     widths = sorted(joins)
     for within, gap in zip(widths[-2::-1], widths[:0:-1], strict=True):
         if gap > 0 and within <= SHARP * gap:
-            made: list[list[int]] = [order[:1]]
-            for join, one in zip(joins, order[1:], strict=True):
+            clusters: list[list[int]] = [order[:1]]
+            for join, member in zip(joins, order[1:], strict=True):
                 if join >= gap:
-                    made.append([one])
+                    clusters.append([member])
                 else:
-                    made[-1].append(one)
-            return made, gap
+                    clusters[-1].append(member)
+            return clusters, gap
     return [order], 0.0
 
 
@@ -85,9 +85,9 @@ def _chain(apart: Floats) -> tuple[list[int], list[float]]:
     left[0] = False
     order, joins = [0], list[float]()
     while left.any():
-        one = int(np.argmin(np.where(left, nearest, np.inf)))
-        order.append(one)
-        joins.append(float(nearest[one]))
-        left[one] = False
-        nearest = np.minimum(nearest, apart[one])
+        closest = int(np.argmin(np.where(left, nearest, np.inf)))
+        order.append(closest)
+        joins.append(float(nearest[closest]))
+        left[closest] = False
+        nearest = np.minimum(nearest, apart[closest])
     return order, joins

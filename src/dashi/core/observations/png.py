@@ -34,26 +34,26 @@ def write_png(file: IO[bytes], picture: Pixels) -> None:
 def write_apng(file: IO[bytes], pictures: Iterable[Pixels], count: int, milliseconds: int) -> None:
     """A film of `count` pictures of one size, each shown so long, repeated for ever. Viewers that know no animation
     show the first."""
-    size, made, number = (0, 0), 0, 0
+    size, frames, number = (0, 0), 0, 0
     for picture in pictures:
         h, w = _size(picture)
-        if made == 0:
+        if frames == 0:
             size = (h, w)
             file.write(_SIGNATURE)
             _chunk(file, b"IHDR", _header(h, w))
             _chunk(file, b"acTL", struct.pack(">II", count, 0))
         if (h, w) != size:
-            raise ShapeError(f"picture {made} of a film has size {(h, w)}, the first {size}.", "pass one size.")
+            raise ShapeError(f"picture {frames} of a film has size {(h, w)}, the first {size}.", "pass one size.")
         _chunk(file, b"fcTL", struct.pack(">IIIIIHHBB", number, w, h, 0, 0, milliseconds, 1000, 0, 0))
-        if made == 0:
+        if frames == 0:
             _chunk(file, b"IDAT", _packed(picture))
         else:
             number += 1
             _chunk(file, b"fdAT", struct.pack(">I", number) + _packed(picture))
         number += 1
-        made += 1
-    if made != count or not made:
-        raise ShapeError(f"a film of {count} pictures was given {made}.", "pass as many as there are, at least one.")
+        frames += 1
+    if frames != count or not frames:
+        raise ShapeError(f"a film of {count} pictures was given {frames}.", "pass as many as there are, at least one.")
     _chunk(file, b"IEND", b"")
 
 

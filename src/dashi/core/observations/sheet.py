@@ -34,7 +34,7 @@ OLDEST: Final = 0.2
 
 
 @dataclass(frozen=True)
-class Look:
+class SheetStyle:
     """How a sheet is drawn. Sizes are limits: every step and band gets a whole number of pixels, at least one; where
     there are more steps than pixels, neighbours are averaged."""
 
@@ -79,10 +79,10 @@ def example_sheet() -> HostArray:
     return (swing * np.exp(-band / 3 - t * (1 + band) / 900)).astype(np.float32)
 
 
-def draw(device: Device, sheet: HostArray, look: Look | None = None, *, nonfinite: bool = False) -> Pixels:
+def draw(device: Device, sheet: HostArray, look: SheetStyle | None = None, *, nonfinite: bool = False) -> Pixels:
     """The picture of a sheet, (h, w, 3) bytes: time to the right, bands upwards. `nonfinite` allows values that are not
     finite and shows them in magenta."""
-    chosen = look or Look()
+    chosen = look or SheetStyle()
     shown, (lo, hi) = _shown(sheet, chosen, (chosen.width, chosen.height), nonfinite)
     steps, bands = shown.shape
     wide, tall = max(1, chosen.width // steps), max(1, chosen.height // bands)
@@ -90,9 +90,11 @@ def draw(device: Device, sheet: HostArray, look: Look | None = None, *, nonfinit
     return _pixels(device.run("colour_map", np.ascontiguousarray(field), images.heat(), lo=lo, hi=hi))
 
 
-def film(device: Device, sheet: HostArray, look: Look | None = None, *, nonfinite: bool = False) -> Iterator[Pixels]:
+def film(
+    device: Device, sheet: HostArray, look: SheetStyle | None = None, *, nonfinite: bool = False
+) -> Iterator[Pixels]:
     """The frames of a film, made one by one on the device: the newest step on top, older ones further down, fading."""
-    chosen = look or Look()
+    chosen = look or SheetStyle()
     shown, (lo, hi) = _shown(sheet, chosen, (chosen.frames, chosen.width), nonfinite)
     steps, bands = shown.shape
     rows = max(1, chosen.height // steps)
@@ -104,9 +106,9 @@ def film(device: Device, sheet: HostArray, look: Look | None = None, *, nonfinit
         yield _pixels(made)
 
 
-def film_length(sheet: HostArray, look: Look | None = None) -> int:
+def film_length(sheet: HostArray, look: SheetStyle | None = None) -> int:
     """How many frames a film has: one for every step, unless there are more than the look allows."""
-    return min(sheet.shape[0], (look or Look()).frames)
+    return min(sheet.shape[0], (look or SheetStyle()).frames)
 
 
 def _pixels(image: Any) -> Pixels:
@@ -114,7 +116,7 @@ def _pixels(image: Any) -> Pixels:
 
 
 def _shown(
-    sheet: HostArray, look: Look, most: tuple[int, int], nonfinite: bool
+    sheet: HostArray, look: SheetStyle, most: tuple[int, int], nonfinite: bool
 ) -> tuple[npt.NDArray[np.float32], tuple[float, float]]:
     """What is coloured, of at most so many steps and bands, and the values of the first and the last colour."""
     energies = np.asarray(require_sheet(sheet, "the record"), np.float64)

@@ -77,7 +77,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
+class _Observed:
     """The record of a run: norms before and after the observed steps, and how far those moved the state."""
 
     steps: Floats
@@ -131,18 +131,18 @@ def verdict(
     broken = next((o for o in observations if o.nonfinite or not _is_finite(o)), None)
     if broken is not None:
         return _broken(broken)
-    seen = _record(observations)
-    found = (
-        _grows(seen)
-        or _vanishes(seen)
-        or _parts(seen, members)
-        or _switches(seen)
-        or _moves(seen, _bands(sheet))
-        or _settles(seen)
+    record = _record(observations)
+    judged = (
+        _grows(record)
+        or _vanishes(record)
+        or _parts(record, members)
+        or _switches(record)
+        or _moves(record, _bands(sheet))
+        or _settles(record)
     )
     if len(observations) >= ENOUGH:
-        return found
-    return Verdict(found.name, found.evidence, f"{found.sentence} (From {len(observations)} observations only.)")
+        return judged
+    return Verdict(judged.name, judged.evidence, f"{judged.sentence} (From {len(observations)} observations only.)")
 
 
 def _is_finite(o: Observation) -> bool:
@@ -160,11 +160,11 @@ def _broken(o: Observation) -> Verdict:
     return Verdict("blown up", evidence, f"Blown up: at step {o.step} {what}.")
 
 
-def _record(observations: Sequence[Observation]) -> _Seen:
+def _record(observations: Sequence[Observation]) -> _Observed:
     ordered = sorted(observations, key=lambda o: o.step)
     norms = {o.step - 1: o.norm_before for o in ordered} | {o.step: o.norm for o in ordered}
     steps = sorted(norms)
-    return _Seen(
+    return _Observed(
         np.array(steps, np.float64),
         np.array([norms[step] for step in steps], np.float64),
         np.array([o.step for o in ordered], np.float64),
@@ -194,13 +194,13 @@ def _bands(sheet: HostArray | None) -> dict[str, Floats]:
     return {f"band {b}": energies[:, b] for b in np.flatnonzero(most > COLLAPSED * most.max()).tolist()}
 
 
-def _heading(seen: _Seen) -> tuple[Literal["grows", "falls", "holds"], float | None]:
+def _heading(record: _Observed) -> tuple[Literal["grows", "falls", "holds"], float | None]:
     """What the level does, and the limit that it is heading for, None where none is in sight.
 
     The levels a, b, c of the last three quarters change by b - a, then by c - b. If changes shrink by the factor q from
     quarter to quarter, the limit is c + (c - b) q / (1 - q): Aitken's extrapolation, exact for a geometric approach.
     """
-    a, b, c = (seen.level(number) for number in (1, 2, 3))
+    a, b, c = (record.level(number) for number in (1, 2, 3))
     if max(b, c) <= CHANGING * min(b, c):
         return "holds", c
     q = (c - b) / (b - a) if b != a else math.inf
@@ -208,52 +208,56 @@ def _heading(seen: _Seen) -> tuple[Literal["grows", "falls", "holds"], float | N
     return ("grows" if c > b else "falls"), limit
 
 
-def _grows(seen: _Seen) -> Verdict | None:
-    trend, limit = _heading(seen)
-    if trend != "grows" or limit is not None or seen.last < GROWN * seen.first:
+def _grows(record: _Observed) -> Verdict | None:
+    trend, limit = _heading(record)
+    if trend != "grows" or limit is not None or record.last < GROWN * record.first:
         return None
-    text = f"Blown up: the norm grew from {seen.first:.3g} to {seen.last:.3g}, and no limit is in sight."
-    return Verdict("blown up", {"rule": "grows without limit", **seen.evidence()}, text)
+    text = f"Blown up: the norm grew from {record.first:.3g} to {record.last:.3g}, and no limit is in sight."
+    return Verdict("blown up", {"rule": "grows without limit", **record.evidence()}, text)
 
 
-def _vanishes(seen: _Seen) -> Verdict | None:
-    fell = f"the norm fell from {seen.first:.3g} to {seen.last:.3g}"
-    if seen.last <= COLLAPSED * seen.first:
-        return Verdict("collapsed", {"rule": "nothing left", **seen.evidence()}, f"Collapsed: {fell}.")
-    trend, limit = _heading(seen)
-    if trend != "falls" or seen.last > LEFT * seen.first or (limit is not None and limit > NOTHING * seen.level(3)):
+def _vanishes(record: _Observed) -> Verdict | None:
+    fell = f"the norm fell from {record.first:.3g} to {record.last:.3g}"
+    if record.last <= COLLAPSED * record.first:
+        return Verdict("collapsed", {"rule": "nothing left", **record.evidence()}, f"Collapsed: {fell}.")
+    trend, limit = _heading(record)
+    if (
+        trend != "falls"
+        or record.last > LEFT * record.first
+        or (limit is not None and limit > NOTHING * record.level(3))
+    ):
         return None
-    evidence = {"rule": "heading for nothing", "heading_for": limit, **seen.evidence()}
+    evidence = {"rule": "heading for nothing", "heading_for": limit, **record.evidence()}
     return Verdict("collapsed", evidence, f"Collapsed: {fell} and is heading for nothing.")
 
 
-def _parts(seen: _Seen, members: tuple[HostArray, HostArray] | None) -> Verdict | None:
+def _parts(record: _Observed, members: tuple[HostArray, HostArray] | None) -> Verdict | None:
     """Members that began together end apart."""
     if members is None or members[0].shape != members[1].shape or members[1].shape[0] < 2:
         return None
     first, last = (x.reshape(x.shape[0], -1)[:MEMBERS].astype(np.float64) for x in members)
-    found, gap = groups(distances(last))
+    clusters, gap = groups(distances(last))
     began = float(distances(first).max())
-    if not 2 <= len(found) <= MOST_LEVELS or began > TOGETHER * gap or gap <= DISTINCT * float(np.abs(last).max()):
+    if not 2 <= len(clusters) <= MOST_LEVELS or began > TOGETHER * gap or gap <= DISTINCT * float(np.abs(last).max()):
         return None
-    sizes = sorted((len(group) for group in found), reverse=True)
-    evidence = {"rule": "members part", "groups": sizes, "gap": gap, "began_within": began, **seen.evidence()}
+    sizes = sorted((len(group) for group in clusters), reverse=True)
+    evidence = {"rule": "members part", "groups": sizes, "gap": gap, "began_within": began, **record.evidence()}
     text = (
-        f"Bifurcating: {len(last)} states that began within {began:.3g} ended in {len(found)} groups, {gap:.3g} apart."
+        f"Bifurcating: {len(last)} states that began within {began:.3g} ended in {len(sizes)} groups, {gap:.3g} apart."
     )
     return Verdict("bifurcating", evidence, text)
 
 
-def _switches(seen: _Seen) -> Verdict | None:
+def _switches(record: _Observed) -> Verdict | None:
     """One level held for a quarter of the run, then another one to its end."""
-    now = seen.level(3)
-    if len(seen.norms) < 2 * ENOUGH or not _is_flat(seen.quarter(3)):
+    now = record.level(3)
+    if len(record.norms) < 2 * ENOUGH or not _is_flat(record.quarter(3)):
         return None
     for number in range(3):
-        then = seen.level(number)
-        if _is_flat(seen.quarter(number)) and abs(now - then) > APART * max(now, then):
+        then = record.level(number)
+        if _is_flat(record.quarter(number)) and abs(now - then) > APART * max(now, then):
             text = f"Bifurcating: the norm held {then:.3g} for a quarter of the run, left it, and now holds {now:.3g}."
-            evidence = {"rule": "another level", "levels": [then, now], **seen.evidence()}
+            evidence = {"rule": "another level", "levels": [then, now], **record.evidence()}
             return Verdict("bifurcating", evidence, text)
     return None
 
@@ -262,37 +266,38 @@ def _is_flat(norms: Floats) -> bool:
     return float(norms.max() - norms.min()) <= FLAT * float(norms.mean())
 
 
-def _moves(seen: _Seen, bands: dict[str, Floats]) -> Verdict | None:
+def _moves(record: _Observed, bands: dict[str, Floats]) -> Verdict | None:
     """The state goes on moving and turns back: on a few levels, or not."""
-    before, motion = seen.motion(2), seen.motion(3)
-    largest = float(max(seen.quarter(2).max(), seen.quarter(3).max()))
+    before, motion = record.motion(2), record.motion(3)
+    largest = float(max(record.quarter(2).max(), record.quarter(3).max()))
     if motion <= STILL * largest or motion <= FADING * before:
         return None
-    signals = {"norm": seen.norms, **bands}
+    signals = {"norm": record.norms, **bands}
     swinging = {name: swings(values[len(values) // 2 :]) for name, values in signals.items()}
     # A component moves no further than the state: the true path is at least as long as this.
-    path = float(seen.steps[-1] - seen.steps[0]) / 2 * (before + motion) / 2
+    path = float(record.steps[-1] - record.steps[0]) / 2 * (before + motion) / 2
     if path <= 2 * largest and max(swinging.values()) < TURNS:
         return None
-    evidence = {"swings": max(swinging.values()), "path_in_diameters": path / (2 * largest), **seen.evidence()}
+    evidence = {"swings": max(swinging.values()), "path_in_diameters": path / (2 * largest), **record.evidence()}
     for name, values in signals.items():
-        found = levels(values)
-        if found:
-            text = f"Bifurcating: the {name} came to {len(found)} levels, {', '.join(f'{x:.3g}' for x in found)}."
-            return Verdict("bifurcating", {"rule": "levels", "signal": name, "levels": found, **evidence}, text)
-    low, high = float(seen.norms.min()), float(seen.norms.max())
+        visited = levels(values)
+        if visited:
+            text = f"Bifurcating: the {name} came to {len(visited)} levels, {', '.join(f'{x:.3g}' for x in visited)}."
+            return Verdict("bifurcating", {"rule": "levels", "signal": name, "levels": visited, **evidence}, text)
+    low, high = float(record.norms.min()), float(record.norms.max())
     text = f"Oscillating: the state keeps moving, its norm between {low:.3g} and {high:.3g}."
     return Verdict("oscillating", {"rule": "keeps moving", **evidence}, text)
 
 
-def _settles(seen: _Seen) -> Verdict:
-    trend, limit = _heading(seen)
+def _settles(record: _Observed) -> Verdict:
+    trend, limit = _heading(record)
     if trend == "holds":
-        text = f"Stable: the norm holds {seen.level(3):.3g}."
+        text = f"Stable: the norm holds {record.level(3):.3g}."
     elif limit is not None:
         text = f"Stable: the norm {trend} towards {limit:.3g}."
     else:
         text = (
-            f"Stable so far: the norm {trend} from {seen.level(2):.3g} to {seen.level(3):.3g} in a quarter of the run."
+            f"Stable so far: the norm {trend} from {record.level(2):.3g} to {record.level(3):.3g} in a quarter of the "
+            "run."
         )
-    return Verdict("stable", {"rule": "settles", "heading_for": limit, **seen.evidence()}, text)
+    return Verdict("stable", {"rule": "settles", "heading_for": limit, **record.evidence()}, text)

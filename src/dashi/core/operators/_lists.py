@@ -15,29 +15,29 @@ _MOST = 1 << 32
 
 def index_array(name: str, values: Any, below: int | None = None) -> HostArray:
     """The values as a read-only list of uint32, each below a bound."""
-    given = np.asarray(values)
-    if given.dtype.kind not in "ui" and given.size:
-        raise DTypeError(f"{name} is an array of {given.dtype}, not of indices.", f"pass {name}.astype(np.uint32).")
-    if given.ndim != 1:
-        raise ShapeError(f"{name} has shape {given.shape}; it must be a list.", f"pass {name} with one axis.")
+    array = np.asarray(values)
+    if array.dtype.kind not in "ui" and array.size:
+        raise DTypeError(f"{name} is an array of {array.dtype}, not of indices.", f"pass {name}.astype(np.uint32).")
+    if array.ndim != 1:
+        raise ShapeError(f"{name} has shape {array.shape}; it must be a list.", f"pass {name} with one axis.")
     bound = _MOST if below is None else below
-    wrong = np.flatnonzero((given < 0) | (given >= bound))
+    wrong = np.flatnonzero((array < 0) | (array >= bound))
     if wrong.size:
         raise InputError(
-            f"{name}[{wrong[0]}] is {given[wrong[0]]}, which is not an index from 0 to {bound - 1}.",
+            f"{name}[{wrong[0]}] is {array[wrong[0]]}, which is not an index from 0 to {bound - 1}.",
             f"let every entry of {name} be below {bound}, counting from 0.",
         )
-    made = given.astype(np.uint32)
+    made = array.astype(np.uint32)
     made.setflags(write=False)
     return made
 
 
 def pointer_array(name: str, values: Any, entries: int) -> HostArray:
     """The values as the ends of lists: from 0, never falling, to the number of entries."""
-    made = index_array(name, values)
-    if made.size == 0:
+    indices = index_array(name, values)
+    if indices.size == 0:
         raise ShapeError(f"{name} is empty.", f"begin {name} with 0 and add one end for each list.")
-    ends = made.astype(np.int64)
+    ends = indices.astype(np.int64)
     falls = np.flatnonzero(np.diff(ends) < 0)
     if falls.size:
         at = int(falls[0]) + 1
@@ -50,7 +50,7 @@ def pointer_array(name: str, values: Any, entries: int) -> HostArray:
             f"{name} runs from {ends[0]} to {ends[-1]}, but there are {entries} entries.",
             f"let {name} begin with 0 and end with {entries}.",
         )
-    return made
+    return indices
 
 
 def require_rising(name: str, values: HostArray, ends: HostArray, what: str) -> None:
@@ -68,13 +68,13 @@ def require_rising(name: str, values: HostArray, ends: HostArray, what: str) -> 
 
 def number_array(name: str, values: Any, shape: tuple[int, ...], kind: np.dtype[Any] | None = None) -> HostArray:
     """Finite numbers of that shape, and of that element type if one is named."""
-    made = float_array(name, values)
-    if made.shape != shape:
-        raise ShapeError(f"{name} has shape {made.shape}; it must be {shape}.", f"pass {name} of shape {shape}.")
-    if kind is not None and made.dtype != kind:
-        raise DTypeError(f"{name} is {made.dtype}, the rest is {kind}.", f"pass {name}.astype(np.{kind}).")
-    require_finite(name, made)
-    return made
+    weights = float_array(name, values)
+    if weights.shape != shape:
+        raise ShapeError(f"{name} has shape {weights.shape}; it must be {shape}.", f"pass {name} of shape {shape}.")
+    if kind is not None and weights.dtype != kind:
+        raise DTypeError(f"{name} is {weights.dtype}, the rest is {kind}.", f"pass {name}.astype(np.{kind}).")
+    require_finite(name, weights)
+    return weights
 
 
 def longest_of(ends: HostArray) -> int:

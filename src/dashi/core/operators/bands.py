@@ -22,7 +22,7 @@ from dashi.types import HostArray, Shape
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class NodeGraph:
     """The neighbours of every node: those of node v are neighbours[offsets[v]:offsets[v + 1]], with these weights."""
 
     weights: HostArray
@@ -34,7 +34,7 @@ class Graph:
         return len(self.offsets) - 1
 
 
-def graph(nodes: int, edges: Any, weights: Any = None, dtype: Any = np.float64) -> Graph:
+def graph(nodes: int, edges: Any, weights: Any = None, dtype: Any = np.float64) -> NodeGraph:
     """The graph with these edges (pairs of nodes), each of them both ways, with weight 1 unless weights are given."""
     pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
     one_way = np.ones(len(pairs), dtype) if weights is None else np.asarray(weights, dtype)
@@ -45,22 +45,22 @@ def graph(nodes: int, edges: Any, weights: Any = None, dtype: Any = np.float64) 
     both = np.concatenate([one_way, one_way])
     order = np.lexsort((others, ends))
     offsets = np.searchsorted(ends[order], np.arange(nodes + 1)).astype(np.uint32)
-    return Graph(both[order], others[order], offsets)
+    return NodeGraph(both[order], others[order], offsets)
 
 
-def path(nodes: int, dtype: Any = np.float64) -> Graph:
+def path(nodes: int, dtype: Any = np.float64) -> NodeGraph:
     """A line of nodes, each next to the one before."""
     _require_nodes(nodes, 1)
     return graph(nodes, [(v, v + 1) for v in range(nodes - 1)], dtype=dtype)
 
 
-def ring(nodes: int, dtype: Any = np.float64) -> Graph:
+def ring(nodes: int, dtype: Any = np.float64) -> NodeGraph:
     """A circle of at least three nodes."""
     _require_nodes(nodes, 3)
     return graph(nodes, [(v, (v + 1) % nodes) for v in range(nodes)], dtype=dtype)
 
 
-def tree(depth: int, arity: int, dtype: Any = np.float64) -> Graph:
+def tree(depth: int, arity: int, dtype: Any = np.float64) -> NodeGraph:
     """A tree of `depth` levels below its root, node 0, each node with `arity` children; numbered level by level."""
     if depth < 0 or arity < 1:
         raise InputError(f"there is no tree of depth {depth} and arity {arity}.", "pass depth >= 0 and arity >= 1.")
@@ -87,7 +87,7 @@ class Bands(Operator):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         kappa: Any,
         coupling: Any,
         strength: float,
@@ -138,7 +138,7 @@ class Bands(Operator):
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
         phi = Nonlinearity.restore("phi", parameters)
-        graph = Graph(arrays["weights"], arrays["neighbours"], arrays["offsets"])
+        graph = NodeGraph(arrays["weights"], arrays["neighbours"], arrays["offsets"])
         strength = float(parameters["strength"])
         return Bands(graph, arrays["kappa"], arrays["coupling"], strength, phi.name, **phi.numbers)
 

@@ -136,11 +136,20 @@ class HostOperator(Operator):
     """An operator that computes on the host by itself, without kernels: bits of one machine and one library."""
 
     portable = False
+    strategy: str = "fast"
+    """The strategy that metrics record for it."""
+    piece: int = 0
+    """Steps that it computes together: a run that stops after a multiple of them, and goes on, has the bits of one that
+    never stopped. 0: it may stop after any step."""
 
     @property
     @abstractmethod
     def host_reason(self) -> str:
         """By what it computes."""
+
+    def runs_beside(self, device: Device) -> bool:
+        """Whether observers may look at its states on this device."""
+        return device.info.type == "reference"
 
     @abstractmethod
     def stepper(self, states: HostArray) -> HostStepper:
@@ -156,8 +165,13 @@ class HostOperator(Operator):
 class HostStepper(Protocol):
     """States under way on the host."""
 
-    def advance(self, steps: int) -> None:
-        """So many steps."""
+    @property
+    def dispatches(self) -> int:
+        """Compute dispatches that it submitted to a device so far: 0 where NumPy does it all."""
+        ...
+
+    def advance(self, steps: int) -> int:
+        """Does so many steps; how many it did. It may stop at the last step whose states are finite."""
         ...
 
     def states(self) -> HostArray:
@@ -171,21 +185,21 @@ class HostStepper(Protocol):
 
 def float_array(name: str, values: Any) -> HostArray:
     """The values as a read-only array of float32 or float64."""
-    made = np.array(values, order="C")
-    if made.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):  # in the byte order of this machine
+    array = np.array(values, order="C")
+    if array.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):  # in the byte order of this machine
         raise DTypeError(
-            f"{name} is an array of {made.dtype}.", f"convert it: {name}.astype(np.float64), or np.float32."
+            f"{name} is an array of {array.dtype}.", f"convert it: {name}.astype(np.float64), or np.float32."
         )
-    made.setflags(write=False)
-    return made
+    array.setflags(write=False)
+    return array
 
 
 def square_array(name: str, values: Any) -> HostArray:
     """The values as such an array of shape (D, D)."""
-    made = float_array(name, values)
-    if made.ndim != 2 or made.shape[0] != made.shape[1]:
-        raise ShapeError(f"{name} has shape {made.shape}; it must be square.", f"pass {name} of shape (D, D).")
-    return made
+    matrix = float_array(name, values)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ShapeError(f"{name} has shape {matrix.shape}; it must be square.", f"pass {name} of shape (D, D).")
+    return matrix
 
 
 def require_finite(name: str, values: HostArray) -> None:

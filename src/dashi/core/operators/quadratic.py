@@ -50,8 +50,8 @@ class Quadratic(Operator):
         self._dt = float(dt)
         if not np.isfinite(self._dt):
             raise InputError(f"dt is {dt}.", "pass a finite length of a step.")
-        self._given = _linear_arrays(L, self._c.dtype)
-        self._size = _size(L, self._given, size)
+        self._linear = _linear_arrays(L, self._c.dtype)
+        self._size = _size(L, self._linear, size)
         self._i, self._j, self._k = (index_array(n, v, self._size) for n, v in (("i", i), ("j", j), ("k", k)))
         if not self._i.shape == self._j.shape == self._k.shape == self._c.shape:
             raise ShapeError(
@@ -62,7 +62,7 @@ class Quadratic(Operator):
         self._f = number_array("f", forcing, (self._size,), self._c.dtype)
         # The triads of an output lie together on a device, in the order of the list.
         self._order, self._ends, self._most = segments(self._k, self._size)
-        self._longest = _longest_column(self._given)
+        self._longest = _longest_column(self._linear)
 
     @property
     def shape(self) -> Shape:
@@ -70,7 +70,7 @@ class Quadratic(Operator):
 
     @property
     def arrays(self) -> Mapping[str, HostArray]:
-        return {"i": self._i, "j": self._j, "k": self._k, "c": self._c, "f": self._f, **self._given}
+        return {"i": self._i, "j": self._j, "k": self._k, "c": self._c, "f": self._f, **self._linear}
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -91,17 +91,17 @@ class Quadratic(Operator):
         return Quadratic(*triads, dt=float(parameters["dt"]), L=linear, f=arrays.get("f"), size=size)
 
     def load(self, device: Device) -> Constants:
-        values, sources, offsets = _columns(self._given, self._size, self.dtype)
+        values, sources, offsets = _columns(self._linear, self._size, self.dtype)
         weights, pairs = self._c[self._order], np.stack([self._i[self._order], self._j[self._order]], axis=1)
-        made: dict[str, HostArray] = dict(zip(_LINEAR, (values, sources, offsets), strict=True))
-        made |= dict(zip(_TRIADS, (weights, pairs, self._ends), strict=True))
+        arrays: dict[str, HostArray] = dict(zip(_LINEAR, (values, sources, offsets), strict=True))
+        arrays |= dict(zip(_TRIADS, (weights, pairs, self._ends), strict=True))
         if not self.unsupported_reason("workgroup", device.limits, 1):
             # One workgroup reads the lists side by side.
             heads, moved = interleave(offsets, values, sources)
-            made |= dict(zip(map(_side_by_side, _LINEAR), (*moved, heads), strict=True))
+            arrays |= dict(zip(map(_side_by_side, _LINEAR), (*moved, heads), strict=True))
             heads, moved = interleave(self._ends, weights, pairs)
-            made |= dict(zip(map(_side_by_side, _TRIADS), (*moved, heads), strict=True))
-        return {name: device.array(array) for name, array in {**made, "force": self._f}.items()}
+            arrays |= dict(zip(map(_side_by_side, _TRIADS), (*moved, heads), strict=True))
+        return {name: device.array(array) for name, array in {**arrays, "force": self._f}.items()}
 
     @property
     def _scalars(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Quadratic(Operator):
 
     def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
         size = self.dtype.itemsize
-        entries = self._given["L"].size if "L" in self._given else self._given.get(_LISTS[0], self._c[:0]).size
+        entries = self._linear["L"].size if "L" in self._linear else self._linear.get(_LISTS[0], self._c[:0]).size
         moved = entries * (size + 4) + self._c.size * (size + 8)
         return list_microseconds(strategy, limits, states, entries + 2 * self._c.size, moved)
 
@@ -143,16 +143,16 @@ def _side_by_side(name: str) -> str:
     return f"{name}_slab"
 
 
-def _linear_arrays(given: Any, kind: np.dtype[Any]) -> dict[str, HostArray]:
+def _linear_arrays(linear: Any, kind: np.dtype[Any]) -> dict[str, HostArray]:
     """The arrays that keep L: a matrix, the lists of its columns, or none."""
-    if given is None:
+    if linear is None:
         return {}
-    if isinstance(given, Csr):
-        if given.parameters["psi"] != "none" or given.arrays["b"].any():
+    if isinstance(linear, Csr):
+        if linear.parameters["psi"] != "none" or linear.arrays["b"].any():
             raise InputError("L has a bias or a nonlinearity.", "pass Csr(data, indices, indptr) alone; use f for b.")
-        data = number_array("L", given.arrays["data"], given.arrays["data"].shape, kind)
-        return {"L_data": data, "L_indices": given.arrays["indices"], "L_indptr": given.arrays["indptr"]}
-    matrix = float_array("L", given)
+        data = number_array("L", linear.arrays["data"], linear.arrays["data"].shape, kind)
+        return {"L_data": data, "L_indices": linear.arrays["indices"], "L_indptr": linear.arrays["indptr"]}
+    matrix = float_array("L", linear)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ShapeError(f"L has shape {matrix.shape}; it must be square.", "pass L of shape (D, D), or a Csr.")
     return {"L": number_array("L", matrix, matrix.shape, kind)}
@@ -161,13 +161,13 @@ def _linear_arrays(given: Any, kind: np.dtype[Any]) -> dict[str, HostArray]:
 def _size(given: Any, linear: Mapping[str, HostArray], size: int | None) -> int:
     """The number of components, on which L and `size` must agree."""
     rows = None if given is None else given.shape[0] if isinstance(given, Csr) else len(linear["L"])
-    found = size if rows is None else rows
-    if found is None or found < 1 or (size is not None and size != found):
+    count = size if rows is None else rows
+    if count is None or count < 1 or (size is not None and size != count):
         raise ShapeError(
             f"size is {size}, and L has {'no' if rows is None else rows} rows.",
             "pass size=, the number of components, or a matrix L of as many rows.",
         )
-    return int(found)
+    return int(count)
 
 
 def _columns(linear: Mapping[str, HostArray], size: int, kind: np.dtype[Any]) -> tuple[HostArray, HostArray, HostArray]:

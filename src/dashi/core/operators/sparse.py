@@ -188,13 +188,13 @@ class Csr(_ByColumns):
         return self._longest
 
     def load(self, device: Device) -> Constants:
-        found = dict(super().load(device))
+        constants = dict(super().load(device))
         if not self.unsupported_reason("workgroup", device.limits, 1):
             # One workgroup reads the columns side by side.
             heads, (values, sources) = interleave(self._indptr, self._data, self._indices)
             more = {"heads": heads, "values": values, "sources": sources}
-            found |= {name: device.array(array) for name, array in more.items()}
-        return found
+            constants |= {name: device.array(array) for name, array in more.items()}
+        return constants
 
     def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
         entries = self._data.size

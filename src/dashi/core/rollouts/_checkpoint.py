@@ -92,17 +92,17 @@ def read_checkpoint(
         raise _damaged(path, "state does not fit the run")
     if step.shape or step.dtype != _INT or step.item() < 0:
         raise _damaged(path, "step does not fit the run")
-    active = tuple(one for one in observers if one.every)
+    active = tuple(looking for looking in observers if looking.every)
     names = {*_HEAD}
     for observer in active:
         names |= {f"{observer.name}:{setting}" for setting in observer.settings}
         columns = observer.columns(shape)
         names |= {f"{observer.name}.{column}" for column in ("steps", *columns)} if columns else set()
     # Settings of observers that leave no records say what they were, and need not be asked for.
-    other = sorted(one for one in set(arrays) ^ names if one in names or ":" not in one)
+    other = sorted(key for key in set(arrays) ^ names if key in names or ":" not in key)
     if other:
         raise _damaged(path, f"{other[0]} does not fit the run")
-    records = {one.name: _records(path, arrays, one, shape, int(step.item())) for one in active}
+    records = {by.name: _records(path, arrays, by, shape, int(step.item())) for by in active}
     done = int(step.item())
     return Run(
         operator=operator.facts, steps=done, state=state, records={k: v for k, v in records.items() if v},

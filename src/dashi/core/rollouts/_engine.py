@@ -17,9 +17,9 @@ import numpy as np
 
 from dashi.core.operators.operator import Strategy
 from dashi.core.rollouts._fingerprint import Used
-from dashi.core.rollouts._guard import Check
-from dashi.core.rollouts._record import Record
-from dashi.core.rollouts._segments import Block, Segment
+from dashi.core.rollouts._guard import FiniteCheck
+from dashi.core.rollouts._record import SlotBuffer
+from dashi.core.rollouts._segments import MOST_SEGMENTS, Segment, StepBlock
 from dashi.core.rollouts.observer import Bound, Context, Observer, Slot, Values
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step, Waitable
@@ -31,7 +31,14 @@ _REMEMBERED: Final = 24
 _REMEMBERED_BYTES: Final = 1 << 29
 """Bytes that the slots of recorded programs may take together."""
 
-Seen = tuple[int, int, Values]
+_LABELS: Final[Mapping[Strategy, str]] = {
+    "stepwise": "steps one by one",
+    "workgroup": "many steps in a workgroup",
+    "tagged": "many steps over workgroups",
+}
+"""What traces call the programs of a block."""
+
+Look = tuple[int, int, Values]
 """A step, the number of the observer that looked after it, and what it left."""
 
 
@@ -39,17 +46,19 @@ Seen = tuple[int, int, Values]
 class BlockResult:
     """What came back with a block. `failed`: a poll of a tagged kernel ran out, and nothing of it means anything."""
 
-    seen: tuple[Seen, ...] = ()
+    looks: tuple[Look, ...] = ()
     failed: bool = False
     unchecked: frozenset[int] = frozenset()
     """Steps whose states did not pass the check that they are finite."""
+    ended: int | None = None
+    """The last step whose states are finite, where the engine itself stopped there."""
 
 
 class InFlight(Protocol):
     """A block that was submitted."""
 
     @property
-    def block(self) -> Block: ...
+    def block(self) -> StepBlock: ...
 
     def wait(self) -> None:
         """Until it is done."""
@@ -58,6 +67,21 @@ class InFlight(Protocol):
 
 class Engine(Protocol):
     """States, an operator, and what looks at them."""
+
+    @property
+    def most_under_way(self) -> int:
+        """Blocks that may be under way at the same time."""
+        ...
+
+    @property
+    def most_segments(self) -> int:
+        """Segments of a block."""
+        ...
+
+    @property
+    def piece(self) -> int:
+        """A run stops after a multiple of so many steps; 0: after any."""
+        ...
 
     @property
     def device(self) -> Device: ...
@@ -71,7 +95,7 @@ class Engine(Protocol):
     @property
     def used(self) -> Mapping[Any, Used]: ...
 
-    def submit(self, block: Block, strategy: Strategy) -> Any:
+    def submit(self, block: StepBlock, strategy: Strategy) -> Any:
         """Starts a block where the one before it ends."""
         ...
 
@@ -87,23 +111,23 @@ class Engine(Protocol):
         """Puts the states back that a block started from. Everything submitted after it must have been waited for."""
         ...
 
-    def array(self) -> Array:
-        """The states on the device."""
-        ...
-
     def states(self) -> HostArray:
         """The states, read back."""
+        ...
+
+    def states_after(self, step: int) -> HostArray | None:
+        """The states after that step, where they are at hand whatever was under way when a second Ctrl-C came."""
         ...
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class BlockProgram:
     """A block's program, its record, and the array that it ends in."""
 
     program: Program
-    record: Record
+    record: SlotBuffer
     strategy: Strategy
     end: int
 
@@ -112,10 +136,10 @@ class Recorded:
 class DeviceFlight:
     """A block on a device: from which of the two arrays it started, with which record."""
 
-    block: Block
+    block: StepBlock
     start: int
     side: int
-    recorded: Recorded
+    recorded: BlockProgram
     ticket: Waitable
     finite: bool = True
     """Whether the last states are, where the host can look at once."""
@@ -127,13 +151,21 @@ class DeviceFlight:
 class DeviceEngine:
     """States on a device, and the programs that advance and observe them."""
 
+    most_under_way, most_segments, piece = SIDES, MOST_SEGMENTS, 0
+
     def __init__(
-        self, context: Context, states: HostArray, observers: Sequence[Observer[Any]], check: Check, *, repeats: bool
+        self,
+        context: Context,
+        states: HostArray,
+        observers: Sequence[Observer[Any]],
+        check: FiniteCheck,
+        *,
+        repeats: bool,
     ) -> None:
         self.device = device = context.device
         self.operator = context.operator
         self.constants = context.constants
-        self.bound: Sequence[Bound] = [one.bind(context) for one in observers]
+        self.bound: Sequence[Bound] = [observer.bind(context) for observer in observers]
         self.state = (device.array(states), device.empty(states.shape, states.dtype))
         self.at = 0
         """Which of the two arrays holds the states, once all blocks are done."""
@@ -141,18 +173,18 @@ class DeviceEngine:
         self.used: dict[tuple[str, str, str | None], Used] = {}
         """What was recorded: one call of each kernel, element type and tuning."""
         self._observers, self._check, self._repeats = observers, check, repeats
-        self._compares = {number for number, one in enumerate(observers) if one.compares}
+        self._compares = {number for number, observer in enumerate(observers) if observer.compares}
         self._saved = tuple(device.empty(states.shape, states.dtype) for _ in range(SIDES))
         self._no_flag = device.empty(4, np.uint32)
         self._singles = [self.operator.step(device, self.constants, self.state[i], self.state[1 - i]) for i in (0, 1)]
         self._on_host = device.info.type == "reference"
         self._null = device.info.type == "null"
         self._side = 0
-        self._programs: OrderedDict[tuple[Any, ...], Recorded] = OrderedDict()
+        self._programs: OrderedDict[tuple[Any, ...], BlockProgram] = OrderedDict()
         self._busy: set[int] = set()
         """Programs of blocks that were submitted and not collected, by their identity."""
 
-    def submit(self, block: Block, strategy: Strategy) -> DeviceFlight:
+    def submit(self, block: StepBlock, strategy: Strategy) -> DeviceFlight:
         side, start = self._side, self.at
         recorded = self._recorded(block.segments, strategy, start, side)
         ticket = recorded.program.submit()
@@ -171,48 +203,48 @@ class DeviceEngine:
         if self._null:
             return BlockResult()
         values = iter(recorded.record.values(recorded.program.fetched(recorded.record.array)))
-        seen: list[Seen] = []
+        looks: list[Look] = []
         unchecked: set[int] = set()
         failed = False
         for at, segment in flight.block.ends():
             if recorded.strategy == "tagged" and self._alone(segment):
                 failed |= bool(next(values)[0])
-            seen += [(at, number, [next(values) for _ in self.bound[number].slots]) for number in segment.due]
+            looks += [(at, number, [next(values) for _ in self.bound[number].slots]) for number in segment.due]
             if self._checks(segment, flight.block.segments) and not self._check.passes(next(values)):
                 unchecked.add(at)
         if not flight.finite:
             unchecked.add(flight.block.last)
-        return BlockResult(tuple(seen), failed, frozenset(unchecked))
+        return BlockResult(tuple(looks), failed, frozenset(unchecked))
 
     def look(self, numbers: Sequence[int]) -> Sequence[Values | None]:
         chosen = [self.bound[number] for number in numbers]
-        record = Record(self.device, [slot for one in chosen for slot in one.slots])
-        slots, states, steps = iter(record.parts), self.array(), list[Step]()
-        for one in chosen:
-            steps += one.steps(states, states, [next(slots) for _ in one.slots])
+        record = SlotBuffer(self.device, [slot for bound in chosen for slot in bound.slots])
+        slots, states, steps = iter(record.parts), self.state[self.at], list[Step]()
+        for bound in chosen:
+            steps += bound.steps(states, states, [next(slots) for _ in bound.slots])
         if not steps or self._null:
             return [None for _ in chosen]
         with self.device.program(steps, label="look", fetch=[record.array]) as program:
             program.run()
             values = iter(record.values(program.fetched(record.array)))
-            return [[next(values) for _ in one.slots] for one in chosen]
+            return [[next(values) for _ in bound.slots] for bound in chosen]
 
     def restore(self, flight: DeviceFlight) -> None:
         self.device.copy(self._saved[flight.side], self.state[flight.start]).wait()
         self.at = flight.start
 
-    def array(self) -> Array:
-        return self.state[self.at]
-
     def states(self) -> HostArray:
         return self.state[self.at].numpy()
+
+    def states_after(self, step: int) -> HostArray | None:
+        return None
 
     def close(self) -> None:
         for recorded in self._programs.values():
             recorded.program.close()
         self._programs.clear()
 
-    def _recorded(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> Recorded:
+    def _recorded(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> BlockProgram:
         key = (segments, strategy, start, side)
         if key not in self._programs:
             self._forget()
@@ -229,8 +261,8 @@ class DeviceEngine:
             if id(recorded) not in self._busy:
                 self._programs.pop(key).program.close()
 
-    def _record(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> Recorded:
-        record = Record(
+    def _record(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> BlockProgram:
+        record = SlotBuffer(
             self.device, [slot for segment in segments for slot in self._slots(segment, segments, strategy)]
         )
         # Multiplying canonical values by 1 copies them.
@@ -262,8 +294,8 @@ class DeviceEngine:
                 deferred.append(self._check.step(self.device, self.state[at], next(slots)))
         steps += deferred
         self.used |= {(s.kernel.name, s.call.dtype.name, s.tuning): (s.kernel, s.call) for s in named}
-        program = self.device.program(steps, label=f"rollout {strategy}", fetch=[record.array])
-        return Recorded(program, record, strategy, at)
+        program = self.device.program(steps, label=_LABELS[strategy], fetch=[record.array])
+        return BlockProgram(program, record, strategy, at)
 
     def _looks(self, segment: Segment, at: int, slots: Iterator[Array]) -> tuple[list[Step], list[Step], list[Step]]:
         """The steps of observers that compare, which follow a segment's last step at once; those of the others, which

@@ -15,7 +15,7 @@ from dashi.runtime.device import Device, Step
 from dashi.types import HostArray
 
 
-class Check(Protocol):
+class FiniteCheck(Protocol):
     """A kernel that tells whether states are finite."""
 
     def slot(self, dtype: np.dtype[Any]) -> Slot:
@@ -62,7 +62,7 @@ class Guard(Protocol):
     say of it."""
 
     @property
-    def check(self) -> Check:
+    def check(self) -> FiniteCheck:
         """Exact: a state that does not pass it is not finite."""
         ...
 

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from dashi.core.observations.observation import Observation
 from dashi.core.operators.operator import Strategy
-from dashi.core.rollouts._engine import SIDES, BlockResult, Engine, InFlight
+from dashi.core.rollouts._engine import BlockResult, Engine, InFlight
 from dashi.core.rollouts._guard import Guard
 from dashi.core.rollouts._interrupt import deferred_interrupt
 from dashi.core.rollouts._observers import StateCopies
 from dashi.core.rollouts._record import observation
-from dashi.core.rollouts._segments import Block, Schedule, Segment
+from dashi.core.rollouts._segments import Schedule, Segment, StepBlock
 from dashi.core.rollouts.observer import Fault, Observer, Values
 from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted, NonFiniteError
@@ -43,7 +43,7 @@ class Loop:
         self.engine, self.observers, self.so_far, self.end = engine, observers, so_far, end
         self._way: Strategy = strategy
         self._most, self._stop, self._guard = most, stop, guard
-        self._schedule = Schedule(observers, engine.bound, end)
+        self._schedule = Schedule(observers, engine.bound, end, most_segments=engine.most_segments, piece=engine.piece)
         self._records = {one.name: [*so_far.records.get(one.name, ())] for one in observers}
         self._done = self._submitted = self._good = so_far.steps
         self._reruns = so_far.reruns
@@ -58,13 +58,20 @@ class Loop:
         if self._done == 0:
             self._look_at_start()
         self._began = time.perf_counter()
-        with deferred_interrupt() as interrupt:
-            while self._done < self.end and not interrupt.asked:
-                before = self._done
-                self._advance()
-                progress(self._done - before)
-            while self._pending:
-                self._take(self._pending.popleft())
+        try:
+            with deferred_interrupt() as interrupt:
+                while self._done < self.end and not (interrupt.asked and self._may_stop()):
+                    before = self._done
+                    self._advance()
+                    progress(self._done - before)
+                while self._pending:
+                    self._take(self._pending.popleft())
+        except KeyboardInterrupt:
+            # A second Ctrl-C. What was taken in is whole where the states after it are at hand.
+            state = self.engine.states_after(self._done)
+            if state is None:
+                raise
+            raise Interrupted(self._result(stopped=True, state=state)) from None
         result = self._result(stopped=self._done < self.end)
         if interrupt.asked:
             raise Interrupted(result)
@@ -77,27 +84,34 @@ class Loop:
 
     def _advance(self) -> None:
         """Keeps blocks under way, and takes in the oldest."""
-        while self._submitted < self.end and len(self._pending) < SIDES and not self._must_wait():
+        while self._submitted < self.end and len(self._pending) < self.engine.most_under_way:
             block = self._watched(self._schedule.block(self._submitted, self._most))
             self._pending.append(self.engine.submit(block, self._way))
             self._submitted = block.last
         self._take(self._pending.popleft())
 
-    def _must_wait(self) -> bool:
-        """Whether somebody is to be shown the states on the device before more is submitted."""
-        return bool(self._pending) and self._schedule.visits(self._pending[-1].block.segments[-1])
+    def _may_stop(self) -> bool:
+        """Whether a run that goes on from here has the bits of one that never stopped."""
+        return not self.engine.piece or self._done % self.engine.piece == 0
 
-    def _watched(self, block: Block) -> Block:
-        """The block, with a look at its end: then a fault is in the block in which it is seen, or in none before."""
+    def _watched(self, block: StepBlock) -> StepBlock:
+        """The block, with a look at its end: then a fault is in the block in which it is seen, or in none before; and
+        with one wherever an observer needs states that are finite."""
         if not self._stop:
             return block
         if self._guard is None:
-            return replace(block, segments=(*block.segments[:-1], self._checked(block.segments[-1])))
+            *others, last = block.segments
+            looked = [self._checked(part) if self._needs_finite(part) else part for part in others]
+            return replace(block, segments=(*looked, self._checked(last)))
         marked: list[Segment] = []
         for number, segment in enumerate(block.segments, start=1):
-            seen = [self.observers[one].name for one in segment.due]
-            marked.append(replace(segment, check=self._guard.checks(last=number == len(block.segments), seen=seen)))
+            looking = [self.observers[due].name for due in segment.due]
+            checks = self._guard.checks(last=number == len(block.segments), seen=looking)
+            marked.append(replace(segment, check=checks))
         return replace(block, segments=tuple(marked))
+
+    def _needs_finite(self, segment: Segment) -> bool:
+        return any(self.observers[number].needs_finite for number in segment.due)
 
     def _checked(self, segment: Segment) -> Segment:
         """The segment, with a look at its last states where faults are to be found."""
@@ -121,8 +135,11 @@ class Loop:
 
     def _book(self, flight: InFlight, result: BlockResult) -> None:
         """Takes in what was seen, in the order of steps."""
-        values = {(step, number): left for step, number, left in result.seen}
+        values = {(step, number): left for step, number, left in result.looks}
         for at, segment in flight.block.ends():
+            if result.ended is not None and at > result.ended:
+                self._done = result.ended
+                raise self._fault(f"after step {result.ended + 1} its states are not finite", None)
             if at in result.unchecked and self._guard is not None:
                 what = f"after step {at} its states are not finite, after step {self._good} they were"
                 raise self._fault(what, flight)
@@ -131,12 +148,13 @@ class Loop:
             if segment.check or at == flight.block.last:
                 self._good = at
 
-    def _book_step(self, step: int, seen: Sequence[tuple[int, Values | None]], flight: InFlight | None) -> None:
+    def _book_step(self, step: int, looks: Sequence[tuple[int, Values | None]], flight: InFlight | None) -> None:
         """Takes in what the observers of one step left, by their numbers: nothing, where one of them finds a fault."""
         taken: list[tuple[Observer[Any], Any]] = []
         try:
-            for number, values in seen:
-                taken.append((self.observers[number], self._taken(step, number, values)))
+            for number, values in looks:
+                record = None if values is None else self.engine.bound[number].take(step, values)
+                taken.append((self.observers[number], record))
         except Fault as fault:
             raise self._fault(str(fault), flight) from None
         for observer, record in taken:
@@ -147,12 +165,6 @@ class Loop:
             # A run that goes on from its start has been looked at there.
             elif observer.due(step, self.end) if step else not self._records[observer.name]:
                 self._records[observer.name].append(record)
-
-    def _taken(self, step: int, number: int, values: Values | None) -> Any:
-        bound = self.engine.bound[number]
-        if bound.visit is not None:
-            return bound.visit(step, self.engine.array())
-        return None if values is None else bound.take(step, values)
 
     def _wait_for_all(self) -> None:
         while self._pending:
@@ -166,7 +178,7 @@ class Loop:
         at = flight.block.first
         for segment in flight.block.segments:
             for piece in _pieces(segment):
-                again = self.engine.submit(Block(at, (self._checked(piece),)), "stepwise")
+                again = self.engine.submit(StepBlock(at, (self._checked(piece),)), "stepwise")
                 self._accept(again, self.engine.collect(again))
                 at = again.block.last
         self._submitted = self._done
@@ -178,14 +190,14 @@ class Loop:
         """Finds the step at which the states ceased to be finite, keeps what came before, and raises. Where they are
         finite after all, and only their sum is not, the block has been done again."""
         bad = _first_bad(result)
-        counted = [step for step, number, _ in result.seen if number == _METRICS]
+        counted = [step for step, number, _ in result.looks if number == _METRICS]
         good = max((step for step in counted if bad is None or step < bad.step), default=flight.block.first)
         self._wait_for_all()
         self.engine.restore(flight)
         for at, segment in flight.block.ends():
             first = at - segment.steps
             if at <= good:
-                again = self.engine.submit(Block(first, (segment,)), self._way)
+                again = self.engine.submit(StepBlock(first, (segment,)), self._way)
                 self._book(again, self.engine.collect(again))
                 continue
             self._search(first, at, segment)
@@ -199,7 +211,7 @@ class Loop:
         while step < at:
             count = min(max(1, stride // 16), MOST_RECORDED, at - step)
             due = segment.due if step + count == at else ()
-            flight = self.engine.submit(Block(step, (_counted(Segment(count, due)),)), "stepwise")
+            flight = self.engine.submit(StepBlock(step, (_counted(Segment(count, due)),)), "stepwise")
             result = self.engine.collect(flight)
             bad = _first_bad(result)
             if bad is None:
@@ -211,14 +223,14 @@ class Loop:
                 self.engine.restore(flight)
                 stride = count
 
-    def _nonfinite(self, seen: Observation) -> NonFiniteError:
+    def _nonfinite(self, observation: Observation) -> NonFiniteError:
         error = NonFiniteError(
-            f"{seen.nonfinite} values of the state are not finite after step {seen.step}, "
-            f"the first at index {seen.first_nonfinite}.",
+            f"{observation.nonfinite} values of the state are not finite after step {observation.step}, "
+            f"the first at index {observation.first_nonfinite}.",
             "look at the operator's spectral radius, or let it go on: stop_on_nonfinite=False.",
         )
-        error.observation = seen
-        error.rollout = self._result(stopped=True, steps=seen.step)
+        error.observation = observation
+        error.rollout = self._result(stopped=True, steps=observation.step)
         return error
 
     def _fault(self, what: str, flight: InFlight | None) -> NonFiniteError:
@@ -262,7 +274,7 @@ def _counted(segment: Segment) -> Segment:
 
 def _first_bad(result: BlockResult) -> Observation | None:
     """The first observation of values that are not finite."""
-    for step, number, values in result.seen:
+    for step, number, values in result.looks:
         if number == _METRICS:
             found = observation(step, values[0], values[1])
             if found.nonfinite:

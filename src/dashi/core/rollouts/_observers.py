@@ -85,7 +85,7 @@ class StateMetrics(Observer[Observation]):
         return Observation(step, before, norm, ratio, defect, count, None if first < 0 else first)
 
 
-class Sheet(Observer[SheetRow]):
+class BandSheet(Observer[SheetRow]):
     """Band energies of the states. `bands` are a number of equal slices of the state, or band edges."""
 
     name = "sheet"

@@ -15,7 +15,7 @@ METRICS: Final = 16
 _NONE: Final = 0xFFFFFFFFFFFFFFFF
 
 
-class Record:
+class SlotBuffer:
     """Slots for small results, handed out one after another; read back together."""
 
     def __init__(self, device: Device, slots: list[tuple[Shape, Any]]) -> None:

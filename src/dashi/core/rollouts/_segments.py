@@ -25,7 +25,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Block:
+class StepBlock:
     """Segments that are recorded and submitted together; the first starts after `first` steps."""
 
     first: int
@@ -50,21 +50,19 @@ class Block:
 class Schedule:
     """Cuts a run of `end` steps where its observers look."""
 
-    def __init__(self, observers: Sequence[Observer[Any]], bound: Sequence[Bound], end: int) -> None:
-        self._observers, self._end = observers, end
+    def __init__(
+        self, observers: Sequence[Observer[Any]], bound: Sequence[Bound], end: int, *,
+        most_segments: int = MOST_SEGMENTS, piece: int = 0,
+    ) -> None:  # fmt: skip
+        self._observers, self._end, self._most_segments = observers, end, most_segments
         self._sizes = [one.nbytes for one in bound]
-        self._visits = {number for number, one in enumerate(bound) if one.visit is not None}
-        self._strides = sorted({one.every for one in observers if one.every})
+        self._strides = sorted({one.every for one in observers if one.every} | ({piece} if piece else set()))
 
-    def visits(self, segment: Segment) -> bool:
-        """Whether somebody is shown the states on the device after it."""
-        return not self._visits.isdisjoint(segment.due)
-
-    def block(self, at: int, most: int) -> Block:
-        """The block that starts after `at` steps, of at most so many. It ends where the states are shown."""
+    def block(self, at: int, most: int) -> StepBlock:
+        """The block that starts after `at` steps, of at most so many."""
         segments: list[Segment] = []
         now = size = 0
-        while at + now < self._end and len(segments) < MOST_SEGMENTS:
+        while at + now < self._end and len(segments) < self._most_segments:
             steps = self._steps(at + now, most)
             if segments and now + steps > most:
                 break
@@ -74,9 +72,7 @@ class Schedule:
                 break
             segments.append(segment)
             now += steps
-            if self.visits(segment):
-                break
-        return Block(at, tuple(segments))
+        return StepBlock(at, tuple(segments))
 
     def _steps(self, at: int, most: int) -> int:
         """Up to the next look, and at most so many."""

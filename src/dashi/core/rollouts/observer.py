@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import numpy as np
 
 from dashi.core.operators.operator import Constants, Operator
-from dashi.errors import InputError
+from dashi.errors import FeatureError, InputError
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import HostArray, Shape
@@ -60,6 +60,8 @@ class Context:
     operator: Operator
     shape: Shape
     """The shape of all states, (m, *operator.shape)."""
+    states: HostArray
+    """The states that the run starts or goes on from."""
     stop: bool = True
     """Whether a value that is not finite ends the run."""
 
@@ -76,9 +78,6 @@ class Bound:
     slots: Sequence[Slot] = ()
     steps: BindSteps = lambda _before, _after, _slots: ()
     take: TakeValues = lambda _step, _values: None
-    visit: Callable[[int, Array], Any] | None = None
-    """Instead of slots and steps: is given the step and the states, on the device and not read back. The engine waits
-    for it before it submits more."""
 
     @property
     def nbytes(self) -> int:
@@ -99,6 +98,8 @@ class Observer(ABC, Generic[Row]):
     """Whether it looks at the last step of a run too, where that is not on its stride."""
     compares: bool = False
     """Whether it needs the states before the last step beside those after it."""
+    needs_finite: bool = False
+    """Whether the states are checked wherever it looks, so that it is given nothing that is made of NaN."""
     certified: bool = True
     """Whether certificates name its kernels: not those of observers whose values nobody repeats, such as pictures."""
     columns_of: ClassVar[Mapping[str, Slot]] = {}
@@ -132,7 +133,10 @@ class Observer(ABC, Generic[Row]):
 
     def unpack(self, step: int, values: Mapping[str, Any]) -> Row:
         """The record of a step from such values."""
-        raise NotImplementedError(f"{type(self).__name__} keeps no records")
+        raise FeatureError(
+            f"the observer {self.name!r} puts records into checkpoints and does not read them.",
+            f"give {type(self).__name__} a method unpack(step, values) that makes a record of its columns.",
+        )
 
 
 def require_stride(name: str, value: Any) -> int:

@@ -13,7 +13,7 @@ from dashi.core.rollouts._engine import DeviceEngine, Engine
 from dashi.core.rollouts._guard import Guard, SumCheck
 from dashi.core.rollouts._host_engine import HostEngine
 from dashi.core.rollouts._loop import MOST_RECORDED, Loop
-from dashi.core.rollouts._observers import Hashes, Keep, Sheet, StateCopies, StateMetrics
+from dashi.core.rollouts._observers import BandSheet, Hashes, Keep, StateCopies, StateMetrics
 from dashi.core.rollouts._strategies import choose_strategy, limits_of
 from dashi.core.rollouts.observer import Context, Observer, require_stride
 from dashi.core.rollouts.run import Run
@@ -25,8 +25,6 @@ from dashi.types import HostArray
 
 BLOCK_US: Final = 50_000.0
 """What a block should take: long enough to hide the host, short enough to stop and to show progress."""
-ON_HOST: Final = "fast"
-"""The strategy of operators that compute on the host, as metrics record it."""
 
 
 def rollout(
@@ -60,7 +58,7 @@ def rollout(
     rollout. Ctrl-C raises Interrupted, a KeyboardInterrupt, whose `partial` is the Run so far.
     """
     usual = [StateMetrics(observe_every), *([Hashes(hash_every)] if hash_every else [])]
-    usual += [Sheet(sheet_every, bands)] if sheet_every else []
+    usual += [BandSheet(sheet_every, bands)] if sheet_every else []
     require_stride("keep", keep_every)
     for name, value in (("hash", hash_every), ("sheet", sheet_every)):
         require_stride(name, value)
@@ -91,10 +89,11 @@ def _rolled_out(
     strategy, reason = _chosen(operator, device, len(start), asked)
     kept = tuple(one for one in observers if one.every and not isinstance(one, StateCopies))
     so_far = replace(
-        so_far, operator=operator.facts, device=device.info, observers=kept, reason=reason,
-        strategy=ON_HOST if isinstance(operator, HostOperator) else strategy,
+        so_far, operator=operator.facts, device=device.info, observers=kept, reason=reason, job=None,
+        strategy=operator.strategy if isinstance(operator, HostOperator) else strategy,
     )  # fmt: skip
-    engine = _engine(Context(device, operator, start.shape, stop), canon(so_far.state), observers, guard)
+    states = canon(so_far.state)
+    engine = _engine(Context(device, operator, start.shape, states, stop), states, observers, guard)
     most = _most_steps(operator, device, len(start), strategy)
     loop = Loop(engine, observers, so_far, steps, strategy=strategy, most=most, stop=stop, guard=guard)
     try:
@@ -112,7 +111,7 @@ def _engine(context: Context, states: HostArray, observers: Sequence[Observer[An
 def _chosen(operator: Operator, device: Device, states: int, asked: str) -> tuple[Strategy, str]:
     if not isinstance(operator, HostOperator):
         return choose_strategy(operator, device, states, asked)
-    if device.info.type != "reference":
+    if not operator.runs_beside(device):
         raise InputError(
             f"{operator.kind} computes on the host here, and {device.info.name!r} is another device.",
             "use the device cpu, or the portable operator.",
@@ -122,6 +121,8 @@ def _chosen(operator: Operator, device: Device, states: int, asked: str) -> tupl
 
 def _most_steps(operator: Operator, device: Device, states: int, strategy: Strategy) -> int:
     """Steps of a block."""
+    if isinstance(operator, HostOperator) and operator.piece:
+        return operator.piece
     if device.info.type == "reference":
         most = int(BLOCK_US / operator.reference_us(states))
     else:

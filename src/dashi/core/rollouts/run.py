@@ -1,10 +1,15 @@
-"""`Run`: what a rollout leaves, of whatever operator."""
+"""`Run`: what a rollout leaves, of whatever operator, and whoever asked for it.
+
+`dashi.core.rollout` gives the run alone. A job (`dashi.rollout`, `dashi.flow.simulate`, `dashi.lab`) adds what it
+knows: the request, metrics, files.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +18,11 @@ import numpy.typing as npt
 from dashi.core.observations.observation import Hash, Observation, SheetRow
 from dashi.core.operators.operator import OperatorFacts
 from dashi.core.rollouts._fingerprint import Used, fingerprints
+from dashi.core.rollouts._job import CertificateFile, RunJob
 from dashi.core.rollouts._run_html import run_html
 from dashi.core.rollouts.observer import Observer
+from dashi.errors import InputError
+from dashi.io.metrics import Metrics
 from dashi.runtime.info import DeviceInfo
 
 
@@ -48,11 +56,70 @@ class Run:
     """Before all steps were done: by Ctrl-C, or since a value was no longer finite."""
     used: tuple[Used, ...] = ()
     """The kernels that were recorded, for their fingerprints."""
+    job: RunJob | None = None
+    """The job that left it; None where there was none."""
 
     def __repr__(self) -> str:
         where = f" on {self.device.name}" if self.device else ""
         stopped = ", stopped" if self.stopped else ""
-        return f"<Run of {self.operator.kind}: {self.steps} steps of {len(self.state)} state(s){where}{stopped}>"
+        last = f", hash {self.hashes[-1].digest}" if self.hashes else ""
+        folder = f", in {self.folder}" if self.folder else ""
+        return (
+            f"<Run of {self.operator.kind}: {self.steps} steps of {len(self.state)} state(s){where}{last}{stopped}"
+            f"{folder}>"
+        )
+
+    @property
+    def request(self) -> Any:
+        """The frozen request that the job was asked."""
+        return self._job("request").request
+
+    @property
+    def metrics(self) -> Metrics:
+        """The truth about where and how it ran."""
+        return self._job("metrics").metrics
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the run lies; None without `out=`. One that was stopped beside a finished one lies in a folder within
+        `out`."""
+        return self.job.folder if self.job else None
+
+    @property
+    def out(self) -> Path | None:
+        """The folder that was asked for."""
+        return self.job.out if self.job else None
+
+    @property
+    def certificates(self) -> Mapping[Path, str]:
+        """Digests of the certificates that were written, by file: the one asked for first, then that of the folder."""
+        return self.job.certificates if self.job else {}
+
+    @property
+    def certificate(self) -> CertificateFile:
+        """The certificate that was written: the one asked for, or that of the folder. Raises InputError where there is
+        none."""
+        return self._job("certificate").certificate()
+
+    @property
+    def fields(self) -> Any:
+        """Frames and series as an xarray Dataset that reads from the run folder as it is used."""
+        return self._job("fields").fields()
+
+    def resume(self, steps: int, **options: Any) -> Run:
+        """Goes on with this run up to `steps` steps in all, in the same folder, from its last state, with the bits of a
+        run that was never interrupted. `options` are `device`, `overwrite` and `events`."""
+        if steps <= self.steps:
+            raise InputError(f"{self.steps} steps are done already, {steps} asked for.", "ask for more with `steps=`.")
+        return self._job("resume()").resume(self, steps, **options)
+
+    def _job(self, what: str) -> RunJob:
+        if self.job is None:
+            raise InputError(
+                f"this run is of no job, which would give it {what}.",
+                "use dashi.rollout or dashi.flow.simulate; dashi.core.rollout goes on with `resume=run`.",
+            )
+        return self.job
 
     @property
     def time(self) -> float:
@@ -83,6 +150,11 @@ class Run:
     def observations(self) -> tuple[Observation, ...]:
         """Norms, ratios and defects (`observe_every`)."""
         return self.records.get("observations", ())
+
+    @property
+    def diagnostics(self) -> tuple[Any, ...]:
+        """Energy, spectra and the largest speed of a flow (`look_every`)."""
+        return self.records.get("diagnostics", ())
 
     @property
     def sheet(self) -> npt.NDArray[Any]:

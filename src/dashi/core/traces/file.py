@@ -32,45 +32,45 @@ def decode(data: bytes) -> tuple[Span, ...]:
     """The spans in the bytes of a trace file. Raises ValueError, KeyError or IndexError where they are none."""
     names: dict[int, tuple[str, int]] = {}
     waiting: dict[int, list[tuple[str, int, dict[str, Fact]]]] = {}
-    made: list[Span] = []
+    spans: list[Span] = []
     for tag, packet in fields(data):
         if tag != t.PACKET:
             continue
-        parts = _one(packet)
+        parts = _last_of_each(packet)
         if t.TRACK_DESCRIPTOR in parts:
-            track = _one(parts[t.TRACK_DESCRIPTOR])
+            track = _last_of_each(parts[t.TRACK_DESCRIPTOR])
             names[_whole(track[t.UUID])] = (_text(track[t.NAME]), _whole(track.get(t.PARENT, 0)))
         elif t.TRACK_EVENT in parts:
-            _take(made, waiting, names, _whole(parts[t.TIMESTAMP]), parts[t.TRACK_EVENT])
+            _take(spans, waiting, names, _whole(parts[t.TIMESTAMP]), parts[t.TRACK_EVENT])
     if any(waiting.values()):
         raise ValueError("a span has no end")
-    return tuple(sorted(made, key=lambda span: (span.begin, -span.end)))
+    return tuple(sorted(spans, key=lambda span: (span.begin, -span.end)))
 
 
 def _take(
-    made: list[Span],
+    spans: list[Span],
     waiting: dict[int, list[tuple[str, int, dict[str, Fact]]]],
     names: dict[int, tuple[str, int]],
     at: int,
     event: _Value,
 ) -> None:
-    parts = _one(event)
+    parts = _last_of_each(event)
     uuid, kind = _whole(parts[t.TRACK]), _whole(parts[t.KIND])
     track, parent = names[uuid]
     group = names[parent][0]
     if kind == t.END:
         name, begin, facts = waiting[uuid].pop()
-        made.append(Span(group, track, name, begin, at, facts))
+        spans.append(Span(group, track, name, begin, at, facts))
         return
     name, facts = _text(parts[t.EVENT_NAME]), dict(_fact(v) for tag, v in fields(event) if tag == t.FACTS)
     if kind == t.BEGIN:
         waiting.setdefault(uuid, []).append((name, at, facts))
     else:
-        made.append(Span(group, track, name, at, at, facts))
+        spans.append(Span(group, track, name, at, at, facts))
 
 
 def _fact(message: _Value) -> tuple[str, Fact]:
-    parts = _one(message)
+    parts = _last_of_each(message)
     name = _text(parts[t.FACT_NAME])
     if t.FACT_BOOL in parts:
         return name, bool(parts[t.FACT_BOOL])
@@ -105,7 +105,7 @@ def fields(message: _Value) -> Iterator[tuple[int, _Value]]:
             raise ValueError(f"there is no wire type {wire} in it")
 
 
-def _one(message: _Value) -> dict[int, _Value]:
+def _last_of_each(message: _Value) -> dict[int, _Value]:
     return dict(fields(message))
 
 

@@ -55,10 +55,10 @@ class _Watch:
 @contextmanager
 def watch(device: Device, trace: Trace) -> Generator[None]:
     """While it lasts, every submission to the device leaves a span on the track of its queue."""
-    seen = _Watch(device, trace)
-    stop = device.on_submit(seen.submitted)
+    watching = _Watch(device, trace)
+    stop = device.on_submit(watching.submitted)
     try:
         yield
     finally:
         stop()
-        seen.finish()
+        watching.finish()

@@ -110,41 +110,41 @@ def write_trace(path: Path, spans: Iterable[Span]) -> None:
 def encode(spans: Iterable[Span]) -> bytes:
     """The bytes of a trace file."""
     ordered = sorted(spans, key=lambda span: (span.begin, -span.end))
-    made = [_packet(_descriptor(_ROOT, "dashi", None), fresh=True)]
+    packets = [_packet(_descriptor(_ROOT, "dashi", None), fresh=True)]
     groups: dict[str, int] = {}
     tracks: dict[tuple[str, str], int] = {}
     for span in ordered:
         if span.group not in groups:
             groups[span.group] = len(groups) + len(tracks) + _ROOT + 1
-            made.append(_packet(_descriptor(groups[span.group], span.group, _ROOT)))
+            packets.append(_packet(_descriptor(groups[span.group], span.group, _ROOT)))
         key = (span.group, span.track)
         if key not in tracks:
             tracks[key] = len(groups) + len(tracks) + _ROOT + 1
-            made.append(_packet(_descriptor(tracks[key], span.track, groups[span.group])))
-    made += _events(ordered, tracks)
-    return b"".join(made)
+            packets.append(_packet(_descriptor(tracks[key], span.track, groups[span.group])))
+    packets += _events(ordered, tracks)
+    return b"".join(packets)
 
 
 def _events(ordered: Iterable[Span], tracks: Mapping[tuple[str, str], int]) -> list[bytes]:
     """Begins and ends by track, so that what is nested closes in order."""
     open_until: dict[int, list[Span]] = {uuid: [] for uuid in tracks.values()}
-    made: list[bytes] = []
+    packets: list[bytes] = []
 
     def close(uuid: int, until: float) -> None:
         while open_until[uuid] and open_until[uuid][-1].end <= until:
-            made.append(_event(END, uuid, open_until[uuid].pop().end))
+            packets.append(_event(END, uuid, open_until[uuid].pop().end))
 
     for span in ordered:
         uuid = tracks[span.group, span.track]
         close(uuid, span.begin)
         if span.begin == span.end:
-            made.append(_event(INSTANT, uuid, span.begin, span))
+            packets.append(_event(INSTANT, uuid, span.begin, span))
         else:
-            made.append(_event(BEGIN, uuid, span.begin, span))
+            packets.append(_event(BEGIN, uuid, span.begin, span))
             open_until[uuid].append(span)
     for uuid in open_until:
         close(uuid, float("inf"))
-    return made
+    return packets
 
 
 def _packet(body: bytes, *, at: int | None = None, fresh: bool = False) -> bytes:
@@ -198,9 +198,9 @@ def _key(tag: int, wire: int) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        made.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    made.append(value)
-    return bytes(made)
+    encoded.append(value)
+    return bytes(encoded)

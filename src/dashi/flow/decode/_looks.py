@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -28,20 +27,15 @@ class Looks:
         n, members = schema.n, pipeline.members
         self._weights = device.array(tables.looks(schema).astype(kind))
         self._modes = device.empty((members, n, n // 2 + 1, 2), kind)
-        self.sums = device.empty((members, len(tables.LOOKS)), kind)
-        self.counts = device.empty((members, 2), np.uint32)
 
-    def steps(self) -> list[Step]:
+    def steps(self, field: Array, mask: Array, sums: Array, counts: Array) -> list[Step]:
         """The steps that fill `sums` (`tables.LOOKS` of every member) and `counts` (sites that are +1 and -1)."""
         pipeline = self._pipeline
         device, n = pipeline.device, pipeline.schema.n
-        taken = device.bind(
-            "rfft2", pipeline.field, *pipeline.twiddles, out=self._modes, modes=n // 2 + 1, scale=1.0 / (n * n)
-        )  # fmt: skip
         return [
-            taken,
-            device.bind("band_energies", self._modes, self._weights, out=self.sums),
-            device.bind("trit_counts", pipeline.mask, out=self.counts),
+            device.bind("rfft2", field, *pipeline.twiddles, out=self._modes, modes=n // 2 + 1, scale=1.0 / (n * n)),
+            device.bind("band_energies", self._modes, self._weights, out=sums),
+            device.bind("trit_counts", mask, out=counts),
         ]
 
 
@@ -51,13 +45,12 @@ class Pictures:
     def __init__(self, pipeline: Pipeline, span: float) -> None:
         self._pipeline, self.span = pipeline, span
         self._colours = pipeline.device.array(diverging())
-        self.pixels = pipeline.device.empty((pipeline.members * pipeline.schema.n, pipeline.schema.n), np.uint32)
 
-    def steps(self) -> list[Step]:
-        """The steps that fill `pixels`, one member below another."""
-        given = self._pipeline
-        rows = given.device.part(given.field, 0, self.pixels.shape)
-        return [given.device.bind("colour_map", rows, self._colours, out=self.pixels, lo=-self.span, hi=self.span)]
+    def steps(self, field: Array, pixels: Array) -> list[Step]:
+        """The steps that fill `pixels` (members n, n), one member below another."""
+        device = self._pipeline.device
+        rows = device.part(field, 0, pixels.shape)
+        return [device.bind("colour_map", rows, self._colours, out=pixels, lo=-self.span, hi=self.span)]
 
     def pictures(self, pixels: HostArray) -> npt.NDArray[np.uint8]:
         """(members, n, n, 3) of what came back: red, green, blue."""
@@ -81,8 +74,3 @@ def nice_span(least: float, most: float) -> float:
         return 1.0
     unit = 10.0 ** (np.floor(np.log10(peak)) - 1)
     return float(np.ceil(peak / unit) * unit)
-
-
-def nbytes(arrays: Sequence[Array]) -> int:
-    """Bytes that come back with them."""
-    return sum(array.nbytes for array in arrays)

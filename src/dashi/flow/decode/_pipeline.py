@@ -57,21 +57,24 @@ class Pipeline:
         self.present_energy = device.array(np.zeros((self.members, 2), kind))
         self.residual, self.field = self._field(), self._field()
 
-    def stages(self, z: Array) -> dict[str, list[Step]]:
-        """The steps of every stage, by its name, in their order."""
+    def stages(self, z: Array, field: Array | None = None, mask: Array | None = None) -> dict[str, list[Step]]:
+        """The steps of every stage, by its name, in their order. They leave the field and the mask in arrays of the
+        caller's, where those are passed."""
         bind, s = self.device.bind, self.settings
+        field, mask = self.field if field is None else field, self.mask if mask is None else mask
+        low = self.low if s.draws else field
         stages = {
             "scatter": self._lowpass.state_steps(z, self.spectrum),
-            "ifft_lp": [bind("irfft2", self.spectrum, *self.twiddles, out=self.low)],
-            "smooth": [bind("box_smooth", self.low, out=self.detail, radius=s.radius, detail=1)],
+            "ifft_lp": [bind("irfft2", self.spectrum, *self.twiddles, out=low)],
+            "smooth": [bind("box_smooth", low, out=self.detail, radius=s.radius, detail=1)],
             "threshold": [
                 bind("ternary_relative", self.detail, out=(self.rough, self.peaks), tau=s.tau, eps=s.eps),
             ],
-            "majority": [bind("majority_rounds", self.rough, out=self.mask, rounds=s.rounds, eta=s.eta)],
+            "majority": [bind("majority_rounds", self.rough, out=mask, rounds=s.rounds, eta=s.eta)],
         }
-        return stages | self._residual_stages(z) if s.draws else stages
+        return stages | self._residual_stages(z, field, mask) if s.draws else stages
 
-    def _residual_stages(self, z: Array) -> dict[str, list[Step]]:
+    def _residual_stages(self, z: Array, field: Array, mask: Array) -> dict[str, list[Step]]:
         bind, s = self.device.bind, self.settings
         gaussian = int(s.residual == "statistics")
         first = self.schema.parts["mid_energy"].start
@@ -88,7 +91,7 @@ class Pipeline:
             ],
             "ifft_resid": [bind("irfft2", self.scaled, *self.twiddles, out=self.residual)],
             "combine": [
-                bind("gated_sum", self.low, self.residual, self.mask, out=self.field, gate=GATES.index(s.gate))
+                bind("gated_sum", self.low, self.residual, mask, out=field, gate=GATES.index(s.gate))
             ],
         }  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -12,9 +12,10 @@ from typing import Any, Final, Self, cast
 
 import numpy as np
 
+from dashi.core.rollouts.observer import Slot
 from dashi.errors import InputError, ShapeError
 from dashi.flow.decode import _tables as tables
-from dashi.flow.decode._looks import Looks, Pictures, nbytes, nice_span
+from dashi.flow.decode._looks import Looks, Pictures, nice_span
 from dashi.flow.decode._pipeline import Pipeline
 from dashi.flow.decode.settings import OBSERVERS, Settings, one_of
 from dashi.flow.decode.statistics import Statistics
@@ -103,6 +104,7 @@ class Decoder:
         """Bytes that came back from the device since this was made."""
         self.snapshots = 0
         self._z = device.empty((members, schema.size), self.settings.kind)
+        self._out: dict[str, tuple[Array, ...]] = {}
         self._frame = 0
         self._looks: Looks | None = None
         self._pictures: Pictures | None = None
@@ -126,11 +128,44 @@ class Decoder:
             return None
         if self.device.info.type == "null":
             return None
-        return self._decoded(observer, recorded, lead)
+        return self.decoded(observer, [recorded.program.fetched(array) for array in recorded.fetch], lead)
 
     def steps(self, z: Array) -> list[Step]:
         """The steps that fill `field` and `mask` from z (members, D) on the device, for programs of one's own."""
         return [step for stage in self.pipeline.stages(z).values() for step in stage]
+
+    def slots(self, observer: str) -> list[Slot]:
+        """Shape and element type of what comes back of one decode for this observer."""
+        one_of("observer", observer, OBSERVERS)
+        n, members, dtype = self.schema.n, self.members, self.settings.kind
+        sums: list[Slot] = [((members, len(tables.LOOKS)), dtype), ((members, 2), np.dtype(np.uint32))]
+        images: dict[str, list[Slot]] = {
+            "snapshots": [((members, n, n), dtype), ((members, n, n), np.dtype(np.int8))],
+            "visualize": [((members * n, n), np.dtype(np.uint32))],
+        }
+        return [] if observer == "none" else [*sums, *images.get(observer, ())]
+
+    def observed_steps(self, z: Array, observer: str, out: Sequence[Array]) -> list[Step]:
+        """The steps that decode z (members, D) and fill arrays of these `slots`, for programs of one's own. The colours
+        of pictures need `choose_span` before."""
+        field, mask = out[2:] if observer == "snapshots" else (self.field, self.mask)
+        steps = [step for stage in self.pipeline.stages(z, field, mask).values() for step in stage]
+        if observer != "none":
+            steps += self._look().steps(field, mask, out[0], out[1])
+        if observer == "visualize":
+            assert self._pictures is not None  # choose_span
+            steps += self._pictures.steps(field, out[2])
+        return steps
+
+    def choose_span(self, z: Any) -> None:
+        """Makes the end of the scale of colours that of the field of z, unless one was given or chosen before."""
+        if self._pictures is None:
+            span = self._span_of(self._on_device(z)[0]) if self._span is None else self._span
+            self._pictures = Pictures(self.pipeline, span)
+
+    def restart_residual(self) -> None:
+        """Draws the residual of the first frame, as every rollout does."""
+        self._draw_frame(0)
 
     @property
     def field(self) -> Array:
@@ -190,18 +225,10 @@ class Decoder:
         if key not in self._programs:
             while len(self._programs) >= _REMEMBERED:
                 self._programs.popitem(last=False)[1].program.close()
-            steps = self.steps(z)
-            fetch: tuple[Array, ...] = ()
-            if observer != "none":
-                looks = self._look()
-                steps += looks.steps()
-                fetch = (looks.sums, looks.counts)
-            if observer == "snapshots":
-                fetch += (self.field, self.mask)
             if observer == "visualize":
-                pictures = self._picture(z)
-                steps += pictures.steps()
-                fetch += (pictures.pixels,)
+                self.choose_span(z)
+            fetch = self._arrays(observer)
+            steps = self.observed_steps(z, observer, fetch)
             program = self.device.program(steps, label=f"decode {observer}", fetch=fetch)
             self._programs[key] = _Recorded(program, fetch, z)
         self._programs.move_to_end(key)
@@ -212,27 +239,30 @@ class Decoder:
             self._looks = Looks(self.pipeline)
         return self._looks
 
-    def _picture(self, z: Array) -> Pictures:
-        """The colours; their scale is that of the first field, so that the pictures of a film can be compared."""
-        if self._pictures is None:
-            span = self._span
-            if span is None:
-                extremes = self.device.empty((4,), self.settings.kind)
-                steps = [*self.steps(z), self.device.bind("reduce_statistics", self.field, out=extremes)]
-                with self.device.program(steps, label="decode span", fetch=[extremes]) as program:
-                    program.run()
-                    if self.device.info.type == "null":
-                        span = 1.0
-                    else:
-                        least, most, *_ = program.fetched(extremes).tolist()
-                        self.bytes_read += extremes.nbytes
-                        span = nice_span(least, most)
-            self._pictures = Pictures(self.pipeline, span)
-        return self._pictures
+    def _arrays(self, observer: str) -> tuple[Array, ...]:
+        """The decoder's own arrays for what an observer asks for."""
+        if observer not in self._out:
+            there = (self.field, self.mask) if observer == "snapshots" else ()
+            slots = self.slots(observer)
+            arrays = [self.device.empty(shape, dtype) for shape, dtype in slots[: len(slots) - len(there)]]
+            self._out[observer] = (*arrays, *there)
+        return self._out[observer]
 
-    def _decoded(self, observer: str, recorded: _Recorded, lead: tuple[int, ...]) -> Decoded:
-        values = [recorded.program.fetched(array) for array in recorded.fetch]
-        read = nbytes(recorded.fetch)
+    def _span_of(self, z: Array) -> float:
+        extremes = self.device.empty((4,), self.settings.kind)
+        steps = [*self.steps(z), self.device.bind("reduce_statistics", self.field, out=extremes)]
+        with self.device.program(steps, label="decode span", fetch=[extremes]) as program:
+            program.run()
+            if self.device.info.type == "null":
+                return 1.0
+            least, most, *_ = program.fetched(extremes).tolist()
+            self.bytes_read += extremes.nbytes
+            return nice_span(least, most)
+
+    def decoded(self, observer: str, values: Sequence[HostArray], lead: tuple[int, ...] | None = None) -> Decoded:
+        """What came back of the `slots` of one decode; `lead` are the leading axes of z, (members,)."""
+        lead = (self.members,) if lead is None else lead
+        read = sum(value.nbytes for value in values)
         self.bytes_read += read
         sums, counts, *rest = values
         n = self.schema.n

@@ -9,14 +9,14 @@ from dashi.flow.evaluation.residual import residual_line, score_residual
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Failure, Line
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.evaluation.spread import Spread, gap_closed, spread
-from dashi.flow.evaluation.table import Row, ScoreTable, table
+from dashi.flow.evaluation.table import ScoreRow, ScoreTable, table
 
 __all__ = [
     "THRESHOLDS",
     "Evaluation",
     "Failure",
     "Line",
-    "Row",
+    "ScoreRow",
     "ScoreTable",
     "Seen",
     "Spread",

@@ -20,7 +20,7 @@ _Text = Annotated[str, Field(max_length=4000)]
 _Texts = Annotated[dict[_Text, _Text], Field(max_length=200)]
 
 
-class Place(BaseModel):
+class DevicePlace(BaseModel):
     """The device that was asked for, and the one that was used."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
@@ -34,7 +34,7 @@ class Place(BaseModel):
     """Why another device than that asked for was used; empty if it was the same."""
 
     @classmethod
-    def of(cls, info: DeviceInfo, requested: str, fallback: str = "") -> Place:
+    def of(cls, info: DeviceInfo, requested: str, fallback: str = "") -> DevicePlace:
         """The place of a device that is open."""
         driver = f"{info.driver} {info.driver_info or info.driver_version}".strip()
         return cls(
@@ -42,7 +42,7 @@ class Place(BaseModel):
         )
 
 
-class Record(BaseModel):
+class EvaluationRecord(BaseModel):
     """The document, less the scores: those are read from `evaluation-*.npz`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
@@ -55,7 +55,7 @@ class Record(BaseModel):
     """By Ctrl-C or an error, before all was scored."""
     fit_finished: bool = True
     """Not where the fit of the model was stopped: baselines, or scores on its own data, may be missing."""
-    device: Place | None = None
+    device: DevicePlace | None = None
     """Where windows were simulated, encoded and decoded; every model's place stands with its scores."""
     settings: _Texts = {}
     versions: _Texts = {}
@@ -72,13 +72,13 @@ def versions_here(info: DeviceInfo) -> dict[str, str]:
     }  # fmt: skip
 
 
-def read_record(folder: Path) -> Record | None:
+def read_record(folder: Path) -> EvaluationRecord | None:
     """The record of an evaluation's folder; None where there is none. Read without trust."""
     file = run_file(folder, SCORES)
     if not file.is_file():
         return None
     data = read_plain(file, _LARGEST)
     try:
-        return Record.model_validate_json(data)
+        return EvaluationRecord.model_validate_json(data)
     except (ValidationError, ValueError, RecursionError) as error:
         raise FileError(f"{file} is no record of an evaluation.", "evaluate again, or remove it.") from error

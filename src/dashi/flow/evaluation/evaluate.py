@@ -84,7 +84,7 @@ def _evaluated(
     """The evaluation of the models that were finished."""
     reference = Reference(windows.flow, windows.fields)
     largest = float(reference.energy[:, 0].max()) if train_energy is None else train_energy
-    run = _Run(windows, reference, device, LIMIT * largest, beyond, progress or (lambda _: None))
+    run = _SharedEvaluation(windows, reference, device, LIMIT * largest, beyond, progress or (lambda _: None))
     lines, interrupted = _finished(models, run)
     cuts = {model.schema.k_cut for model in models.values()}
     settings_used: dict[str, int | float | str] = {
@@ -107,7 +107,7 @@ def _evaluated(
     )
 
 
-def _finished(models: Mapping[str, Model], run: _Run) -> tuple[tuple[Line, ...], bool]:
+def _finished(models: Mapping[str, Model], run: _SharedEvaluation) -> tuple[tuple[Line, ...], bool]:
     """The lines of the models that were scored before Ctrl-C came, and whether it did."""
     lines: list[Line] = []
     stopped = False
@@ -147,7 +147,7 @@ def require_fit(name: str, model: Model, flow: Flow, interval: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
+class _SharedEvaluation:
     """What all models of an evaluation share."""
 
     windows: Windows

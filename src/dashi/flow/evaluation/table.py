@@ -19,7 +19,7 @@ _SPREADS: Final = ("correlation", "relative_l2", "energy_drift", "enstrophy_drif
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class ScoreRow:
     """One model on one set of windows."""
 
     split: str
@@ -54,7 +54,7 @@ class Row:
         }  # fmt: skip
 
 
-class ScoreTable(list[Row]):
+class ScoreTable(list[ScoreRow]):
     """Rows that print as a table: aligned text by `print`, HTML in a notebook."""
 
     def cells(self) -> list[list[str]]:
@@ -78,7 +78,7 @@ def table(evaluation: Evaluation) -> ScoreTable:
     return ScoreTable(_row(evaluation, line) for line in evaluation.lines)
 
 
-def _cells(row: Row, thresholds: Sequence[float]) -> list[str]:
+def _cells(row: ScoreRow, thresholds: Sequence[float]) -> list[str]:
     failed = [f"{count} {name}" for name, count in sorted(row.failures.items()) if name != "none"]
     return [
         row.split,
@@ -95,11 +95,11 @@ def drift(values: Floats, reference: Floats) -> Floats:
     return values / np.where(reference > 0, reference, 1.0) - 1.0
 
 
-def _row(evaluation: Evaluation, line: Line) -> Row:
+def _row(evaluation: Evaluation, line: Line) -> ScoreRow:
     def at_end(values: Floats) -> Spread:
         return spread(values[:, -1], evaluation.seeds)
 
-    return Row(
+    return ScoreRow(
         split=evaluation.split,
         model=line.model,
         numbers=line.numbers,

@@ -5,11 +5,13 @@ from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.files import load_z, save_z
 from dashi.flow.proxy.lowpass import decode
 from dashi.flow.proxy.model import Model
+from dashi.flow.proxy.model_operator import ModelOperator
 from dashi.flow.proxy.schema import Schema
 
 __all__ = [
     "MODELS",
     "Model",
+    "ModelOperator",
     "Schema",
     "choose_anchors",
     "decode",

@@ -23,7 +23,7 @@ _PIECE: Final = 1 << 18
 """Modes of a sum; longer ones are added in pieces."""
 
 
-class Encoder:
+class FieldEncoder:
     """Binds what makes z of half spectra (members, n, n/2 + 1, 2) on one device."""
 
     def __init__(self, schema: Schema, device: Device, kind: Any = np.float32) -> None:
@@ -71,7 +71,7 @@ def encode(schema: Schema, values: Any, *, device: Device | str) -> Floats:
     flat = fields.reshape(-1, *fields.shape[item:])
     z = np.empty((len(flat), schema.size), fields.dtype)
     most = max(1, min(len(flat), BATCH // schema.n**2))
-    encoder = Encoder(schema, device, fields.dtype)
+    encoder = FieldEncoder(schema, device, fields.dtype)
     source = device.empty((most, *flat.shape[1:]), fields.dtype)
     out = device.empty((most, schema.size), fields.dtype)
     steps = encoder.steps(source, out) if is_state else encoder.field_steps(source, out)

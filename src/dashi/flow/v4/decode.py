@@ -35,8 +35,8 @@ def decode(encoder: Encoder, z: Floats, t: int) -> Floats:
     of E times the modes of the band. Anchors are left out of the mid band, and not put back.
     """
     layout = encoder.layout
-    made = lowpass(layout, z)
-    support = mask(made) != 0
+    field = lowpass(layout, z)
+    support = mask(field) != 0
     draws = np.random.default_rng(SEED + STRIDE * t)
     _, mid, high, _ = z[layout.header]
     for places, energy in ((rest(encoder), max(float(mid), 0.0)), (layout.high, max(float(high), 0.0))):
@@ -44,8 +44,8 @@ def decode(encoder: Encoder, z: Floats, t: int) -> Floats:
         hat = np.zeros(layout.n**2, np.complex128)
         hat[places] = np.sqrt(energy) * layout.n**2 * np.exp(1j * phases)
         noise: Floats = _field(layout, hat) * support
-        made = made + noise * np.sqrt(places.size * energy / (np.mean(noise * noise) + 1e-30))
-    return made
+        field = field + noise * np.sqrt(places.size * energy / (np.mean(noise * noise) + 1e-30))
+    return field
 
 
 def rest(encoder: Encoder) -> Places:

@@ -121,11 +121,11 @@ def threshold(omega: Floats) -> Mask:
 def majority(field: Mask) -> Mask:
     """The sign of the sum over nine periodic neighbours, up to eight times, until nothing changes. A site without
     support takes the sign of its neighbours: that is how support grows."""
-    made = field
+    smoothed = field
     for _ in range(ITERATIONS):
-        total = sum(np.roll(made, (dy, dx), (0, 1)).astype(np.int64) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
+        total = sum(np.roll(smoothed, (dy, dx), (0, 1)).astype(np.int64) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
         after = np.sign(total).astype(np.int8)
-        if np.array_equal(after, made):
+        if np.array_equal(after, smoothed):
             break
-        made = after
-    return made
+        smoothed = after
+    return smoothed

@@ -36,12 +36,12 @@ def learn(z: Floats, ridge: float = RIDGE, *, device: Device | None = None) -> F
 
 def roll(z0: Floats, A: Floats, steps: int) -> Floats:  # noqa: N803 - A in the equation
     """z0 and the rows after it, (steps + 1, D)."""
-    made = np.empty((steps + 1, z0.size))
-    made[0] = z0
+    states = np.empty((steps + 1, z0.size))
+    states[0] = z0
     with np.errstate(all="ignore"):  # what is not finite is told below
         for t in range(steps):
-            made[t + 1] = made[t] @ A
-    return require_finite_frames(made[None], "the linear map")[0]
+            states[t + 1] = states[t] @ A
+    return require_finite_frames(states[None], "the linear map")[0]
 
 
 def roll_on(

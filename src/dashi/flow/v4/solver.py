@@ -119,10 +119,10 @@ def real(hat: Floats) -> Floats:
 
 def box(field: Floats, width: int = SMOOTH) -> Floats:
     """The mean over a box of that width, one axis after the other; zeros lie outside, so it is not periodic."""
-    made, half = field, width // 2
+    smoothed, half = field, width // 2
     for axis in (0, 1):
         around = [(half, half) if a == axis else (0, 0) for a in (0, 1)]
-        padded = np.pad(made, around)
+        padded = np.pad(smoothed, around)
         slices = np.lib.stride_tricks.sliding_window_view(padded, width, axis=axis)
-        made = slices.sum(axis=-1) / width
-    return made
+        smoothed = slices.sum(axis=-1) / width
+    return smoothed

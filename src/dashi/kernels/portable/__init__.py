@@ -14,7 +14,7 @@ from dashi.kernels.portable._pow import pow
 from dashi.kernels.portable._roots import divide, reciprocal, rsqrt, sqrt
 from dashi.kernels.portable._rounding import ceil, floor, round, trunc
 from dashi.kernels.portable._sums import Matrix, contract, prefix64, prepare, sum64
-from dashi.kernels.portable._trig import cos, sin
+from dashi.kernels.portable._trig import cos, sin, sincos
 
 __all__ = [
     "Matrix",
@@ -39,6 +39,7 @@ __all__ = [
     "round",
     "rsqrt",
     "sin",
+    "sincos",
     "softplus",
     "sqrt",
     "sum64",

@@ -58,6 +58,27 @@ def pairwise(body: PairBody) -> Callable[[npt.ArrayLike, npt.ArrayLike], Floats]
     return apply
 
 
+def elementwise_pair(
+    body: Callable[[Floats, Format, Table], tuple[Floats, Floats]],
+) -> Callable[[npt.ArrayLike], tuple[Floats, Floats]]:
+    """A function of any array with two results from one that maps a short list of canonical values to both."""
+
+    @wraps(body)
+    def apply(x: npt.ArrayLike) -> tuple[Floats, Floats]:
+        values = np.asarray(x)
+        form = format_of(values)
+        flat = values.reshape(-1)
+        out = np.empty((2, *flat.shape), form.float)
+        with np.errstate(all="ignore"):
+            for start in range(0, flat.size, _CHUNK):
+                part = slice(start, start + _CHUNK)
+                for row, result in zip(out, body(canon(flat[part]), form, table_of(form)), strict=True):
+                    row[part] = canon(result)
+        return out[0].reshape(values.shape), out[1].reshape(values.shape)
+
+    return apply
+
+
 def head_of(x: Floats, form: Format, table: Table) -> Floats:
     """The upper half of each significand: products of two such are exact."""
     return (x.view(form.word) & form.word(table.head_mask)).view(form.float)

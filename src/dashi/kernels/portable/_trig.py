@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.kernels.portable._bits import Floats, Format
-from dashi.kernels.portable._roots import elementwise, polynomial
+from dashi.kernels.portable._roots import elementwise, elementwise_pair, polynomial
 from dashi.kernels.portable._tables import TWO_OVER_PI, Table
 
 Words = npt.NDArray[np.uint64]
@@ -106,26 +106,40 @@ def _cosine(r: Floats, low: Floats, form: Format, table: Table) -> Floats:
     return w + (((unity - w) - half) + ((z * z) * polynomial(z, table.cos, form) - r * low))
 
 
-def _wave(x: Floats, form: Format, table: Table, first: int) -> Floats:
-    """sin (first = 0) or cos (first = 1) of |x|: the quadrant chooses the polynomial and the sign."""
+def _waves(x: Floats, form: Format, table: Table) -> tuple[Floats, Floats]:
+    """sin and cos of |x|: the quadrant chooses the polynomial and the sign."""
     tiny = np.abs(x) < form.float(table.linear)
     r, low, quadrant = _reduce(np.where(tiny, form.float(0), x), form, table)
-    quadrant = quadrant + np.uint64(first)
-    odd = (quadrant & np.uint64(1)) != 0
-    result = np.where(odd, _cosine(r, low, form, table), _sine(r, low, form, table))
+    sine, cosine = _sine(r, low, form, table), _cosine(r, low, form, table)
+    first, second = (_in_quadrant(quadrant + np.uint64(turns), sine, cosine) for turns in (0, 1))
+    return first, second
+
+
+def _in_quadrant(quadrant: npt.NDArray[Any], sine: Floats, cosine: Floats) -> Floats:
+    result = np.where((quadrant & np.uint64(1)) != 0, cosine, sine)
     return np.where((quadrant & np.uint64(2)) != 0, -result, result)
 
 
-@elementwise
-def sin(x: Floats, form: Format, table: Table) -> Floats:
-    """Sine in radians; NaN at the infinities."""
-    result = _wave(x, form, table, 0)
-    result = np.where(x < form.float(0), -result, result)
+def _signed_sine(wave: Floats, x: Floats, form: Format, table: Table) -> Floats:
+    result = np.where(x < form.float(0), -wave, wave)
     result = np.where(np.abs(x) < form.float(table.linear), x, result)
     return np.where(np.isfinite(x), result, form.float(np.nan))
 
 
 @elementwise
+def sin(x: Floats, form: Format, table: Table) -> Floats:
+    """Sine in radians; NaN at the infinities."""
+    return _signed_sine(_waves(x, form, table)[0], x, form, table)
+
+
+@elementwise
 def cos(x: Floats, form: Format, table: Table) -> Floats:
     """Cosine in radians; NaN at the infinities."""
-    return np.where(np.isfinite(x), _wave(x, form, table, 1), form.float(np.nan))
+    return np.where(np.isfinite(x), _waves(x, form, table)[1], form.float(np.nan))
+
+
+@elementwise_pair
+def sincos(x: Floats, form: Format, table: Table) -> tuple[Floats, Floats]:
+    """Sine and cosine, with the bits of `sin` and `cos`, for less than the price of two."""
+    sine, cosine = _waves(x, form, table)
+    return _signed_sine(sine, x, form, table), np.where(np.isfinite(x), cosine, form.float(np.nan))

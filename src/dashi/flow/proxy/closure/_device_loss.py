@@ -13,7 +13,7 @@ from dashi.flow import grid
 from dashi.flow._operator import ADVECTED, numbers_of, tables
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.closure._operator import on_device
-from dashi.flow.proxy.closure._record import Record, RolloutBatch
+from dashi.flow.proxy.closure._record import AdjointProgram, RolloutBatch
 from dashi.flow.proxy.closure._tables import Closure
 from dashi.flow.proxy.closure._training import TrainingSetup, correlation_loss
 from dashi.flow.proxy.galerkin import _terms as terms
@@ -49,7 +49,7 @@ class DeviceLoss:
     def __init__(self, device: Device, setup: TrainingSetup, batch: RolloutBatch) -> None:
         self._device, self._setup, self._depth, self._frames = device, setup, batch.depth, batch.frames
         self._members, self._n, self._kind = batch.members, batch.n, setup.flow.kind
-        self._record = Record(device, batch, setup.tableau.stages, self._host_tables(batch), self._kind)
+        self._record = AdjointProgram(device, batch, setup.tableau.stages, self._host_tables(batch), self._kind)
         self._forward = device.program(self._record.forward(), label="closure rollouts", fetch=[self._record.output])
         self._back = device.program(
             self._record.back(), label="closure gradients", fetch=[*self._record.table_gradients.values()]

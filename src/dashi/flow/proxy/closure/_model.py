@@ -24,9 +24,9 @@ from dashi.flow.proxy.carried import encoded, no_progress, require_start, steps_
 from dashi.flow.proxy.closure._device_loss import DeviceLoss, fits, rollout_batch
 from dashi.flow.proxy.closure._host import FastSlaved
 from dashi.flow.proxy.closure._operator import OnWideGrid, SlavedGalerkin
-from dashi.flow.proxy.closure._plan import Plan
+from dashi.flow.proxy.closure._plan import TrainingSchedule
 from dashi.flow.proxy.closure._tables import DEEPEST, Band, Closure, Parameters, clock, fitting
-from dashi.flow.proxy.closure._training import AnyLoss, Loss, TrainingSetup, descend
+from dashi.flow.proxy.closure._training import AnyLoss, ClosureLoss, TrainingSetup, descend
 from dashi.flow.proxy.galerkin._operator import modes_of
 from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.schema import Schema
@@ -42,7 +42,7 @@ DEPTH: Final = 2
 FASTEST: Final = 4.0
 """About the largest speed of a field, in units of its root mean square."""
 HOST: Final = "NumPy or SciPy on the host"
-PLAN: Final = tuple(field.name for field in fields(Plan))
+PLAN: Final = tuple(field.name for field in fields(TrainingSchedule))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Slaved(Model):
         super().check(schema, flow, frames, options, device=device)
         fitting(flow, schema)
         options = cls.with_current_names(options)
-        Plan(**{name: value for name, value in options.items() if name in PLAN})
+        TrainingSchedule(**{name: value for name, value in options.items() if name in PLAN})
         Band.of(schema, float(options.get("reach", REACH)) * schema.k_cut)
 
     @classmethod
@@ -90,9 +90,9 @@ class Slaved(Model):
         progress: Callable[[int], None] | None = None, **options: Any,
     ) -> Slaved:  # fmt: skip
         """Trained on the training windows; of the closures that were tried on the way, the one that does best on the
-        validation windows. Options: depth, reach (in units of k_cut), and those of `Plan`."""
+        validation windows. Options: depth, reach (in units of k_cut), and those of `TrainingSchedule`."""
         interval = cls.begin(schema, train, validation, options, device=device)
-        plan = Plan(**{name: value for name, value in options.items() if name in PLAN})
+        plan = TrainingSchedule(**{name: value for name, value in options.items() if name in PLAN})
         band = Band.of(schema, float(options.get("reach", REACH)) * schema.k_cut)
         z = encoded(schema, train, device=device)
         judge = None if validation is None else Judge(schema, validation, device)
@@ -113,7 +113,7 @@ class Slaved(Model):
             batch = rollout_batch(setup, parameters.depth, frames, plan.batch)
             there = fits(device, setup, batch)
             places.append(f"kernels on {device.info.name}" if there else HOST)
-            return DeviceLoss(device, setup, batch) if there else Loss(setup)
+            return DeviceLoss(device, setup, batch) if there else ClosureLoss(setup)
 
         modes = np.ascontiguousarray(z[..., schema.parts["modes"]])
         model = model_of(*descend(losses, parameters, plan, modes, check, progress or no_progress))

@@ -23,7 +23,7 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingSchedule:
     """How a closure is trained: with short rollouts first, then with longer ones."""
 
     iterations: int = 200

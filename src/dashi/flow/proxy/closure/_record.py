@@ -54,7 +54,7 @@ class StageStack:
     parts: Sequence[Array]
 
 
-class Record:
+class AdjointProgram:
     """Arrays of one iteration, and the steps that fill them. The caller writes `start` and the tables, runs `forward`,
     reads `output`, writes the gradient in it to `output_adjoint`, runs `back` and reads `table_gradients`."""
 

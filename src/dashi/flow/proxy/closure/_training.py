@@ -21,7 +21,7 @@ from dashi.flow._schemes import Tableau
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.closure._host import Chain, Stack, TableGradients, Tape
-from dashi.flow.proxy.closure._plan import Phase, Plan
+from dashi.flow.proxy.closure._plan import Phase, TrainingSchedule
 from dashi.flow.proxy.closure._tables import Band, Closure, Parameters
 from dashi.flow.proxy.galerkin import _terms as terms
 
@@ -54,7 +54,7 @@ class TrainingSetup:
         return cls(longer, band, steps, terms.mode_tables(longer, modes, np.zeros(len(modes), flow.kind)))
 
 
-class Loss:
+class ClosureLoss:
     """1 - correlation of rollouts of a closure with the frames that followed, and its gradient, by a library's
     transforms; `dashi.flow.proxy.closure._device_loss` computes it by kernels."""
 
@@ -133,8 +133,8 @@ class AnyLoss(Protocol):
 
 
 def descend(
-    losses: Callable[[int], AnyLoss], parameters: Parameters, plan: Plan, z: Floats, check: Callable[[Closure], float],
-    progress: Callable[[int], None],
+    losses: Callable[[int], AnyLoss], parameters: Parameters, plan: TrainingSchedule, z: Floats,
+    check: Callable[[Closure], float], progress: Callable[[int], None],
 ) -> tuple[Closure, float]:  # fmt: skip
     """The closure that did best in `check` (the last one of equals), and its loss. `losses` makes the loss of rollouts
     of so many frames; z are the modes of the training windows, (windows, frames, 2 K); `progress` is called with 1
@@ -153,7 +153,7 @@ class Search:
     """The numbers of a closure on their way down, and the best of those that were checked."""
 
     def __init__(
-        self, parameters: Parameters, plan: Plan, z: Floats, check: Callable[[Closure], float],
+        self, parameters: Parameters, plan: TrainingSchedule, z: Floats, check: Callable[[Closure], float],
         progress: Callable[[int], None],
     ) -> None:  # fmt: skip
         self._parameters, self._plan, self._z, self._check, self._progress = parameters, plan, z, check, progress
