@@ -10,9 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dashi.errors import LimitError, OutOfMemoryError
-from dashi.runtime import Array, open_device
+from dashi.errors import LimitError, OutOfMemoryError, TimeoutError_
+from dashi.runtime import Array, open_device, shared_memory
 from dashi.runtime._vulkan_device import VulkanDevice
+from dashi.runtime._waits import handover
+from dashi.runtime.shared import modes
 
 pytestmark = pytest.mark.gpu
 
@@ -81,3 +83,28 @@ def test_an_nvidia_driver_without_a_driver_file_is_found(gpu: VulkanDevice) -> N
     code = "import dashi; print(dashi.open('auto').info.name)"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == gpu.info.name, done.stderr
+
+
+def test_work_of_another_logical_device_is_waited_for_by_the_driver(gpu: VulkanDevice) -> None:
+    if not gpu.external.timelines:
+        pytest.skip("this driver exports no timelines")
+    x, y = (gpu.array(np.full(1 << 22, value, np.float32)) for value in (1, 2))
+    slow = gpu.program([gpu.bind("add", x, y, out=x)] * 50)
+    with open_device("auto") as other:
+        assert isinstance(other, VulkanDevice)
+        assert handover(gpu, other) == "exported timeline"
+        for _ in range(20):
+            first = slow.submit()
+            other.program([]).submit(after=[first]).wait()
+            assert first.done
+        with pytest.raises(TimeoutError_, match="work of"):
+            other.program([]).submit(after=[slow.submit(after=[gpu.event()])]).wait(timeout=0.2)
+
+
+def test_two_logical_devices_share_memory_of_the_gpu(gpu: VulkanDevice) -> None:
+    with open_device("auto") as other:
+        memory = shared_memory(gpu, other, 1 << 20)
+        assert memory.mode == ("exported" if gpu.external.memory else modes(gpu, other)[0])
+        values = np.arange(1 << 18, dtype=np.uint32)
+        memory.first.view(np.uint32).write(values)
+        assert np.array_equal(memory.second.view(np.uint32).numpy(), values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -160,3 +161,38 @@ def test_the_null_device_brings_nothing_down() -> None:
         event.signal()
         with pytest.raises(errors.NoResultError, match="computes nothing"):
             download.result()
+
+
+@pytest.mark.parametrize("by", ["auto", "transfer", "kernel"])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.float64])
+def test_copies_by_kernel_and_by_driver_have_the_same_bits(fresh: Device, by: Any, dtype: Any) -> None:
+    values = np.random.default_rng(2).integers(0, 256, 64 * 8, dtype=np.uint8).view(dtype)
+    x, y = fresh.array(values), fresh.empty(values.shape, dtype)
+    event = fresh.event()
+    ticket = fresh.copy(x, y, after=[event], by=by)
+    assert not ticket.done
+    event.signal()
+    ticket.wait()
+    assert y.numpy().tobytes() == values.tobytes()
+
+
+def test_large_copies_on_hardware_are_a_kernels(fresh_vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = fresh_vulkan.array(ONES), fresh_vulkan.zeros(8)
+    monkeypatch.setattr("dashi.runtime._asynchronous.KERNEL_COPY_BYTES", 32)
+    monkeypatch.setattr(fresh_vulkan, "info", replace(fresh_vulkan.info, type="discrete"))
+    queues: list[str] = []
+    fresh_vulkan.on_submit(lambda submission: queues.append(submission.queue))
+    fresh_vulkan.copy(x, y).wait()
+    fresh_vulkan.copy(x[:4], y[:4]).wait()  # too small
+    fresh_vulkan.copy(x[1:], y[1:], by="transfer").wait()
+    assert queues == ["queue 0", "upload", "upload"]
+    assert np.array_equal(y.numpy(), ONES)
+
+
+def test_what_no_kernel_can_copy_is_refused_where_a_kernel_was_asked_for(fresh: Device) -> None:
+    x, y = fresh.zeros(7, np.uint8), fresh.zeros(7, np.uint8)
+    with pytest.raises(errors.AlignmentError, match="a kernel cannot copy"):
+        fresh.copy(x, y, by="kernel")
+    with pytest.raises(errors.InputError, match="by='magic' is none of"):
+        fresh.copy(x, y, by="magic")  # type: ignore[arg-type]
+    fresh.copy(x, y).wait()

@@ -71,7 +71,7 @@ class HostTicket(Ticket):
         if job is not None:
             self._stay(job, timeout)
             if job.error is not None:
-                self.queues.told(job)
+                self.queues.forget_error(job)
                 raise job.error
         if self.landing is not None:
             self.landing.waited_for(self)
@@ -246,7 +246,7 @@ class HostQueues:
         if not self._changed.wait_for(condition, limit):
             raise device.awaited.too_late(limit)
 
-    def told(self, job: Job) -> None:
+    def forget_error(self, job: Job) -> None:
         """Whoever waited for the work knows of its error."""
         with self._changed:
             if job in self._unseen:

@@ -97,14 +97,15 @@ def _from_dlpack(values: Any) -> HostArray:
         return np.asarray(values)
 
 
-def require_like(dtype: np.dtype[Any] | DType, shape: Shape, wanted: np.dtype[Any], sizes: Shape) -> None:
+def require_like(dtype: np.dtype[Any] | DType, shape: Shape, array_dtype: np.dtype[Any], array_shape: Shape) -> None:
     """What is written to an array must have its element type and shape."""
-    if dtype != wanted:
+    if dtype != array_dtype:
         raise DTypeError(
-            f"an array of {dtype} cannot be written to one of {wanted}.",
-            f"convert it first: values.astype(np.{wanted}).",
+            f"an array of {dtype} cannot be written to one of {array_dtype}.",
+            f"convert it first: values.astype(np.{array_dtype}).",
         )
-    if shape != sizes:
+    if shape != array_shape:
         raise ShapeError(
-            f"an array of shape {shape} cannot be written to one of shape {sizes}.", "pass an array of the same shape."
+            f"an array of shape {shape} cannot be written to one of shape {array_shape}.",
+            "pass an array of the same shape.",
         )

@@ -46,13 +46,13 @@ class Listeners:
     def add(self, call: Listener) -> Callable[[], None]:
         """From now on it is called; what is returned ends that."""
 
-        def told(submission: Submission) -> None:  # a function of its own: the same call may be there twice
+        def listener(submission: Submission) -> None:  # a function of its own: the same call may be there twice
             call(submission)
 
-        self._calls = (*self._calls, told)
+        self._calls = (*self._calls, listener)
 
         def remove() -> None:
-            self._calls = tuple(c for c in self._calls if c is not told)
+            self._calls = tuple(c for c in self._calls if c is not listener)
 
         return remove
 
