@@ -58,7 +58,7 @@ def kernel_of(name: str, folder: Path) -> Kernel:
     (place / "kernel.py").write_text(
         "from dashi.kernels.patterns import elementwise\nfrom dashi.kernels.portable import *\n\n\n"
         f"def reference({arguments}):\n    return canon({twin})\n\n\n"
-        f'KERNEL = elementwise(summary="{name}", inputs={operands}, reference=reference)\n'
+        f'KERNEL = elementwise(summary="{name}", inputs={operands}, takes="index", reference=reference)\n'
     )
     kernel = registry.read(place)
     build.build(kernel)

@@ -140,7 +140,7 @@ def test_text_that_is_not_utf8_is_refused(kernel: Kernel) -> None:
 
 
 def test_compile_errors_name_the_authors_file_and_line(kernel: Kernel) -> None:
-    (kernel.folder / "kernel.comp").write_text("T apply(uint i) {\n    return y;\n}\n")
+    (kernel.folder / "kernel.comp").write_text("T apply(T x) {\n    return y;\n}\n")
     with Compiler() as compiler, pytest.raises(CompileError) as error:
         compiler.compile(glsl.source(kernel, "main", "f32"), "probe/main.f32")
     lines = str(error.value).splitlines()

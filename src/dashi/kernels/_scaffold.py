@@ -10,10 +10,10 @@ from dashi.kernels._registry import ROOT, Registry
 from dashi.kernels._validate import check_name
 
 _COMP: Final = """\
-// One element of the result. Buffers and scalars are the names that kernel.py declares; T is float or double.
-// Portable maths: canon() what you load, mul() instead of *, and the functions of portable.glsl instead of GLSL's.
-T apply(uint i) {
-    return mul(canon(a), canon(x[i]));
+// One element of the result, from one of each input. Scalars are the names that kernel.py declares; T is float or
+// double. Portable maths: canon() of scalars, mul() instead of *, and the functions of portable.glsl instead of GLSL's.
+T apply(T x) {
+    return mul(canon(a), x);
 }
 """
 

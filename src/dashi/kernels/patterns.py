@@ -2,20 +2,21 @@
 
 How to write an elementwise kernel: a folder `<family>/<name>/` with two files.
 
-    kernel.comp    T apply(uint i) { return canon(x[i]) + canon(y[i]); }
+    kernel.comp    T apply(T x, T y) { return x + y; }
     kernel.py      KERNEL = elementwise(summary="...", inputs=("x", "y"), flops=1, reference=reference)
 
-Inputs and scalars are global names in the shader; the loop, the bounds test and the store are written once in
-`_include/elementwise.glsl`. In a portable kernel every loaded value goes through `canon`, every product through
-`mul`; the store makes the result canonical. The reference is NumPy with the same functions of
-`dashi.kernels.portable`. With "f16" among its dtypes the same apply serves arrays of halves, computed in fp32.
+`apply` is a function of values, one for each input, canonical already; scalars are global names in the shader. The
+loads, the loop, the bounds test and the store are written once, here and in `_include/elementwise.glsl`. In a portable
+kernel every product goes through `mul`; the store makes the result canonical. The reference is NumPy with the same
+functions of `dashi.kernels.portable`. With "f16" among its dtypes the same apply serves arrays of halves, computed in
+fp32. Functions of values can be composed: `_ops` names those that fused kernels are made of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -57,6 +58,9 @@ is a whole number of them."""
 HEAVY: Final = 16
 """Operations per element from which memory no longer sets the pace: then few registers matter more."""
 RESULT: Final = "result"
+Takes = Literal["values", "stored", "index"]
+"""What an apply is a function of: canonical values; values as they are stored, which it makes canonical itself (as the
+functions of portable.glsl do); or the number of the element, with the inputs as arrays."""
 WITH_HALVES: Final = ("f32", "f64", "f16")
 """The dtypes of kernels that serve arrays of halves too."""
 SHAPES: Final[tuple[Shape, ...]] = (
@@ -80,6 +84,7 @@ def elementwise(
     bound: float | None = None,
     aliases: tuple[str, ...] = (),
     features: frozenset[str] = frozenset(),
+    takes: Takes = "values",
     in_place: bool = True,
     wide: bool = False,
     bench: Sequence[Shape] = (),
@@ -87,11 +92,12 @@ def elementwise(
     version: int = 1,
     stream: StreamDefaults = StreamDefaults(),
 ) -> Kernel:
-    """The kernel result[i] = apply(i), for arrays of one shape; `flops` counts per element (by dtype where variants
-    differ), `examples` are scalars for the cases of these `shapes`, used in turn. `in_place=False` is for an apply
-    that looks at other elements than i. `wide` adds tunings that read and write 16 bytes at once: for an apply of few
-    operations that uses i for nothing but to name elements of the inputs; it then sees them 16 bytes at a time. So
-    do halves (dtypes=WITH_HALVES), which are widened to fp32 before, and rounded after."""
+    """The kernel result[i] = apply(x[i], y[i], ...), for arrays of one shape; `flops` counts per element (by dtype
+    where variants differ), `examples` are scalars for the cases of these `shapes`, used in turn. `takes` says what
+    apply is a function of. `wide` adds tunings that read and write 16 bytes at once: for an apply of few operations.
+    Halves (dtypes=WITH_HALVES) are widened to fp32 before, and rounded after. An apply of the index i sees 16 bytes at
+    a time there, so that it may use i for nothing but to name elements of the inputs; one that looks at other elements
+    than i needs `in_place=False`."""
     names = (*inputs, RESULT)
     full = tuple(name for name in dtypes if name != "f16")
     shaders = {"main": replace(_shader(inputs, scalars, features, wide=False), dtypes=full)}
@@ -99,6 +105,8 @@ def elementwise(
         shaders["wide"] = replace(_shader(inputs, scalars, features, wide=True), dtypes=full)
     if "f16" in dtypes:
         shaders["halves"] = _halves_shader(inputs, scalars, features)
+    loads = _loads(inputs, takes)
+    shaders = {name: replace(shader, prelude=shader.prelude + loads) for name, shader in shaders.items()}
 
     def plan(call: Call) -> Plan:
         n = call.size(RESULT)
@@ -207,6 +215,14 @@ def _with_halves(reference: Callable[..., HostArray]) -> Callable[..., HostArray
         return narrow_f16(reference(*(widen_f16(array) for array in arrays), **scalars))
 
     return either
+
+
+def _loads(inputs: Sequence[str], takes: Takes) -> str:
+    """The apply of an index that the loops call, made of the author's apply of values."""
+    if takes == "index":
+        return ""
+    values = ", ".join(f"canon({name}[i])" if takes == "values" else f"{name}[i]" for name in inputs)
+    return f"T canon(T v);\nT apply({', '.join('T' for _ in inputs)});\nT apply(uint i) {{ return apply({values}); }}\n"
 
 
 def _wide_inputs(inputs: Sequence[str]) -> str:

@@ -48,6 +48,7 @@ def complex_elementwise(
     both parts of an input it cannot work in place: they may belong to different invocations."""
     base = elementwise(
         summary=summary,
+        takes="index",
         reference=reference,
         inputs=inputs,
         scalars=scalars,

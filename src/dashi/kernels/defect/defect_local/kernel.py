@@ -18,5 +18,6 @@ KERNEL = elementwise(
     flops=2,
     wide=True,
     stream=StreamDefaults(io_class="OBSERVER"),
+    takes="index",
     reference=reference,
 )

@@ -1,3 +1,3 @@
-T apply(uint i) {
-    return abs(canon(x[i]));
+T apply(T x) {
+    return abs(x);
 }

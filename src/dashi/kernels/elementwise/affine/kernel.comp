@@ -1,3 +1,3 @@
-T apply(uint i) {
-    return mul(canon(a), canon(x[i])) + canon(b);
+T apply(T x) {
+    return mul(canon(a), x) + canon(b);
 }

@@ -1,3 +1,3 @@
-T apply(uint i) {
-    return mul(canon(a), canon(x[i])) + canon(y[i]);
+T apply(T x, T y) {
+    return mul(canon(a), x) + y;
 }

@@ -1,7 +1,6 @@
-T apply(uint i) {
-    T v = canon(x[i]);
+T apply(T x) {
     T low = canon(lo);
     T high = canon(hi);
-    T inside = v < low ? low : (v > high ? high : v);
-    return is_nan_bits(v) ? v : inside;
+    T inside = x < low ? low : (x > high ? high : x);
+    return is_nan_bits(x) ? x : inside;
 }

@@ -15,6 +15,7 @@ KERNEL = replace(
     elementwise(
         summary="cosine of x in radians; NaN of infinities",
         flops={"f32": 38, "f64": 47},  # float operations of the longer path, |x| >= pi/4
+        takes="stored",
         reference=reference,
     ),
     # The reduction is long: four copies of it cost a compiler seconds.

@@ -1,3 +1,3 @@
-T apply(uint i) {
-    return canon(b[i]) - canon(a[i]);
+T apply(T a, T b) {
+    return b - a;
 }

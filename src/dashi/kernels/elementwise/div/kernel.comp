@@ -1,3 +1,3 @@
-T apply(uint i) {
-    return p_divide(x[i], y[i]);
+T apply(T x, T y) {
+    return p_divide(x, y);
 }

@@ -14,5 +14,6 @@ KERNEL = elementwise(
     inputs=("x", "y"),
     flops={"f32": 13, "f64": 17},  # float operations of the estimate; the correction is on integers
     bench=LARGE,
+    takes="stored",
     reference=reference,
 )

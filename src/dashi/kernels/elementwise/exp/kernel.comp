@@ -1,3 +1,3 @@
-T apply(uint i) {
-    return p_exp(x[i]);
+T apply(T x) {
+    return p_exp(x);
 }

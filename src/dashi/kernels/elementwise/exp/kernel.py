@@ -13,5 +13,6 @@ KERNEL = elementwise(
     summary="e^x",
     flops={"f32": 26, "f64": 36},  # float operations
     bench=LARGE,
+    takes="stored",
     reference=reference,
 )

@@ -12,5 +12,6 @@ def reference(x: HostArray) -> HostArray:
 KERNEL = elementwise(
     summary="natural logarithm; -infinity at 0, NaN below 0",
     flops={"f32": 33, "f64": 45},  # float operations
+    takes="stored",
     reference=reference,
 )

@@ -1,6 +1,4 @@
-T apply(uint i) {
-    T a = canon(x[i]);
-    T b = canon(y[i]);
-    T larger = a < b ? b : a;
-    return is_nan_bits(a) ? a : (is_nan_bits(b) ? b : larger);
+T apply(T x, T y) {
+    T larger = x < y ? y : x;
+    return is_nan_bits(x) ? x : (is_nan_bits(y) ? y : larger);
 }

@@ -1,6 +1,4 @@
-T apply(uint i) {
-    T a = canon(x[i]);
-    T b = canon(y[i]);
-    T smaller = a > b ? b : a;
-    return is_nan_bits(a) ? a : (is_nan_bits(b) ? b : smaller);
+T apply(T x, T y) {
+    T smaller = x > y ? y : x;
+    return is_nan_bits(x) ? x : (is_nan_bits(y) ? y : smaller);
 }

@@ -1,3 +1,3 @@
-T apply(uint i) {
-    return -canon(x[i]);
+T apply(T x) {
+    return -x;
 }

@@ -1,3 +1,3 @@
-T apply(uint i) {
-    return p_tanh(mul(canon(alpha), canon(x[i])));
+T apply(T x) {
+    return p_tanh(mul(canon(alpha), x));
 }

@@ -1,3 +1,3 @@
-T apply(uint i) {
-    return p_reciprocal(x[i]);
+T apply(T x) {
+    return p_reciprocal(x);
 }

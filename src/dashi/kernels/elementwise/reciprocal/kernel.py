@@ -12,5 +12,6 @@ def reference(x: HostArray) -> HostArray:
 KERNEL = elementwise(
     summary="1 / x; infinity at 0",
     flops={"f32": 13, "f64": 17},  # float operations of the estimate; the correction is on integers
+    takes="stored",
     reference=reference,
 )

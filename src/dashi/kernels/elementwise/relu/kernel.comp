@@ -1,5 +1,4 @@
-T apply(uint i) {
-    T v = canon(x[i]);
-    T positive = v < T(0) ? T(0) : v;
-    return is_nan_bits(v) ? v : positive;
+T apply(T x) {
+    T positive = x < T(0) ? T(0) : x;
+    return is_nan_bits(x) ? x : positive;
 }

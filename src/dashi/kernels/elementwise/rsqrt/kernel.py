@@ -12,5 +12,6 @@ def reference(x: HostArray) -> HostArray:
 KERNEL = elementwise(
     summary="1 / sqrt(x); infinity at 0, NaN below 0",
     flops={"f32": 16, "f64": 21},  # float operations
+    takes="stored",
     reference=reference,
 )

@@ -1,5 +1,4 @@
-T apply(uint i) {
-    T v = canon(x[i]);
-    T unit = v > T(0) ? T(1) : (v < T(0) ? T(-1) : T(0));
-    return is_nan_bits(v) ? v : unit;
+T apply(T x) {
+    T unit = x > T(0) ? T(1) : (x < T(0) ? T(-1) : T(0));
+    return is_nan_bits(x) ? x : unit;
 }

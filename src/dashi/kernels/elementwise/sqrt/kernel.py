@@ -12,5 +12,6 @@ def reference(x: HostArray) -> HostArray:
 KERNEL = elementwise(
     summary="square root; NaN below 0",
     flops={"f32": 17, "f64": 22},  # float operations of the estimate; the correction is on integers
+    takes="stored",
     reference=reference,
 )

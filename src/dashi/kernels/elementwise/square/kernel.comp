@@ -1,4 +1,3 @@
-T apply(uint i) {
-    T v = canon(x[i]);
-    return mul(v, v);
+T apply(T x) {
+    return mul(x, x);
 }

@@ -25,6 +25,7 @@ KERNEL = replace(
         inputs=("x", "y"),
         scalars=(Scalar("function", "u32", default=0, doc="which"),),
         flops=20,
+        takes="index",
         reference=reference,
     ),
     # Every function in one shader: one copy of it is enough for a compiler.

@@ -14,5 +14,6 @@ KERNEL = elementwise(
     summary="(w^2 - normal^2 - shear^2) / 2: the Laplacian of pressure",
     inputs=("vorticity", "normal", "shear"),
     flops=6,
+    takes="index",
     reference=reference,
 )
