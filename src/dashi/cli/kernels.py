@@ -56,6 +56,17 @@ def chosen(names: Sequence[str] | None, folder: Path | None) -> list[Kernel]:
     return [kernels.get(name) for name in names or kernels.names()]
 
 
+def buildable(names: Sequence[str] | None, folder: Path | None) -> list[Kernel]:
+    """The kernels to build, with the templates that fused kernels are made from."""
+    from dashi.kernels._registry import templates
+
+    if folder is not None:
+        return chosen(names, folder)
+    others = [name for name in names or () if name not in templates()]
+    asked = [templates().get(name) for name in templates().names() if not names or name in names]
+    return [*(chosen(others, None) if others or not names else ()), *asked]
+
+
 @app.command("build", epilog=example("dashi kernels build axpy --check"))
 def build_kernels(
     names: Names = None,
@@ -70,7 +81,7 @@ def build_kernels(
     from dashi.kernels import _build as build
     from dashi.kernels._compiler import Compiler
 
-    found = chosen(names, folder)
+    found = buildable(names, folder)
     done: list[dict[str, Any]] = []
     with Compiler() as compiler, progress("building", len(found), "kernels") as advance:
         for kernel in found:

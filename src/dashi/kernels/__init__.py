@@ -1,4 +1,5 @@
-"""Kernels: pure functions over buffers. `get(name)`, `names()`, and `add(folder)` for those outside the project."""
+"""Kernels: pure functions over buffers. `get(name)`, `names()`, `add(folder)` for those outside the project, and
+`fuse(formula)` for several in one."""
 
 from __future__ import annotations
 
@@ -7,10 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dashi.kernels._registry import Registry
-    from dashi.kernels.abi import Kernel
+    from collections.abc import Mapping
 
-__all__ = ["add", "default", "get", "names"]
+    from dashi.kernels._registry import Registry
+    from dashi.kernels.abi import Kernel, View
+    from dashi.kernels.expressions import Expression
+
+__all__ = ["add", "default", "fuse", "get", "names"]
 
 # The one piece of module state: `dashi.kernels.add` has to remember. Made when first needed, never at import.
 _lock = threading.Lock()
@@ -42,3 +46,22 @@ def get(name: str) -> Kernel:
 def names() -> tuple[str, ...]:
     """Every kernel's name."""
     return default().names()
+
+
+def fuse(
+    *results: Expression,
+    outputs: str = "",
+    inputs: str = "",
+    views: Mapping[str, View] | None = None,
+    name: str = "",
+) -> Kernel:
+    """One kernel that computes formulas (`dashi.kernels.expressions`) in one dispatch, with the bits of the kernels
+    that they name, one after another. No compiler is needed.
+
+    Arrays are passed in the order in which the formula names its arguments, or in that of `inputs`; they are stretched
+    to one shape by NumPy's rules. `views` says of which elements of an array an argument consists (transposed, sliced,
+    reversed: any strides), where that is not all of them in order. There may be several results, named in `outputs`.
+    """
+    from dashi.kernels._fusion import fuse as fuse_expressions
+
+    return fuse_expressions(*results, outputs=outputs, inputs=inputs, views=views, name=name)

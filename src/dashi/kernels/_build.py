@@ -141,9 +141,9 @@ class Loader:
     def load(self, kernel: Kernel, shader: str, variant: str) -> Binary:
         """The binary of a variant, if it belongs to the present sources, is undamaged and is valid."""
         binary = _read(kernel, shader, variant)
-        if not self._everything and _PACKAGE in kernel.folder.parents:
+        if not self._everything and kernel.binaries is None and _PACKAGE in kernel.folder.parents:
             return binary
-        mark = (str(kernel.folder), shader, variant, binary.digest)
+        mark = (kernel.binaries.key if kernel.binaries else str(kernel.folder), shader, variant, binary.digest)
         with self._lock:
             passed = mark in self._passed
         if not passed:
@@ -188,7 +188,11 @@ def check(kernel: Kernel, compiler: Compiler | None = None) -> tuple[str, ...]:
 
 
 def _read(kernel: Kernel, shader: str, variant: str) -> Binary:
-    """The one search order: index entry, source digest, file, content digest."""
+    """The one search order: index entry, source digest, file, content digest. Kernels without a folder have their own
+    binaries."""
+    if kernel.binaries is not None:
+        words = kernel.binaries.words(shader, variant)
+        return Binary(words, hashlib.sha256(words).hexdigest())
     key = f"{shader}.{variant}"
     entry = _index(kernel).get(key)
     if entry is None:

@@ -11,7 +11,7 @@ import numpy as np
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.kernels._arguments import is_number, usage
 from dashi.kernels._work import ceil_div
-from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar, part_of
+from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar, View, part_of
 from dashi.types import DTYPES, DType, Shape
 from dashi.types import dtype as dtype_of
 
@@ -71,7 +71,7 @@ def _bind(
         shape = tuple(int(d) for d in given)
         bound[operand.name] = shape
         if operand.shape is None:
-            free = _same(kernel, operand, shape, free)
+            free = _free(kernel, operand, shape, free)
             dims["size"] = math.prod(free)
         else:
             _unify(kernel, operand, shape, dims, owner)
@@ -84,7 +84,17 @@ def _named(kernel: Kernel) -> set[str | int]:
     return {part_of(d)[0] if isinstance(d, str) else d for shape in shapes for d in shape}
 
 
-def _same(kernel: Kernel, operand: Operand, shape: Shape, free: Shape | None) -> Shape:
+def _free(kernel: Kernel, operand: Operand, given: Shape, free: Shape | None) -> Shape:
+    """The shape of inputs of any shape, with one more of them."""
+    shape = given if operand.view is None else _viewed(kernel, operand, operand.view, given)
+    if kernel.broadcasts and free is not None:
+        try:
+            return np.broadcast_shapes(free, shape)
+        except ValueError as error:
+            raise ShapeError(
+                f"kernel {kernel.name!r}: {operand.name} has shape {shape}, which does not stretch to {free} and back.",
+                "pass arrays whose lengths agree, or are 1, axis by axis from the last.",
+            ) from error
     if free is not None and shape != free:
         first = next(o.name for o in kernel.inputs if o.shape is None)
         raise ShapeError(
@@ -92,6 +102,17 @@ def _same(kernel: Kernel, operand: Operand, shape: Shape, free: Shape | None) ->
             "pass arrays of one shape; this kernel does not broadcast.",
         )
     return shape
+
+
+def _viewed(kernel: Kernel, operand: Operand, view: View, given: Shape) -> Shape:
+    low, high = view.bounds()
+    if low < 0 or high >= math.prod(given):
+        raise ShapeError(
+            f"kernel {kernel.name!r}: {operand.name} has {math.prod(given)} elements, but its view names the elements "
+            f"{low} to {high}.",
+            "pass the array that the view is of.",
+        )
+    return view.shape
 
 
 def _unify(kernel: Kernel, operand: Operand, shape: Shape, dims: dict[str, int], owner: dict[str | int, str]) -> None:

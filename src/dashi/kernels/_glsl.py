@@ -18,7 +18,8 @@ from dashi.types import DTYPES, DType
 
 INCLUDES: Final = Path(__file__).parent / "_include"
 _INCLUDE: Final = re.compile(r"^\s*#\s*include\b(.*)$")
-_QUOTED: Final = re.compile(r'\s*"([A-Za-z0-9_]+\.(?:glsl|comp))"\s*(?://.*)?$')
+_QUOTED: Final = re.compile(r'\s*"((?:[a-z0-9_]+/[a-z0-9_]+/)?[A-Za-z0-9_]+\.(?:glsl|comp))"\s*(?://.*)?$')
+"""A file by its name, or one of another kernel of this package as family/name/file."""
 _AXES: Final = ("x", "y", "z")
 _ACCESS: Final = {"read": "readonly ", "write": "writeonly ", "readwrite": ""}
 
@@ -207,7 +208,7 @@ def _expand(folder: Path, name: str, included: set[str]) -> Iterator[str]:
 
 def _read(folder: Path, name: str) -> str:
     # The shared file wins, so that no folder can change what `canon` means; then what the family shares.
-    for place in (INCLUDES, folder.parent / INCLUDES.name, folder):
+    for place in (INCLUDES.parent,) if "/" in name else (INCLUDES, folder.parent / INCLUDES.name, folder):
         path = place / name
         if path.is_file():
             try:

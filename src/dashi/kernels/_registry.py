@@ -25,6 +25,7 @@ from dashi.types import HostArray
 
 Reference = Callable[..., HostArray | tuple[HostArray, ...]]
 ROOT: Final = Path(__file__).parent
+TEMPLATES: Final = ROOT / "_templates"
 ADDED: Final = "added"
 
 
@@ -106,6 +107,12 @@ class Registry:
                 return self._by_alias(name).folder
             except KernelNotFoundError:
                 return None
+
+
+@functools.cache
+def templates() -> Registry:
+    """Kernels that others are made from by filling their functions: built like all, and none that anyone calls."""
+    return Registry(TEMPLATES)
 
 
 def _ready(kernel: Kernel, build_missing: bool) -> None:

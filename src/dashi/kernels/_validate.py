@@ -187,7 +187,7 @@ def _check_files(kernel: Kernel, where: str, shader: Shader) -> None:
     for file in (shader.file, *shader.includes):
         if not _FILE.fullmatch(file):
             raise _broken(kernel, f"names the file {file!r} in {where}", "use a plain name such as kernel.comp.")
-    if not (kernel.folder / shader.file).is_file():
+    if kernel.binaries is None and not (kernel.folder / shader.file).is_file():
         raise _broken(kernel, f"has no file {shader.file} for {where}", f"write {kernel.folder / shader.file}.")
     unknown = sorted(shader.features - set(FEATURES))
     if unknown:

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -36,18 +36,37 @@ Fill = Callable[[np.random.Generator, Shape], HostArray]
 
 
 @dataclass(frozen=True)
+class View:
+    """Elements of an array, whatever its own shape: element (i, j, ...) of the view is the flat element
+    `offset` + i `strides`[0] + j `strides`[1] + ... of the array. Strides count elements, and may be 0 or negative."""
+
+    shape: Shape
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    def bounds(self) -> tuple[int, int]:
+        """The lowest and the highest flat element that it names; (0, -1) where it names none."""
+        if math.prod(self.shape) == 0:
+            return 0, -1
+        reach = [(length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True)]
+        return self.offset + sum(r for r in reach if r < 0), self.offset + sum(r for r in reach if r > 0)
+
+
+@dataclass(frozen=True)
 class Operand:
     """An array that a kernel reads or makes.
 
     `dtype` is a short name ("f32", "u32"), or "T": the type of the variant. `shape` names its dimensions
     (("k", "n")); the same name means the same length everywhere in the call. `shape=None` means: any shape, the same
     for all such operands; its number of elements is the dimension "size". "n/32" is the number of parts of 32 that n
-    is cut into, the last perhaps short; n is a dimension of an earlier operand, or an integer scalar.
+    is cut into, the last perhaps short; n is a dimension of an earlier operand, or an integer scalar. An input of any
+    shape may be read through a `view`, whose shape then counts instead of the array's.
     """
 
     name: str
     dtype: str = "T"
     shape: tuple[str | int, ...] | None = None
+    view: View | None = None
 
 
 @dataclass(frozen=True)
@@ -200,6 +219,19 @@ class StreamDefaults:
     migratable: bool = True
 
 
+class Binaries(Protocol):
+    """Where the SPIR-V of a kernel without a folder comes from: emitted from templates, or compiled from text."""
+
+    @property
+    def key(self) -> str:
+        """Digest of what the binaries are made from: two kernels with one key have the same."""
+        ...
+
+    def words(self, shader: str, variant: str) -> bytes:
+        """The SPIR-V of a variant; whoever asks for it checks it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A pure function over buffers: device-agnostic, stateless, explicit about its inputs and outputs.
@@ -215,6 +247,8 @@ class Kernel:
       raises a `LimitError` for one that the limits do not allow; a device needs the features of the shaders that a
       plan dispatches, not those of all.
     - `in_place`: outputs may be the same buffer as an input (element i depends on element i alone).
+    - `broadcasts`: inputs of any shape are stretched to one, by NumPy's rules; outputs have that shape.
+    - `binaries`: where its SPIR-V comes from, if it does not lie in its folder.
     """
 
     summary: str
@@ -240,6 +274,8 @@ class Kernel:
     name: str = ""
     family: str = ""
     folder: Path = Path()
+    broadcasts: bool = False
+    binaries: Binaries | None = None
 
 
 def variants(kernel: Kernel, shader: Shader) -> tuple[str, ...]:

@@ -245,7 +245,7 @@ class VulkanDevice(Device):
         return total
 
     def _binary(self, kernel: Kernel, shader: str, variant: str) -> Binary:
-        key = (kernel.folder, shader, variant)
+        key = (kernel.binaries.key if kernel.binaries else kernel.folder, shader, variant)
         with self._lock:
             if key not in self._binaries:
                 self._binaries[key] = self._loader.load(kernel, shader, variant)

@@ -1,0 +1,143 @@
+"""The interface of fused kernels: their shaders, how they are planned, and how operands are read through strides.
+
+Two shaders serve every fused kernel: "flat" for arrays of one shape that are a whole number of vectors of 16 bytes,
+"strided" for all others. Both are templates (`_templates/elementwise/fused`) whose functions `bring`, `apply` and
+`tail` are replaced when a kernel is fused. Shapes and strides are specialisation constants, so that drivers divide by
+numbers that they know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from dashi.errors import ShapeError
+from dashi.kernels._work import groups_for
+from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec, View
+from dashi.kernels.patterns import LOCAL, VECTOR
+from dashi.types import Shape
+
+INPUTS: Final = 8
+OUTPUTS: Final = 4
+SCALARS: Final = 8
+AXES: Final = 8
+"""Most axes that are left after neighbours which every operand walks through alike have become one."""
+FLAT: Final = "flat"
+STRIDED: Final = "strided"
+TUNINGS: Final = {
+    "wide2": {"each": 4, "local": LOCAL, "wide": 2},
+    "wide1": {"each": 2, "local": LOCAL, "wide": 1},
+    "wide4": {"each": 4, "local": LOCAL, "wide": 4},
+}
+"""Elements per invocation of the strided shader, invocations per workgroup, and vectors per invocation of the flat
+one."""
+_WORD: Final = 1 << 32
+
+
+def shaders(inputs: int, outputs: int) -> dict[str, Shader]:
+    """The two shaders for so many inputs and outputs."""
+    return {FLAT: _shader(FLAT, "V", inputs, outputs), STRIDED: _shader(STRIDED, "T", inputs, outputs)}
+
+
+def _shader(name: str, dtype: str, inputs: int, outputs: int) -> Shader:
+    read = tuple(Binding(f"in{k}", dtype) for k in range(inputs))
+    written = tuple(Binding(f"out{k}", dtype, "write") for k in range(outputs))
+    spec = (Spec("LOCAL", LOCAL), Spec("EACH", 1), *(_strides(inputs) if name == STRIDED else ()))
+    return Shader(
+        (*read, *written),
+        (Scalar("n", "u32"), Scalar("stride", "u32"), *(Scalar(f"a{k}") for k in range(SCALARS))),
+        spec,
+        local=("LOCAL", 1, 1),
+        file=f"{name}.comp",
+        includes=("portable.glsl",),
+        extensions=("GL_EXT_control_flow_attributes",),
+    )
+
+
+def _strides(inputs: int) -> Iterator[Spec]:
+    yield from (Spec(f"SIZE{axis}", 1) for axis in range(AXES))
+    for k in range(inputs):
+        yield Spec(f"OFFSET{k}", 0)
+        yield from (Spec(f"STRIDE{k}_{axis}", 0) for axis in range(AXES))
+
+
+def plan(
+    call: Call, views: Sequence[View], outputs: Sequence[str], inputs: Sequence[str], scalars: Sequence[Number]
+) -> Plan:
+    """One dispatch that makes the outputs, all of one shape, from the inputs read through their views."""
+    shape = call.shapes[outputs[0]]
+    size = math.prod(shape)
+    if size == 0:
+        return Plan(())
+    nbytes = size * call.dtype.size
+    sizes, steps = collapse(shape, [stretched(view, shape).strides for view in views])
+    alike = all(step in ((), (1,)) and view.offset == 0 for step, view in zip(steps, views, strict=True))
+    wide = alike and len(sizes) == 1 and nbytes % VECTOR == 0
+    items = nbytes // VECTOR if wide else size
+    each, local = call.tuning["wide" if wide else "each"], call.tuning["local"]
+    groups, rounds = groups_for(items, each * local, call.limits)
+    padded = (*scalars, *(0 for _ in range(SCALARS - len(scalars))))
+    push = {"n": items, "stride": groups * each * local, **{f"a{k}": value for k, value in enumerate(padded)}}
+    spec = {"LOCAL": local, "EACH": each, **({} if wide else strides(shape, views))}
+    trips = rounds * (1 + 2 * each)
+    shader = FLAT if wide else STRIDED
+    return Plan((Dispatch(shader, (*inputs, *outputs), push, (groups, 1, 1), trips, spec),))
+
+
+def dense(shape: Shape) -> View:
+    """All elements of an array of that shape, in C order."""
+    steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return View(shape, tuple(steps))
+
+
+def stretched(view: View, shape: Shape) -> View:
+    """The view broadcast to a shape: axes of length 1, and those that it lacks, have the stride 0."""
+    missing = len(shape) - len(view.shape)
+    steps = [0] * missing + [0 if n == 1 else s for n, s in zip(view.shape, view.strides, strict=True)]
+    return View(shape, tuple(steps), view.offset)
+
+
+def strides(shape: Shape, views: Iterable[View]) -> Mapping[str, int]:
+    """The specialisation constants of the strided shader."""
+    listed = [stretched(view, shape) for view in views]
+    sizes, steps = collapse(shape, [view.strides for view in listed])
+    if len(sizes) > AXES:
+        raise ShapeError(
+            f"the operands of a fused kernel of shape {shape} have {len(sizes)} axes that do not lie behind one "
+            f"another in memory; {AXES} can be walked.",
+            "make one of the operands dense by a copy, or join axes.",
+        )
+    first = AXES - len(sizes)
+    numbers = {f"SIZE{first + axis}": length for axis, length in enumerate(sizes)}
+    for k, view in enumerate(listed):
+        numbers[f"OFFSET{k}"] = view.offset
+        numbers.update({f"STRIDE{k}_{first + axis}": step % _WORD for axis, step in enumerate(steps[k])})
+    return numbers
+
+
+def collapse(shape: Shape, steps: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """The fewest axes that walk through the same elements in the same order: axes of length 1 go, and two neighbours
+    become one where every operand steps over the outer as if the inner went on."""
+    sizes: list[int] = []
+    columns: list[list[int]] = []
+    for axis in (axis for axis, length in enumerate(shape) if length != 1):
+        length, column = shape[axis], [operand[axis] for operand in steps]
+        if sizes and all(outer == length * inner for outer, inner in zip(columns[-1], column, strict=True)):
+            sizes[-1] *= length
+            columns[-1] = column
+        else:
+            sizes.append(length)
+            columns.append(column)
+    return tuple(sizes), [tuple(column[k] for column in columns) for k in range(len(steps))]
+
+
+def indices(view: View) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """The flat element that each element of the view is."""
+    total = np.full(view.shape, view.offset, np.int64)
+    for axis, (length, step) in enumerate(zip(view.shape, view.strides, strict=True)):
+        column = np.arange(length, dtype=np.int64) * step
+        total += column.reshape(-1, *(1 for _ in view.shape[axis + 1 :]))
+    return total

@@ -1,0 +1,38 @@
+"""fused: the template of fused kernels, compiled with bodies that copy its first inputs.
+
+It is no kernel of the catalogue: `dashi.kernels.fuse` fills its functions `bring`, `apply` and `tail`.
+"""
+
+from dashi.kernels import _fused_abi as fused
+from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
+from dashi.kernels.portable import canon
+from dashi.types import Cost, HostArray
+
+INPUTS = tuple(f"in{k}" for k in range(fused.INPUTS))
+OUTPUTS = tuple(f"out{k}" for k in range(fused.OUTPUTS))
+
+
+def reference(*inputs: HostArray) -> tuple[HostArray, ...]:
+    return tuple(canon(values) for values in inputs[: fused.OUTPUTS])
+
+
+def plan(call: Call) -> Plan:
+    views = [fused.dense(call.shapes[name]) for name in INPUTS]
+    return fused.plan(call, views, OUTPUTS, INPUTS, ())
+
+
+def cost(call: Call) -> Cost:
+    return Cost(bytes=call.bytes(*INPUTS, *OUTPUTS), dispatches=1)
+
+
+KERNEL = Kernel(
+    summary="the first four of eight arrays, canonical",
+    inputs=tuple(Operand(name) for name in INPUTS),
+    outputs=tuple(Operand(name) for name in OUTPUTS),
+    shaders=fused.shaders(fused.INPUTS, fused.OUTPUTS),
+    plan=plan,
+    reference=reference,
+    cost=cost,
+    cases=tuple(Case(dict.fromkeys(INPUTS, shape)) for shape in ((1,), (65,), (5, 7), (1000,), (1 << 12,))),
+    tunings=fused.TUNINGS,
+)
