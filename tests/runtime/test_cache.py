@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.runtime import _cache as cache
+from dashi import _cache as cache
 from dashi.runtime import _drivers as drivers
 from dashi.runtime import _probe as probe
 from dashi.runtime import _probes as probes

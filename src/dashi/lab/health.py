@@ -22,11 +22,11 @@ import numpy as np
 
 import dashi
 from dashi import kernels
+from dashi._cache import cache_folder
 from dashi.errors import DISTRIBUTION, DashiError, install_extra
 from dashi.kernels import _build as build
 from dashi.kernels import _compiler as compiler
 from dashi.lab.events import SILENT, Events
-from dashi.runtime._cache import cache_folder
 from dashi.runtime._drivers import DriverFile, driver_files, nvidia_without_file
 from dashi.runtime._probe import Probe, probe, probe_each
 from dashi.runtime.info import DeviceInfo

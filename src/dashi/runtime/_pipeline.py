@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from dashi._cache import cache_folder, read_cache, write_cache
 from dashi.kernels._build import Binary
-from dashi.runtime._cache import cache_folder, read_cache, write_cache
 from dashi.runtime._vk_device import PIPELINE_OBJECT, RawDevice, RawPipeline
 from dashi.runtime.info import DeviceInfo
 

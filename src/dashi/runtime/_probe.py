@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
+from dashi._cache import cache_folder, read_cache, write_cache
 from dashi.kernels.abi import Limits
 from dashi.runtime import _vk_instance as raw
-from dashi.runtime._cache import cache_folder, read_cache, write_cache
 from dashi.runtime._drivers import driver_files, nvidia_without_file
 from dashi.runtime.info import DeviceInfo, Heap, MemoryType, QueueFamily
 

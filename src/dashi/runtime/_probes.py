@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dashi.runtime._cache import cache_folder, read_number, write_cache
+from dashi._cache import cache_folder, read_number, write_cache
 
 if TYPE_CHECKING:
     from dashi.runtime._vulkan_device import VulkanDevice

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from dashi.runtime._cache import cache_folder, read_number, write_cache
+from dashi._cache import cache_folder, read_number, write_cache
 from dashi.runtime.info import DeviceInfo
 
 _CHILD: Final = "from dashi.runtime._residence_trial import child; child()"

@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 from typing import Any, Final, cast
 
+from dashi._cache import cache_folder, read_cache, write_cache
 from dashi.errors import AbiError, InputError
 from dashi.kernels.abi import Kernel, Limits
-from dashi.runtime._cache import cache_folder, read_cache, write_cache
 from dashi.runtime.info import DeviceInfo
 
 ENVIRONMENT: Final = "DASHI_TUNINGS"

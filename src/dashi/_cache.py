@@ -69,11 +69,14 @@ def _trusted(about: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or about.st_uid in (os.geteuid(), 0)
 
 
-def write_cache(path: Path, body: bytes) -> None:
-    """Writes atomically; a cache that cannot be written is not an error."""
-    with contextlib.suppress(OSError):
+def write_cache(path: Path, body: bytes) -> str:
+    """Writes atomically; a cache that cannot be written is not an error. Returns why it could not be, or nothing."""
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, hashlib.sha256(body).digest() + body)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def read_number(path: Path, least: int, most: int) -> int | None:
