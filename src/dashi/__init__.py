@@ -17,6 +17,8 @@ from dashi import errors, kernels
 from dashi._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from dashi import bench as bench
     from dashi import core as core
     from dashi import fft as fft
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from dashi.core.operators.sparse import BlockSparse as BlockSparse
     from dashi.core.operators.sparse import Csr as Csr
     from dashi.core.rollouts.run import Run as Run
+    from dashi.kernels._text_operands import TextOptions
     from dashi.kernels.abi import Kernel as Kernel
     from dashi.lab.rollout_front import rollout as rollout
     from dashi.lab.rollout_front import verify as verify
@@ -82,9 +85,26 @@ def devices() -> list[DeviceInfo]:
     return list_devices()
 
 
-def kernel(name: str) -> Kernel:
-    """The kernel of that name or alias: what it computes, on which operands, with which reference."""
-    return kernels.get(name)
+def kernel(source: str, **options: Unpack[TextOptions]) -> Kernel:
+    """The kernel of a name or alias; or a new one of GLSL text, compiled by the extra `compile` and kept in the user's
+    cache folder.
+
+    A function of values, for arrays that are stretched to one shape: `dashi.kernel("T apply(T x, T y) { return
+    mul(a, x) + y; }", inputs="x y", scalars="a")`. Or a whole shader with `void main()`, whose arrays have shapes
+    ("x[m,n] index:u32[n]"); it loops over `items` elements of the first output by `stride`. `reference`, a NumPy
+    function of the same values, is compared bit for bit before a device first runs the kernel; without one the kernel
+    is unproved, and says so. The page on kernels of your own (docs/own-kernels.md) has all options.
+    """
+    if "{" in source:
+        from dashi.kernels._text import from_text
+
+        return from_text(source, **options)
+    if options:
+        raise errors.InputError(
+            f"{source!r} is the name of a kernel, but {', '.join(options)} belong to one from text.",
+            "leave them away, or pass GLSL: `T apply(T x) { ... }`.",
+        )
+    return kernels.get(source)
 
 
 if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake

@@ -18,7 +18,8 @@ DashiError
 │   ├── CompileError      the shader does not compile
 │   ├── SpirvError        a binary that is not the SPIR-V that was asked for
 │   ├── StaleBinaryError  a binary that is missing, stale or damaged
-│   └── PortabilityError  a portable kernel uses what is not portable
+│   ├── PortabilityError  a portable kernel uses what is not portable
+│   └── TwinError         a device and the kernel's NumPy reference differ
 ├── DeviceError           a device is at fault, or cannot do what was asked
 │   ├── DeviceNotFoundError
 │   ├── LoaderNotFoundError
@@ -153,6 +154,15 @@ class StaleBinaryError(KernelError):
 
 class PortabilityError(KernelError):
     """A portable kernel uses what is not portable."""
+
+
+class TwinError(KernelError):
+    """A device does not give the bits of a kernel's NumPy reference, or not within its bound. `index` is the first
+    element that differs, `got` and `expected` its bits."""
+
+    index: int | None = None
+    got: str = ""
+    expected: str = ""
 
 
 class DeviceError(DashiError):

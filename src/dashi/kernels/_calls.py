@@ -84,9 +84,9 @@ def _named(kernel: Kernel) -> set[str | int]:
     return {part_of(d)[0] if isinstance(d, str) else d for shape in shapes for d in shape}
 
 
-def _free(kernel: Kernel, operand: Operand, given: Shape, free: Shape | None) -> Shape:
+def _free(kernel: Kernel, operand: Operand, own: Shape, free: Shape | None) -> Shape:
     """The shape of inputs of any shape, with one more of them."""
-    shape = given if operand.view is None else _viewed(kernel, operand, operand.view, given)
+    shape = own if operand.view is None else _viewed(kernel, operand, operand.view, own)
     if kernel.broadcasts and free is not None:
         try:
             return np.broadcast_shapes(free, shape)
@@ -104,11 +104,11 @@ def _free(kernel: Kernel, operand: Operand, given: Shape, free: Shape | None) ->
     return shape
 
 
-def _viewed(kernel: Kernel, operand: Operand, view: View, given: Shape) -> Shape:
+def _viewed(kernel: Kernel, operand: Operand, view: View, own: Shape) -> Shape:
     low, high = view.bounds()
-    if low < 0 or high >= math.prod(given):
+    if low < 0 or high >= math.prod(own):
         raise ShapeError(
-            f"kernel {kernel.name!r}: {operand.name} has {math.prod(given)} elements, but its view names the elements "
+            f"kernel {kernel.name!r}: {operand.name} has {math.prod(own)} elements, but its view names the elements "
             f"{low} to {high}.",
             "pass the array that the view is of.",
         )

@@ -18,6 +18,7 @@ from dashi.errors import ShapeError
 from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec, View
 from dashi.kernels.patterns import LOCAL, VECTOR
+from dashi.kernels.spirv._emit import Emission
 from dashi.types import Shape
 
 INPUTS: Final = 8
@@ -48,7 +49,7 @@ def _shader(name: str, dtype: str, inputs: int, outputs: int) -> Shader:
     spec = (Spec("LOCAL", LOCAL), Spec("EACH", 1), *(_strides(inputs) if name == STRIDED else ()))
     return Shader(
         (*read, *written),
-        (Scalar("n", "u32"), Scalar("stride", "u32"), *(Scalar(f"a{k}") for k in range(SCALARS))),
+        (Scalar("n", "u32"), Scalar("stride", "u32"), *(Scalar(f"number{k}") for k in range(SCALARS))),
         spec,
         local=("LOCAL", 1, 1),
         file=f"{name}.comp",
@@ -80,7 +81,7 @@ def plan(
     each, local = call.tuning["wide" if wide else "each"], call.tuning["local"]
     groups, rounds = groups_for(items, each * local, call.limits)
     padded = (*scalars, *(0 for _ in range(SCALARS - len(scalars))))
-    push = {"n": items, "stride": groups * each * local, **{f"a{k}": value for k, value in enumerate(padded)}}
+    push = {"n": items, "stride": groups * each * local, **{f"number{k}": value for k, value in enumerate(padded)}}
     spec = {"LOCAL": local, "EACH": each, **({} if wide else strides(shape, views))}
     trips = rounds * (1 + 2 * each)
     shader = FLAT if wide else STRIDED
@@ -141,3 +142,24 @@ def indices(view: View) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         column = np.arange(length, dtype=np.int64) * step
         total += column.reshape(-1, *(1 for _ in view.shape[axis + 1 :]))
     return total
+
+
+def fill_loads(emission: Emission, inputs: int) -> None:
+    """A `bring` that loads the first inputs; the others are zeros."""
+    body = emission.body("bring")
+    loads = [body.call(f"load{k}", body.parameters[0]) if k < inputs else None for k in range(INPUTS)]
+    body.finish(body.construct(body.result_type, loads))
+
+
+def fill_stores(emission: Emission, outputs: int) -> None:
+    """A `tail` that stores the first outputs."""
+    body = emission.body("tail")
+    place, results = body.parameters[0], body.load(body.parameters[1])
+    for k in range(outputs):
+        body.call(f"store{k}", place, body.extract(results, k))
+    body.finish()
+
+
+def bindings(inputs: int, outputs: int) -> dict[int, int]:
+    """Where the template's buffers go in a kernel of so many."""
+    return {k: k for k in range(inputs)} | {INPUTS + k: inputs + k for k in range(outputs)}

@@ -135,18 +135,11 @@ class Emitted:
     def words(self, shader: str, variant: str) -> bytes:
         """The template with the formula in it."""
         emission = Emission(_template(shader, variant))
-        self._bring(emission)
-        self._apply(emission, variant)
-        self._tail(emission)
         inputs, outputs = len(self.formula.inputs), len(self.formula.results)
-        bindings = {k: k for k in range(inputs)} | {abi.INPUTS + k: inputs + k for k in range(outputs)}
-        return emission.module(bindings).to_bytes()
-
-    def _bring(self, emission: Emission) -> None:
-        body = emission.body("bring")
-        used = len(self.formula.inputs)
-        loads = [body.call(f"load{k}", body.parameters[0]) if k < used else None for k in range(abi.INPUTS)]
-        body.finish(body.construct(body.result_type, loads))
+        abi.fill_loads(emission, inputs)
+        self._apply(emission, variant)
+        abi.fill_stores(emission, outputs)
+        return emission.module(abi.bindings(inputs, outputs)).to_bytes()
 
     def _apply(self, emission: Emission, variant: str) -> None:
         body = emission.body("apply")
@@ -168,13 +161,6 @@ class Emitted:
                 values.append(body.call("flushed", value) if flush else value)
         results = [values[r] for r in self.formula.results]
         body.finish(body.construct(body.result_type, [*results, *[None] * (abi.OUTPUTS - len(results))]))
-
-    def _tail(self, emission: Emission) -> None:
-        body = emission.body("tail")
-        place, results = body.parameters[0], body.load(body.parameters[1])
-        for k in range(len(self.formula.results)):
-            body.call(f"store{k}", place, body.extract(results, k))
-        body.finish()
 
 
 @cache
@@ -227,8 +213,8 @@ def _kernel(computed: Formula, outputs: Sequence[str], views: Mapping[str, View]
     ops = [OPS[node.kind] for node in computed.nodes if node.kind in OPS]
 
     def plan(call: Call) -> Plan:
-        seen_through = [o.view or abi.dense(call.shapes[o.name]) for o in operands]
-        return abi.plan(call, seen_through, outputs, computed.inputs, [call.scalars[s] for s in computed.scalars])
+        through = [o.view or abi.dense(call.shapes[o.name]) for o in operands]
+        return abi.plan(call, through, outputs, computed.inputs, [call.scalars[s] for s in computed.scalars])
 
     def reference(*arrays: HostArray, **numbers: Number) -> HostArray | tuple[HostArray, ...]:
         viewed = {o.name: _through(o.view, values) for o, values in zip(operands, arrays, strict=True)}
@@ -253,9 +239,9 @@ def _kernel(computed: Formula, outputs: Sequence[str], views: Mapping[str, View]
     if views:
         whole = {o.name: (o.view.bounds()[1] + 1,) if o.view else next(iter(views.values())).shape for o in operands}
         trials = tuple(replace(trial, shapes=whole) for trial in trials[:2])
-    kept_names = ", ".join(f"{n} = {_words(computed, r)}" for n, r in zip(outputs, computed.results, strict=True))
+    described = ", ".join(f"{n} = {_words(computed, r)}" for n, r in zip(outputs, computed.results, strict=True))
     return Kernel(
-        summary=f"fused: {kept_names}",
+        summary=f"fused: {described}",
         inputs=operands,
         outputs=tuple(Operand(output) for output in outputs),
         shaders=abi.shaders(len(operands), len(outputs)),

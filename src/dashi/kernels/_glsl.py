@@ -20,6 +20,8 @@ INCLUDES: Final = Path(__file__).parent / "_include"
 _INCLUDE: Final = re.compile(r"^\s*#\s*include\b(.*)$")
 _QUOTED: Final = re.compile(r'\s*"((?:[a-z0-9_]+/[a-z0-9_]+/)?[A-Za-z0-9_]+\.(?:glsl|comp))"\s*(?://.*)?$')
 """A file by its name, or one of another kernel of this package as family/name/file."""
+TEXT: Final = "text"
+"""What compile errors call GLSL that is in no file."""
 _AXES: Final = ("x", "y", "z")
 _ACCESS: Final = {"read": "readonly ", "write": "writeonly ", "readwrite": ""}
 
@@ -78,8 +80,13 @@ def source(kernel: Kernel, shader_name: str, variant: str) -> str:
     shader = kernel.shaders[shader_name]
     included: set[str] = set()
     parts = [declarations(kernel, shader, variant), shader.prelude]
-    for name in (*shader.includes, shader.file):
+    for name in shader.includes:
         parts.extend(_expand(kernel.folder, name, included))
+    if shader.text:
+        parts.append(f'#line 1 "{TEXT}"\n')
+        parts.extend(_lines(kernel.folder, TEXT, shader.text, included))
+    if shader.file:
+        parts.extend(_expand(kernel.folder, shader.file, included))
     return "".join(parts)
 
 
@@ -187,11 +194,14 @@ def _push(push: Sequence[Scalar], variant: DType) -> Iterator[str]:
 
 def _expand(folder: Path, name: str, included: set[str]) -> Iterator[str]:
     """A file with its includes in their places, each file at most once; line directives keep errors readable."""
-    if name in included:
-        return
-    included.add(name)
-    yield f'#line 1 "{name}"\n'
-    for number, line in enumerate(_read(folder, name).splitlines(), start=1):
+    if name not in included:
+        included.add(name)
+        yield f'#line 1 "{name}"\n'
+        yield from _lines(folder, name, _read(folder, name), included)
+
+
+def _lines(folder: Path, name: str, text: str, included: set[str]) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines(), start=1):
         directive = _INCLUDE.match(line)
         if directive is None:
             yield line + "\n"

@@ -184,7 +184,8 @@ def _check_local(kernel: Kernel, where: str, shader: Shader) -> None:
 
 
 def _check_files(kernel: Kernel, where: str, shader: Shader) -> None:
-    for file in (shader.file, *shader.includes):
+    files = (shader.file,) if shader.file or not shader.text else ()
+    for file in (*files, *shader.includes):
         if not _FILE.fullmatch(file):
             raise _broken(kernel, f"names the file {file!r} in {where}", "use a plain name such as kernel.comp.")
     if kernel.binaries is None and not (kernel.folder / shader.file).is_file():

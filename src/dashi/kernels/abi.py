@@ -29,6 +29,7 @@ from dashi.errors import AbiError, LimitError
 from dashi.types import DTYPES, Cost, DType, HostArray, Shape
 
 Access = Literal["read", "write", "readwrite"]
+Evidence = Literal["tests", "first use", "none"]
 Number = int | float
 Groups = tuple[int, int, int]
 Fill = Callable[[np.random.Generator, Shape], HostArray]
@@ -122,6 +123,8 @@ class Shader:
     """The variants that it serves, if not all of the kernel's."""
     prelude: str = ""
     """GLSL that a pattern generates, placed between the declarations and the includes."""
+    text: str = ""
+    """GLSL of a kernel without a folder, placed between the includes and the file; with it `file` may be empty."""
     shared_bytes: int = 32768
     contracted: bool = True
     """In a kernel that is not portable: the driver may contract and reorder. False where portable functions are used
@@ -232,7 +235,15 @@ class Binaries(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+class Checker(Protocol):
+    """A device, as far as a kernel knows one."""
+
+    def check(self, kernel: Kernel) -> None:
+        """Compares what it computes with the kernel's reference."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
 class Kernel:
     """A pure function over buffers: device-agnostic, stateless, explicit about its inputs and outputs.
 
@@ -249,6 +260,8 @@ class Kernel:
     - `in_place`: outputs may be the same buffer as an input (element i depends on element i alone).
     - `broadcasts`: inputs of any shape are stretched to one, by NumPy's rules; outputs have that shape.
     - `binaries`: where its SPIR-V comes from, if it does not lie in its folder.
+    - `evidence`: how it is known that devices give the reference's bits: by the tests of whoever brings it; by a
+      check that a device makes before it first runs it; or not at all, since there is no reference.
     """
 
     summary: str
@@ -276,6 +289,17 @@ class Kernel:
     folder: Path = Path()
     broadcasts: bool = False
     binaries: Binaries | None = None
+    evidence: Evidence = "tests"
+
+    def __repr__(self) -> str:
+        results, arrays = (", ".join(o.name for o in operands) for operands in (self.outputs, self.inputs))
+        scalars = "".join(f", {s.name}=" for s in self.scalars)
+        unproved = "" if self.evidence != "none" else "; unproved: it has no reference to be checked against"
+        return f"<Kernel {self.name}({arrays}{scalars}) -> {results}, {' '.join(self.dtypes)}{unproved}>"
+
+    def check(self, device: Checker) -> None:
+        """Compares what a device computes with the reference, bit for bit; a TwinError names the first difference."""
+        device.check(self)
 
 
 def variants(kernel: Kernel, shader: Shader) -> tuple[str, ...]:

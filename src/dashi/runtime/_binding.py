@@ -20,6 +20,7 @@ from dashi.runtime._operands import (
     require_on,
     variant_of,
 )
+from dashi.runtime._proof import check_on_first_use
 from dashi.runtime.array import Array
 from dashi.types import Cost, DType
 
@@ -78,6 +79,8 @@ def bind(
         require_on(device, f"kernel {called.name!r}", operand.name, array)
         require_bindable(device, called, operand, array, written=False)
     variant = variant_of(called, inputs)
+    if called.evidence == "first use":
+        check_on_first_use(device, called, variant.name)
     chosen = device.tuning_for(called, variant.name, tuning)
     numbers = None if chosen is None else called.tunings[chosen]
     call = resolve_call(called, variant, [a.shape for a in inputs], scalars, device.limits_for(called), numbers)

@@ -32,6 +32,7 @@ from dashi.runtime._program import Recording as Recording
 from dashi.runtime._program import Timing as Timing
 from dashi.runtime._program import Waitable as Waitable
 from dashi.runtime._program import require_tickets
+from dashi.runtime._proof import check_kernel
 from dashi.runtime._recording import recording, require_steps
 from dashi.runtime._shapes import sizes_of, whole_number
 from dashi.runtime._tuning import Memory, choose
@@ -50,6 +51,8 @@ class Device(ABC):
         self._closed = False
         self._closing = threading.RLock()
         self._tunings: Memory | None = None
+        self.checked: set[tuple[str, int, str]] = set()
+        """Variants of kernels from text that were compared with their references here."""
         self.watcher: Callable[[Program], Program] | None = None
         """What programs pass through when they are recorded: a trace notes their submissions."""
 
@@ -273,6 +276,11 @@ class Device(ABC):
         (DASHI_TUNINGS), else the fastest measured, else the kernel's own choice. None where it has no tunings."""
         remembered = self.tunings.get(kernel, variant) if kernel.tunings else None
         return choose(kernel, variant, self.limits, remembered, asked)
+
+    def check(self, kernel: str | Kernel) -> None:
+        """Compares what this device computes with the kernel's NumPy reference, bit for bit, on its own small cases; a
+        TwinError names the first difference. `dashi kernels check` tries more."""
+        check_kernel(self, as_kernel(kernel))
 
     @inside
     def program(

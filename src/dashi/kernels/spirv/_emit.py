@@ -114,10 +114,10 @@ class Emission:
         bodies = [i for number, body in functions.items() if number in reached for i in body]
         declared = (*template.declared, *self._declared)
         needed = _needed(declared, [*bodies, *(i for i in template.head if _sizes_workgroup(i, declared))])
-        kept = [i for i in declared if i.words[i.info.has_type] in needed]
-        defined = {i.words[i.info.has_type] for i in (*kept, *bodies) if i.info.has_result}
+        used = [i for i in declared if i.words[i.info.has_type] in needed]
+        defined = {i.words[i.info.has_type] for i in (*used, *bodies) if i.info.has_result}
         head = [h for i in template.head for h in _pruned(i, defined, bindings)]
-        return _renumbered(Module(template.module.version, template.module.generator, 0, (*head, *kept, *bodies)))
+        return _renumbered(Module(template.module.version, template.module.generator, 0, (*head, *used, *bodies)))
 
 
 class Body:

@@ -72,12 +72,18 @@ Vectors bring(uint j) {
     return Vectors(load0(j), load1(j), load2(j), load3(j), load4(j), load5(j), load6(j), load7(j));
 }
 
+#ifdef TEXT
+Results apply(Values v) {
+    return Results(call_text(v.x0, v.x1, v.x2, v.x3, v.x4, v.x5, v.x6, v.x7), T(0), T(0), T(0));
+}
+#else
 Results apply(Values v) {
     if (n == 0u) {
         v.x0 = every_op(every_scalar());
     }
     return Results(v.x0, v.x1, v.x2, v.x3);
 }
+#endif
 
 void tail(uint j, ResultVectors made) {
     store0(j, made.y0);

@@ -97,12 +97,18 @@ Values bring(Place at) {
     return Values(load0(at), load1(at), load2(at), load3(at), load4(at), load5(at), load6(at), load7(at));
 }
 
+#ifdef TEXT
+Results apply(Values v) {
+    return Results(call_text(v.x0, v.x1, v.x2, v.x3, v.x4, v.x5, v.x6, v.x7), T(0), T(0), T(0));
+}
+#else
 Results apply(Values v) {
     if (n == 0u) {
         v.x0 = every_op(every_scalar());
     }
     return Results(v.x0, v.x1, v.x2, v.x3);
 }
+#endif
 
 void tail(uint i, Results made) {
     store0(i, made.y0);
