@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dashi
+from dashi.cli.kernels import buildable
 from dashi.errors import DashiError, InputError, KernelError, LimitError, ShapeError
 from dashi.kernels import _build as build
 from dashi.kernels import _fused_abi as fused
@@ -36,6 +37,13 @@ AWKWARD = [0.0, -0.0, 1.0, -1.5, 2.0**-101, -(2.0**-102), 2.0**-126, 1e-45, 3e38
 def test_the_template_is_what_its_sources_build() -> None:
     for template in templates():
         assert build.check(template) == ()
+
+
+def test_templates_are_built_with_the_kernels_and_by_name_but_are_none_of_them() -> None:
+    assert "fused" not in dashi.kernels.names()
+    assert [k.name for k in buildable(None, None)] == [*dashi.kernels.names(), "fused"]
+    assert [k.name for k in buildable(["fused"], None)] == ["fused"]
+    assert [k.name for k in buildable(["fused", "add"], None)] == ["add", "fused"]
 
 
 def chain() -> Kernel:
@@ -103,6 +111,30 @@ def test_random_formulas_agree_on_numpy_and_vulkan(
     got = vulkan_session.run(kernel, *arrays, **given_scalars).numpy()
     assert isinstance(expected, np.ndarray)
     assert (got.shape, got.tobytes()) == (np.broadcast_shapes(*(a.shape for a in arrays)), expected.tobytes())
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint32])
+def test_integers_wrap_round_as_in_numpy(device: Device, kind: Any) -> None:
+    x, y = arguments("x y")
+    (a,) = scalars("a")
+    kernel = dashi.kernels.fuse(maximum(a * x + y, 1) - apply("square", apply("neg", y)), apply("sign", x - y))
+    assert kernel.dtypes == ("f32", "f64", "i32", "u32")
+    limits = np.iinfo(kind)
+    u = np.array([limits.min, limits.max, 0, 1, 7, limits.max - 3, 5, 6], kind)
+    v = np.arange(8, dtype=kind)
+    for left, right in ((u, v), (u[:7].copy(), v[:7].copy()), (u, v[:1].copy())):
+        with np.errstate(over="ignore"):
+            total = np.maximum(kind(3) * left + right, kind(1)) - np.square(-right)
+        expected = [total, np.broadcast_to(np.sign(left - right), total.shape)]
+        got = device.run(kernel, left, right, a=3)
+        assert [g.numpy().tolist() for g in got] == [e.tolist() for e in expected]
+
+
+def test_a_formula_has_the_element_types_that_its_functions_and_constants_have() -> None:
+    (x,) = arguments("x")
+    assert dashi.kernels.fuse(x + 2**31).dtypes == ("f32", "f64", "u32")
+    assert dashi.kernels.fuse(x - (-1)).dtypes == ("f32", "f64", "i32")
+    assert dashi.kernels.fuse(x * 0.5).dtypes == dashi.kernels.fuse(tanh(x)).dtypes == ("f32", "f64")
 
 
 @st.composite

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dashi
+from dashi.core.rollouts._fingerprint import fingerprints
 from dashi.errors import (
     AbiError,
     CompileError,
@@ -24,6 +25,7 @@ from dashi.errors import (
 )
 from dashi.kernels import _compiled as compiled
 from dashi.kernels import _compiler as compiler
+from dashi.kernels._calls import resolve_call
 from dashi.kernels.portable import canon, mul, tanh
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime._null_device import NullDevice
@@ -87,6 +89,17 @@ def test_a_function_of_values_stretches_its_arrays(device: Device) -> None:
     assert device.run(axpy(), x, y, a=2).numpy().tolist() == (2 * x + y).tolist()
 
 
+def test_a_function_of_integers_is_a_kernel_too(device: Device) -> None:
+    kernel = dashi.kernel(
+        "T apply(T x) { return (x ^ (x >> 3)) * T(a); }",
+        scalars="a",
+        dtypes=("u32",),
+        reference=lambda x, a: (x ^ (x >> np.uint32(3))) * a,
+    )
+    x = np.array([0, 1, 99, 2**32 - 1, 12345678], np.uint32)
+    assert device.run(kernel, x, a=5).numpy().tolist() == ((x ^ (x >> np.uint32(3))) * np.uint32(5)).tolist()
+
+
 def test_a_whole_shader_knows_its_arrays_numbers_and_lengths(device: Device) -> None:
     x = np.random.default_rng(3).standard_normal((37, 5)).astype(np.float32)
     kernel = rows(reference=rows_reference)
@@ -136,7 +149,7 @@ def test_lines_count_on_after_an_include() -> None:
         ("T apply(T x) { return x; }", {"inputs": "x[n]", "name": "odd"}, "kernel 'odd': an apply of values takes"),
         ("T apply(T x) { return x; }", {"outputs": "u v", "name": "odd"}, "kernel 'odd' has 1 inputs, 2 outputs"),
         ("T apply(T x) { return x; }", {"scalars": "stride", "name": "odd"}, "kernel 'odd': the scalar 'stride' has"),
-        ("T apply(T x) { return x; }", {"dtypes": ("i32",), "name": "odd"}, "kernel 'odd': an apply of values has no"),
+        ("T apply(T x) { return x; }", {"dtypes": ("f16",), "name": "odd"}, "kernel 'odd': an apply of values has no"),
         ("T apply(T x) { return x; }", {"name": "Odd"}, "'Odd' is not a kernel name."),
         ("T apply(T x) { return x; }", {"inputs": "float", "name": "odd"}, "kernel 'odd' uses the name 'float'"),
         ("T apply(T x) { return x; }", {"portable": False, "name": "odd"}, "kernel 'odd' is not portable and has the"),
@@ -201,6 +214,18 @@ def test_a_kernel_without_a_reference_says_that_it_is_unproved(vulkan: VulkanDev
     with NullDevice() as null:
         null.bind(kernel, null.zeros(3))
     assert "unproved" not in repr(axpy())
+
+
+def test_what_a_run_records_of_its_kernels_says_which_are_unproved() -> None:
+    kernels = {"twice": dashi.kernel("T apply(T x) { return x + x; }", name="twice"), "axpy": axpy(name="checked")}
+    used = [
+        (k, resolve_call(k, "f32", [(4,)] * len(k.inputs), {s.name: 1 for s in k.scalars})) for k in kernels.values()
+    ]
+    recorded = fingerprints(used)
+    assert list(recorded) == ["checked/flat.f32", "twice/flat.f32 (unproved)"]
+    binaries = kernels["twice"].binaries
+    assert binaries is not None
+    assert recorded["twice/flat.f32 (unproved)"] == hashlib.sha256(binaries.words("flat", "f32")).hexdigest()
 
 
 def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

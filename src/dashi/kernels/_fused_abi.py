@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -18,8 +19,9 @@ from dashi.errors import ShapeError
 from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec, View
 from dashi.kernels.patterns import LOCAL, VECTOR
+from dashi.kernels.portable import canon
 from dashi.kernels.spirv._emit import Emission
-from dashi.types import Shape
+from dashi.types import HostArray, Shape
 
 INPUTS: Final = 8
 OUTPUTS: Final = 4
@@ -28,6 +30,10 @@ AXES: Final = 8
 """Most axes that are left after neighbours which every operand walks through alike have become one."""
 FLAT: Final = "flat"
 STRIDED: Final = "strided"
+INTEGER: Final = "_integer"
+"""What the names of the shaders for integers end with."""
+FLOATS: Final = ("f32", "f64")
+INTEGERS: Final = ("i32", "u32")
 TUNINGS: Final = {
     "wide2": {"each": 4, "local": LOCAL, "wide": 2},
     "wide1": {"each": 2, "local": LOCAL, "wide": 1},
@@ -38,9 +44,15 @@ one."""
 _WORD: Final = 1 << 32
 
 
-def shaders(inputs: int, outputs: int) -> dict[str, Shader]:
-    """The two shaders for so many inputs and outputs."""
-    return {FLAT: _shader(FLAT, "V", inputs, outputs), STRIDED: _shader(STRIDED, "T", inputs, outputs)}
+def shaders(inputs: int, outputs: int, dtypes: Sequence[str]) -> dict[str, Shader]:
+    """The shaders for so many inputs and outputs of these element types: two for floats, two for integers."""
+    listed: dict[str, Shader] = {}
+    for suffix, some in (("", FLOATS), (INTEGER, INTEGERS)):
+        served = tuple(dtype for dtype in some if dtype in dtypes)
+        for name, dtype in ((FLAT, "V"), (STRIDED, "T")) if served else ():
+            prelude = "#define INTEGER\n" if suffix else ""
+            listed[name + suffix] = replace(_shader(name, dtype, inputs, outputs), dtypes=served, prelude=prelude)
+    return listed
 
 
 def _shader(name: str, dtype: str, inputs: int, outputs: int) -> Shader:
@@ -84,7 +96,7 @@ def plan(
     push = {"n": items, "stride": groups * each * local, **{f"number{k}": value for k, value in enumerate(padded)}}
     spec = {"LOCAL": local, "EACH": each, **({} if wide else strides(shape, views))}
     trips = rounds * (1 + 2 * each)
-    shader = FLAT if wide else STRIDED
+    shader = (FLAT if wide else STRIDED) + ("" if call.dtype.is_float else INTEGER)
     return Plan((Dispatch(shader, (*inputs, *outputs), push, (groups, 1, 1), trips, spec),))
 
 
@@ -133,6 +145,11 @@ def collapse(shape: Shape, steps: Sequence[Sequence[int]]) -> tuple[tuple[int, .
             sizes.append(length)
             columns.append(column)
     return tuple(sizes), [tuple(column[k] for column in columns) for k in range(len(steps))]
+
+
+def canonical(values: HostArray) -> HostArray:
+    """Floats as kernels load them; integers as they are."""
+    return canon(values) if values.dtype.kind == "f" else values
 
 
 def indices(view: View) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

@@ -23,7 +23,6 @@ from dashi.kernels._validate import validate
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Plan, Scalar, View
 from dashi.kernels.expressions import Expression
 from dashi.kernels.patterns import HEAVY, cases
-from dashi.kernels.portable import canon
 from dashi.kernels.spirv._emit import Emission, Template
 from dashi.kernels.spirv._module import parse
 from dashi.types import DTYPES, Cost, HostArray, Shape
@@ -32,6 +31,7 @@ FAMILY: Final = "fused"
 _TEMPLATE: Final = "fused"
 _SHAPES: Final[tuple[Shape, ...]] = ((1,), (63,), (64,), (257,), (5, 7), (3, 4, 11), (4099,))
 _EXAMPLES: Final = (1.5, -0.3, 1.0e-30, 0.0)
+_WHOLE_EXAMPLES: Final = (3, 1, 0)
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,30 @@ class Formula:
         lines += [f"v{number} = {node.kind} {node}" for number, node in enumerate(self.nodes)]
         return "\n".join([*lines, f"results {' '.join(f'v{r}' for r in self.results)}"])
 
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The element types that it has a meaning for: integers, where every function and constant has."""
+        ops = all(OPS[node.kind].for_integers for node in self.nodes if node.kind in OPS)
+        constants = [node.number for node in self.nodes if node.kind == "constant"]
+
+        def holds(dtype: str) -> bool:
+            limits = np.iinfo(str(DTYPES[dtype].numpy))
+            return all(float(c).is_integer() and limits.min <= c <= limits.max for c in constants)
+
+        return (*abi.FLOATS, *(dtype for dtype in abi.INTEGERS if ops and holds(dtype)))
+
     def evaluate(self, arrays: Mapping[str, HostArray], numbers: Mapping[str, Number]) -> list[HostArray]:
         """The results by NumPy: the references of the kernels, one after another."""
         dtype = next(iter(arrays.values())).dtype
         values: list[HostArray] = []
         for node in self.nodes:
             if node.kind == "argument":
-                values.append(canon(np.atleast_1d(arrays[node.name])))
+                values.append(abi.canonical(np.atleast_1d(arrays[node.name])))
             elif node.kind in ("scalar", "constant"):
                 number = numbers[node.name] if node.kind == "scalar" else node.number
-                values.append(canon(np.full(1, number, dtype)))
+                values.append(abi.canonical(np.full(1, number, dtype)))
             else:
-                computed = OPS[node.kind].kernel.reference(*np.broadcast_arrays(*(values[p] for p in node.parts)))
-                values.append(np.asarray(computed))
+                values.append(OPS[node.kind].twin(*np.broadcast_arrays(*(values[p] for p in node.parts))))
         return [values[r] for r in self.results]
 
 
@@ -153,7 +164,7 @@ class Emitted:
             elif node.kind == "scalar":
                 values.append(body.call(f"scalar{self.formula.scalars.index(node.name)}"))
             elif node.kind == "constant":
-                rounded = canon(np.full(1, node.number, DTYPES[variant].numpy))
+                rounded = abi.canonical(np.full(1, node.number, DTYPES[variant].numpy))
                 values.append(body.constant(kind, [int(word) for word in rounded.view(np.uint32)]))
             else:
                 value = body.call(f"op_{node.kind}", *(values[part] for part in node.parts))
@@ -234,7 +245,7 @@ def _kernel(computed: Formula, outputs: Sequence[str], views: Mapping[str, View]
         heavy = limits.software or sum(op.flops(variant) for op in ops) >= HEAVY
         return "wide1" if heavy else "wide2"
 
-    examples = [dict.fromkeys(computed.scalars, number) for number in _EXAMPLES]
+    examples = [dict.fromkeys(computed.scalars, number) for number in _numbers(computed.dtypes)]
     trials = cases(computed.inputs, examples, _SHAPES)
     if views:
         whole = {o.name: (o.view.bounds()[1] + 1,) if o.view else next(iter(views.values())).shape for o in operands}
@@ -244,7 +255,8 @@ def _kernel(computed: Formula, outputs: Sequence[str], views: Mapping[str, View]
         summary=f"fused: {described}",
         inputs=operands,
         outputs=tuple(Operand(output) for output in outputs),
-        shaders=abi.shaders(len(operands), len(outputs)),
+        shaders=abi.shaders(len(operands), len(outputs), computed.dtypes),
+        dtypes=computed.dtypes,
         plan=plan,
         reference=reference,
         cost=cost,
@@ -258,6 +270,11 @@ def _kernel(computed: Formula, outputs: Sequence[str], views: Mapping[str, View]
         family=FAMILY,
         binaries=Emitted(computed, digest),
     )
+
+
+def _numbers(dtypes: Sequence[str]) -> Sequence[Number]:
+    """Scalars for the cases that every one of these types can hold."""
+    return _EXAMPLES if set(dtypes) <= set(abi.FLOATS) else _WHOLE_EXAMPLES
 
 
 def _through(view: View | None, values: HostArray) -> HostArray:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from dashi import kernels
 from dashi.kernels._calls import resolve_call
 from dashi.kernels.abi import Kernel
+from dashi.types import DTYPES, HostArray
 
 
 @dataclass(frozen=True)
@@ -24,10 +28,32 @@ class Op:
         """The kernel of that name: the definition, with its NumPy twin."""
         return kernels.get(self.name)
 
+    def twin(self, *values: HostArray) -> HostArray:
+        """What it makes of values in NumPy."""
+        if values[0].dtype.kind == "f":
+            return np.asarray(self.kernel.reference(*values))
+        return _INTEGERS[self.name](*values)
+
+    @property
+    def for_integers(self) -> bool:
+        """Whether it is defined for integers, which wrap round."""
+        return self.name in _INTEGERS
+
     def flops(self, variant: str) -> int:
         """Operations per element."""
+        if not DTYPES[variant].is_float:
+            return 1
         return self.kernel.cost(resolve_call(self.kernel, variant, [(1,)] * self.inputs)).flops
 
+
+def _relu(x: Any) -> Any:
+    return np.maximum(x, np.zeros_like(x))
+
+
+_INTEGERS: Final[dict[str, Callable[..., Any]]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
+    "neg": np.negative, "relu": _relu, "sign": np.sign, "square": np.square,
+}  # fmt: skip
 
 OPS: Final = {
     op.name: op

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import AbiError, KernelError
+from dashi.kernels import _build as build
 from dashi.kernels import _fused_abi as fused
 from dashi.kernels._compiled import Compiled
 from dashi.kernels._registry import templates
@@ -39,7 +40,6 @@ from dashi.kernels.abi import (
     part_of,
 )
 from dashi.kernels.patterns import cases
-from dashi.kernels.portable import canon
 from dashi.kernels.spirv._emit import Emission, Template
 from dashi.kernels.spirv._module import Module
 from dashi.types import DTYPES, Cost, HostArray, Shape
@@ -104,7 +104,7 @@ def from_text(
     kernel = make(base, text, reference, trips)
     # One variant is compiled now: what is wrong with the text is said where the text is.
     assert kernel.binaries is not None
-    kernel.binaries.words(next(iter(kernel.shaders)), kernel.dtypes[0])
+    kernel.binaries.words(*build.variants(kernel)[0])
     return kernel
 
 
@@ -131,8 +131,11 @@ def _of_values(base: Kernel, text: str, reference: Reference | None, trips: obje
             f"{len(base.scalars)} scalars; an apply of values has up to {fused.INPUTS}, 1 and {fused.SCALARS}.",
             "split it, or write a whole shader with `void main()`.",
         )
-    if unusable := [d for d in base.dtypes if d not in ("f32", "f64")]:
-        raise AbiError(f"kernel {base.name!r}: an apply of values has no variant {unusable[0]}.", "use f32 and f64.")
+    possible = (*fused.FLOATS, *fused.INTEGERS)
+    if unusable := [d for d in base.dtypes if d not in possible]:
+        raise AbiError(
+            f"kernel {base.name!r}: an apply of values has no variant {unusable[0]}.", f"use {', '.join(possible)}."
+        )
     if taken := [s.name for s in base.scalars if _TAKEN.fullmatch(s.name)]:
         raise AbiError(f"kernel {base.name!r}: the scalar {taken[0]!r} has a name of the loop's.", "rename it.")
     names = tuple(o.name for o in base.inputs)
@@ -143,12 +146,13 @@ def _of_values(base: Kernel, text: str, reference: Reference | None, trips: obje
         views = [fused.dense(call.shapes[name]) for name in names]
         return fused.plan(call, views, (output,), names, [call.scalars[s] for s in scalars])
 
+    example = 1.5 if set(base.dtypes) <= set(fused.FLOATS) else 3
     kernel = replace(
         base,
-        shaders=fused.shaders(len(names), 1),
+        shaders=fused.shaders(len(names), 1, base.dtypes),
         plan=plan,
         reference=base.reference if reference is None else _reference_of_values(reference, base.portable),
-        cases=base.cases or cases(names, [dict.fromkeys(scalars, 1.5)], _SHAPES),
+        cases=base.cases or cases(names, [dict.fromkeys(scalars, example)], _SHAPES),
         in_place=True,
         broadcasts=True,
         tunings=fused.TUNINGS,
@@ -158,7 +162,7 @@ def _of_values(base: Kernel, text: str, reference: Reference | None, trips: obje
     prelude = _calling(names, scalars)
     declared = replace(
         template,
-        shaders={key: replace(s, prelude=prelude, text=text) for key, s in template.shaders.items()},
+        shaders={key: replace(s, prelude=s.prelude + prelude, text=text) for key, s in template.shaders.items()},
         portable=kernel.portable,
     )
     finished = replace(kernel, binaries=_Unbuilt())
@@ -209,11 +213,11 @@ def _reference_of_values(reference: Reference, portable: bool) -> Reference:
         with np.errstate(all="ignore"):
             if not portable:
                 return np.asarray(reference(*stretched, **{k: np.asarray(v, dtype) for k, v in scalars.items()}))
-            values = [canon(np.atleast_1d(array)) for array in stretched]
-            numbers = {name: canon(np.full(1, value, dtype)) for name, value in scalars.items()}
+            values = [fused.canonical(np.atleast_1d(array)) for array in stretched]
+            numbers = {name: fused.canonical(np.full(1, value, dtype)) for name, value in scalars.items()}
             result = np.asarray(reference(*values, **numbers))
             # What is of another type than declared is left for the check to name.
-            settled = canon(result) if result.dtype == dtype else result
+            settled = fused.canonical(result) if result.dtype == dtype else result
             return np.broadcast_to(settled, values[0].shape).reshape(stretched[0].shape).copy()
 
     return whole

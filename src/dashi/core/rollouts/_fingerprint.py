@@ -14,11 +14,13 @@ Used = tuple[Kernel, Call]
 
 
 def fingerprints(used: Iterable[Used]) -> dict[str, str]:
-    """SHA-256 of the SPIR-V that the calls dispatch (on NumPy: would dispatch), by "kernel/shader.dtype"."""
+    """SHA-256 of the SPIR-V that the calls dispatch (on NumPy: would dispatch), by "kernel/shader.dtype"; of kernels
+    from text that nothing was compared with, by "kernel/shader.dtype (unproved)"."""
     digests: dict[str, str] = {}
     for kernel, call in used:
         for dispatch in kernel.plan(call).dispatches:
-            key = f"{kernel.name}/{dispatch.shader}.{call.dtype.name}"
+            unproved = " (unproved)" if kernel.evidence == "none" else ""
+            key = f"{kernel.name}/{dispatch.shader}.{call.dtype.name}{unproved}"
             # NumPy computes without binaries, so they may be stale there; Vulkan would have refused to run them.
             with contextlib.suppress(StaleBinaryError):
                 digests[key] = digests.get(key) or digest_of(kernel, dispatch.shader, call.dtype.name)

@@ -9,11 +9,13 @@ from dashi.kernels.portable import canon
 from dashi.types import Cost, HostArray
 
 INPUTS = tuple(f"in{k}" for k in range(fused.INPUTS))
+DTYPES = (*fused.FLOATS, *fused.INTEGERS)
 OUTPUTS = tuple(f"out{k}" for k in range(fused.OUTPUTS))
 
 
 def reference(*inputs: HostArray) -> tuple[HostArray, ...]:
-    return tuple(canon(values) for values in inputs[: fused.OUTPUTS])
+    copied = inputs[: fused.OUTPUTS]
+    return tuple(canon(values) if values.dtype.kind == "f" else values.copy() for values in copied)
 
 
 def plan(call: Call) -> Plan:
@@ -29,10 +31,11 @@ KERNEL = Kernel(
     summary="the first four of eight arrays, canonical",
     inputs=tuple(Operand(name) for name in INPUTS),
     outputs=tuple(Operand(name) for name in OUTPUTS),
-    shaders=fused.shaders(fused.INPUTS, fused.OUTPUTS),
+    shaders=fused.shaders(fused.INPUTS, fused.OUTPUTS, DTYPES),
     plan=plan,
     reference=reference,
     cost=cost,
     cases=tuple(Case(dict.fromkeys(INPUTS, shape)) for shape in ((1,), (65,), (5, 7), (1000,), (1 << 12,))),
+    dtypes=DTYPES,
     tunings=fused.TUNINGS,
 )
