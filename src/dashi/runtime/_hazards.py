@@ -233,9 +233,9 @@ def check_barriers(commands: Sequence[Command], placed: Sequence[int], names: Se
         # A barrier before command b orders all before it with b and all after: it covers first < b <= second.
         latest = wait[second] if kind == "write after read" else flush[second]
         if latest <= first:
-            one, two = (f"{i} ({names[i]})" if i < len(names) else f"{i}" for i in (first, second))
+            earlier, later = (f"{i} ({names[i]})" if i < len(names) else f"{i}" for i in (first, second))
             raise HazardError(
-                f"no barrier orders command {two} after command {one}: {kind}, bytes {start} to {end} of memory "
+                f"no barrier orders command {later} after command {earlier}: {kind}, bytes {start} to {end} of memory "
                 f"{memory}.",
                 'record the program with barriers="auto", or put a barrier between the two.',
             )
