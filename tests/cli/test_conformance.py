@@ -49,7 +49,7 @@ class SpoiledDevice(CpuDevice):
 class LazyDevice(SpoiledDevice):
     """Leaves the last element of each output as it was."""
 
-    def program(self, steps: Sequence[Step], **options: Any) -> Program:
+    def program(self, steps: Sequence[AnyStep], **options: Any) -> Program:
         before = {id(a): a.numpy().reshape(-1)[-1:] for step in steps for a in step.outputs}
         self._spoil = lambda step: put(step.outputs[0], -1, before[id(step.outputs[0])][0])
         return super().program(steps)

@@ -152,8 +152,8 @@ def _outputs(
     """The arrays given, if they fit; else new ones."""
     shapes = planned.call.shapes
     if out is None:
-        made = zip(kernel.outputs, planned.output_dtypes, strict=True)
-        return tuple([device.empty(shapes[o.name], dtype.numpy) for o, dtype in made])
+        outs = zip(kernel.outputs, planned.output_dtypes, strict=True)
+        return tuple([device.empty(shapes[o.name], dtype.numpy) for o, dtype in outs])
     outputs = tuple(out) if isinstance(out, Sequence) else (out,)
     if len(outputs) != len(kernel.outputs):
         raise InputError(

@@ -100,19 +100,26 @@ def place_barriers(commands: Sequence[Command], mode: Barriers = "auto") -> byte
     sets = _sets(commands)
     placed = bytearray(len(commands))
     # What was read since the last barrier of any kind, and written since the last flush.
-    read, written = set[int](), set[int]()
+    # Sets are copied only where they grow: in a chain every command begins anew.
+    read: set[int] | frozenset[int] = _NOTHING
+    written: set[int] | frozenset[int] = _NOTHING
     for i, command in enumerate(commands):
         reads, writes, not_written, not_read = sets[id(command)]
         if not written.isdisjoint(not_written):
             placed[i] = 2
-            read, written = set(reads), set(writes)
-        elif not read.isdisjoint(not_read):
+            read, written = reads, writes
+            continue
+        if not read.isdisjoint(not_read):
             placed[i] = 1
-            read = set(reads)
+            read = reads
+        elif isinstance(read, set):
+            read |= reads
+        else:
+            read = set(read | reads)
+        if isinstance(written, set):
             written |= writes
         else:
-            read |= reads
-            written |= writes
+            written = set(written | writes)
     return bytes(placed)
 
 
@@ -233,9 +240,9 @@ def check_barriers(commands: Sequence[Command], placed: Sequence[int], names: Se
         # A barrier before command b orders all before it with b and all after: it covers first < b <= second.
         latest = wait[second] if kind == "write after read" else flush[second]
         if latest <= first:
-            one, two = (f"{i} ({names[i]})" if i < len(names) else f"{i}" for i in (first, second))
+            earlier, later = (f"{i} ({names[i]})" if i < len(names) else f"{i}" for i in (first, second))
             raise HazardError(
-                f"no barrier orders command {two} after command {one}: {kind}, bytes {start} to {end} of memory "
+                f"no barrier orders command {later} after command {earlier}: {kind}, bytes {start} to {end} of memory "
                 f"{memory}.",
                 'record the program with barriers="auto", or put a barrier between the two.',
             )

@@ -53,12 +53,12 @@ class Preparation:
         # An entry keeps its plan, so that no other can have its identity.
         if entry is not None and entry.generation == generation and entry.budget == budget:
             return entry.dispatches
-        made = tuple([_prepare(self._device, kernel, call, dispatch) for dispatch in plan.dispatches])
+        prepared = tuple([_prepare(self._device, kernel, call, dispatch) for dispatch in plan.dispatches])
         with self._lock:
             if len(self._entries) >= _MOST:
                 self._entries.clear()
-            self._entries[id(plan)] = _Entry(plan, generation, budget, made)
-        return made
+            self._entries[id(plan)] = _Entry(plan, generation, budget, prepared)
+        return prepared
 
 
 def _prepare(device: VulkanDevice, kernel: Kernel, call: Call, dispatch: Dispatch) -> Prepared:
