@@ -124,7 +124,7 @@ class Passes:
         share = ceil_div(self.blocks, LANES)
         count = Dispatch("count", (source, "counts"), push, groups, self.tiles, {"ITEMS": self.items})
         rows = Dispatch(
-            "rows", ("counts", "totals"), {"blocks": self.blocks, "share": share}, (DIGITS, 1, 1), 2 * share
+            "rows", ("counts", "totals"), {"blocks": self.blocks, "share": share}, (1, DIGITS, 1), 2 * share
         )
         move = Dispatch(
             "main",

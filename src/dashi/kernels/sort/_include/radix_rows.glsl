@@ -2,7 +2,7 @@
 #include "workgroup_scan.glsl"
 
 void main() {
-    uint digit = gl_WorkGroupID.x;
+    uint digit = gl_WorkGroupID.y;
     uint begin = digit * blocks + min(gl_LocalInvocationIndex * share, blocks);
     uint end = digit * blocks + min((gl_LocalInvocationIndex + 1u) * share, blocks);
     uint sum = 0u;
