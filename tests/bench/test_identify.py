@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from dashi.bench.identify.learners import LEARNERS, Rows, fit, gaussians, joined, learn
 from dashi.bench.identify.study import Outcome, Setting, identify, observe, settings, spread
 from dashi.bench.identify.systems import SYSTEMS, System, graph_laplacian, reaction_diffusion, tree_bands
-from dashi.cli import bench_identify
-from dashi.errors import DashiError, InputError
+from dashi.cli.main import app
+from dashi.errors import InputError
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
@@ -169,10 +168,7 @@ def test_too_little_to_learn_from_is_an_error() -> None:
 
 
 def run(*arguments: str) -> Any:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    bench_identify.register(app)
-    return CliRunner().invoke(app, ["identify", "--device", "cpu", *arguments])
+    return CliRunner().invoke(app, ["bench", "identify", "--device", "cpu", *arguments])
 
 
 def test_the_command_prints_a_row_for_each_setting_and_learner(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,4 +200,4 @@ def test_the_command_prints_a_row_for_each_setting_and_learner(monkeypatch: pyte
 
 def test_the_command_passes_on_what_is_wrong() -> None:
     done = run("--observed", "2")
-    assert isinstance(done.exception, DashiError)
+    assert (done.exit_code, "a fraction of 2.0 of the sites" in done.stderr) == (3, True)

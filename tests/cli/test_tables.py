@@ -12,10 +12,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from dashi.cli import bench_fft, bench_flow, bench_report, bench_rollout, output, tables
-from dashi.cli.bench_beside import Bench
-from dashi.cli.doctor import _print as print_findings  # pyright: ignore[reportPrivateUsage]
-from dashi.cli.flow_scores import print_scores
+from dashi.bench import fft, flow, results, rollout
+from dashi.cli import output, tables
+from dashi.cli.bench_peers import PeerBench
+from dashi.cli.devices import _print_health as print_findings  # pyright: ignore[reportPrivateUsage]
+from dashi.cli.flow_evaluate import print_scores
 from dashi.cli.main import app
 from dashi.cli.tables import Table
 from dashi.flow.evaluation._fits import load_fit
@@ -94,15 +95,10 @@ def test_tables_of_benches_fit(name: str, printed: list[Table]) -> None:
     prefix = "" if name == "kernels" else f"{name}-"
     document = json.loads(max(MEASURED.glob(f"{prefix}nvidia-*.json")).read_text())
     if name == "kernels":
-        peer = document["peer"] and document["peer"]["name"]
-        output.print_table(bench_report.table(document["rows"], peer))
+        output.print_rows(*results.table(document))
     else:
-        made_of: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "rollout": lambda one: [bench_rollout._cells(one)],  # pyright: ignore[reportPrivateUsage]
-            "fft": bench_fft._tables,  # pyright: ignore[reportPrivateUsage]
-            "flow": bench_flow._tables,  # pyright: ignore[reportPrivateUsage]
-        }
-        Bench(name, made_of[name], lambda one: "", None).tell(document, json=False)
+        bench: Any = {"rollout": rollout, "fft": fft, "flow": flow}[name]
+        PeerBench(name, bench.tables, bench.page, None).print(document, json=False)
     assert printed
     for table in printed:
         require_fit(table)

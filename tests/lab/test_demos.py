@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dashi import lab
-from dashi.cli.demo_report import print_demo
+from dashi.cli.demo import print_demo
 from dashi.core.traces.file import read_trace
 from dashi.errors import NoResultError, install_extra
 from dashi.flow._fields import read_frame

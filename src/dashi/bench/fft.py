@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dashi import kernels
+from dashi.bench.results import markdown_page
 from dashi.errors import LimitError
 from dashi.fft.plans import Kind, Plan, plan
 from dashi.runtime import _stopwatch as stopwatch
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.device import Device, Program
 from dashi.types import HostArray
+
+if TYPE_CHECKING:
+    from dashi.bench.peers.fft import TorchFft
 
 REPEATS: Final = 20
 """Transforms of a program, one after the other."""
@@ -155,3 +160,47 @@ def document(case: BenchCase, times: tuple[Time, ...], peers: dict[str, Any]) ->
         ],
         "peers_us": peers,
     }
+
+
+def measured_row(
+    device: Device, case: BenchCase, peers: Sequence[TorchFft], tunings: tuple[str | None, ...] = (None,)
+) -> dict[str, Any]:
+    """A case in both classes, and by the peers, as a row of the results."""
+    times = measure(device, case, tunings)
+    fast = measure_fast(device, case)
+    return document(case, (*times, fast) if fast else times, {p.name: p.us(case) for p in peers})
+
+
+def has_wrong(rows: Sequence[dict[str, Any]]) -> bool:
+    """Whether some result had other bits."""
+    return any(t["checked"].startswith("WRONG") for r in rows for t in r["times"])
+
+
+def cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Rows of the results as text; the first line has the headings."""
+    peers = list(rows[0]["peers_us"]) if rows else []
+    lines = [["case", "tuning", "us", "GB/s", *(f"{p} (us)" for p in peers), "ratio", "checked"]]
+    for row in rows:
+        theirs = [row["peers_us"][p] for p in peers]
+        for time in row["times"]:
+            us = time["us"]
+            ratio = f"{us / min(theirs):.2f}" if us and theirs else "-"
+            rate = f"{row['bytes'] / us / 1000:.0f}" if us else "-"
+            took = f"{us:.2f}" if us else "-"
+            said = time["checked"] or time["skipped"]
+            lines.append([row["case"], time["tuning"], took, rate, *(f"{t:.2f}" for t in theirs), ratio, said])
+    return lines
+
+
+def tables(results: dict[str, Any]) -> list[list[list[str]]]:
+    """The tables of the whole document."""
+    return [cells(results["rows"])]
+
+
+def page(results: dict[str, Any]) -> str:
+    """The whole document as Markdown."""
+    about = (
+        "Microseconds per transform, medians on the device's own clock, arrays resident; GB/s counts two passes that",
+        "read and write everything once.",
+    )
+    return markdown_page("Fourier transforms", about, results, tables(results))

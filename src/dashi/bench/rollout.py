@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dashi.bench.results import markdown_page
 from dashi.core.operators.affine import Linear
 from dashi.core.operators.operator import STRATEGIES, Operator, Strategy
 from dashi.core.rollouts._strategies import limits_of
@@ -256,3 +257,52 @@ def document(case: BenchCase, ways: tuple[WayTime, ...], peers: dict[str, Any]) 
         ],
         "peers_us_per_step": peers,
     }
+
+
+def whole_rollout(device: Device) -> dict[str, Any]:
+    """`rollout` as a whole: on software beside a loop recorded by hand; on hardware with and without hashes."""
+    if device.info.is_hardware:
+        cost = hashing(device)
+        times = {"us_per_step": cost.us, "without_us_per_step": cost.without_us, "share": cost.share}
+        return {"hashing": {"steps": cost.steps, "every": cost.every, **times, "grown_bytes": cost.grown_bytes}}
+    if device.info.type == "reference":
+        return {}
+    beside = beside_by_hand(device)
+    return {"by_hand": {"us_per_step": beside.us, "by_hand_us_per_step": beside.by_hand_us, "ratio": beside.ratio}}
+
+
+def tables(results: dict[str, Any]) -> list[list[list[str]]]:
+    """The tables of the whole document."""
+    peers = list(results["peers"])
+    timed = [f"{name} (us/step)" for name in ("stepwise", "workgroup", "tagged", *peers)]
+    lines = [["case", *timed, "best", "checked"]]
+    for row in results["rows"]:
+        times = [f"{w['us_per_step']:.3f}" if w["us_per_step"] is not None else "-" for w in row["ways"]]
+        theirs = [f"{row['peers_us_per_step'][p]:.3f}" for p in peers]
+        checked = next((w["checked"] for w in row["ways"] if w["way"] == row["best_way"]), "nothing could run")
+        lines.append([row["case"], *times, *theirs, row["best_way"] or "-", checked])
+    return [lines]
+
+
+def remarks(results: dict[str, Any]) -> list[str]:
+    """Sentences on `rollout` as a whole."""
+    lines: list[str] = []
+    if "by_hand" in results:
+        beside = results["by_hand"]
+        ours, theirs = beside["us_per_step"], beside["by_hand_us_per_step"]
+        lines.append(f"rollout, D = 128: {ours:.1f} us a step, by hand {theirs:.1f}: {beside['ratio']:.2f} x")
+    if "hashing" in results:
+        cost = results["hashing"]
+        ours, theirs = cost["us_per_step"], cost["without_us_per_step"]
+        lines.append(
+            f"{cost['steps']} steps, D = 654, hashed every {cost['every']}: {ours:.3f} us a step, without hashes "
+            f"{theirs:.3f}: {cost['share']:.1%} of the time; memory grew by {cost['grown_bytes']} bytes"
+        )
+    return lines
+
+
+def page(results: dict[str, Any]) -> str:
+    """The whole document as Markdown."""
+    about = ("Microseconds per step, medians on the device's own clock, states and operator resident.",)
+    text = markdown_page("Rollout", about, results, tables(results))
+    return text + "".join(f"\n{line}.\n" for line in remarks(results))

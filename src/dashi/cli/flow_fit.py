@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dashi.cli import flow_options as o
-from dashi.cli.completion import complete_models
-from dashi.cli.flow_scores import print_scores
+from dashi.cli.flow_evaluate import print_scores
 from dashi.cli.help import DATA, MODEL, OUTPUT
-from dashi.cli.options import Json, OneDevice, example, whole
+from dashi.cli.options import Json, OneDevice, complete_models, example, whole
 from dashi.cli.output import print_json, print_outcome, remark
 from dashi.errors import FileError, InputError, Interrupted
 

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
-from dashi.cli.completion import complete_fields, complete_initial
 from dashi.cli.help import DATA, DEVICE, OUTPUT, RUN, START
 from dashi.cli.help import FLOW as FLOW_PANEL
-from dashi.cli.options import whole
-from dashi.cli.rollout_options import RunType
+from dashi.cli.options import RunType, complete_fields, complete_initial, whole
 from dashi.errors import InputError
 
 if TYPE_CHECKING:

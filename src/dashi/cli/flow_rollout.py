@@ -11,9 +11,8 @@ import typer
 from dashi.cli import flow_options as o
 from dashi.cli.flow_rollout_report import print_rollout, resume_command, stopped_lines
 from dashi.cli.help import COMPAT, DECODE, OPERATOR, OUTPUT, RUN, START
-from dashi.cli.options import Json, OneDevice, Overwrite, TraceFile, example, typed, whole
+from dashi.cli.options import Json, OneDevice, Overwrite, RunType, TraceFile, example, typed, whole
 from dashi.cli.output import remark
-from dashi.cli.rollout_options import RunType
 from dashi.errors import InputError
 
 Value = TypeVar("Value")
@@ -258,7 +257,7 @@ def rollout(
     """
     given = o.given_options(context)
     if compat is not None:
-        from dashi.cli.flow_v4 import run_v4
+        from dashi.cli.flow_comparisons import run_v4
 
         for option in [option for name, option in given.items() if name not in _OF_V4]:
             raise InputError(

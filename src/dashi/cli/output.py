@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -163,10 +163,14 @@ def add_row(table: Table, *cells: str) -> None:
     table.add_row(*(Text(printable(cell)) for cell in cells))
 
 
-def print_facts(rows: Mapping[str, str]) -> None:
-    """A table of names and what is known of them; what is empty is left away."""
-    table = new_table("", "")
-    for name, value in rows.items():
-        if value:
-            add_row(table, name, value)
+def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table of plain text."""
+    table = new_table(*headings)
+    for row in rows:
+        add_row(table, *row)
     print_table(table)
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """A table of names and what is known of them; what is empty is left away."""
+    print_rows(("", ""), [(name, text) for name, text in facts.items() if text])

@@ -38,10 +38,15 @@ if TYPE_CHECKING:
     from dashi.lab.fits import fit as fit
     from dashi.lab.health import Health as Health
     from dashi.lab.health import examine as examine
+    from dashi.lab.kernel_checks import KernelChecks as KernelChecks
+    from dashi.lab.kernel_checks import check_kernels as check_kernels
     from dashi.lab.printed_events import PrintedEvents as PrintedEvents
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
     from dashi.lab.rollouts import RolloutResult as RolloutResult
     from dashi.lab.rollouts import rollout as rollout
+    from dashi.lab.sheets import SheetPictures as SheetPictures
+    from dashi.lab.sheets import SheetRequest as SheetRequest
+    from dashi.lab.sheets import draw_sheet as draw_sheet
     from dashi.lab.simulation_setup import SimulateRequest as SimulateRequest
     from dashi.lab.simulations import SimulatedRun as SimulatedRun
     from dashi.lab.simulations import simulate as simulate
@@ -65,9 +70,11 @@ _MODULES = {
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",
     "health": "Health examine",
+    "kernel_checks": "KernelChecks check_kernels",
     "printed_events": "PrintedEvents",
     "rollout_setup": "RolloutRequest",
     "rollouts": "RolloutResult rollout",
+    "sheets": "SheetPictures SheetRequest draw_sheet",
     "simulation_setup": "SimulateRequest",
     "simulations": "SimulatedRun simulate",
     "v4_comparison": "V4Comparison V4Request compare_v4",

@@ -16,8 +16,8 @@ All errors are relative, in the L2 norm. A seed draws the starts, sites, noise a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -167,3 +167,23 @@ def spread(values: Sequence[float]) -> Spread | None:
     if not values or not np.isfinite(values).all():
         return None
     return Spread(float(np.mean(values)), float(np.std(values)), min(values), max(values))
+
+
+def result_rows(
+    asked: Sequence[Setting], outcomes: Sequence[Outcome], learners: Sequence[str] = LEARNERS
+) -> list[dict[str, Any]]:
+    """A row of plain data for each setting and learner: every measure over the seeds that were finished."""
+    rows: list[dict[str, Any]] = []
+    for setting in asked:
+        for learner in learners:
+            finished = [o for o in outcomes if o.setting == setting and o.learner == learner]
+            if not finished:
+                continue
+            row: dict[str, Any] = {**asdict(setting), "learner": learner, "seeds": [o.seed for o in finished]}
+            row["training_rows"] = [o.rows for o in finished]
+            row["chosen"] = [o.chosen for o in finished]
+            for name in MEASURES:
+                over = spread([o.measures[name] for o in finished])
+                row[name] = None if over is None else asdict(over)
+            rows.append(row)
+    return rows
