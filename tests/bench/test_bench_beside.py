@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dashi
 from dashi.bench import fft as fft_bench
 from dashi.bench import flow as flow_bench
-from dashi.bench.fft import DEVICE_CLASS, BenchCase
+from dashi.bench.fft import DEVICE_CLASS, TransformCase
 from dashi.cli import bench_peers
 from dashi.cli.bench_peers import PeerBench, bench_device, cases_of
 from dashi.cli.main import app
@@ -72,7 +72,7 @@ def test_the_transforms_beneath_the_steps_are_timed_where_no_size_is_given(
             yield device, document
 
     monkeypatch.setattr(bench_peers, "bench_device", opened)
-    monkeypatch.setattr(fft_bench, "FIELDS", (BenchCase("fft2", 8), BenchCase("fft2", 16)))
+    monkeypatch.setattr(fft_bench, "FIELDS", (TransformCase("fft2", 8), TransformCase("fft2", 16)))
     monkeypatch.setattr(flow_bench, "SIZES", (8,))
     monkeypatch.setattr(stopwatch, "HARDWARE", replace(stopwatch.HARDWARE, warm=0))
     done = CliRunner().invoke(app, ["bench", "flow", "--json", "--save", str(tmp_path / "kept")])

@@ -30,7 +30,7 @@ FAST_BOUND: Final = 2e-6
 
 
 @dataclass(frozen=True)
-class BenchCase:
+class TransformCase:
     """Square fields of n by n, so many of them."""
 
     kind: Kind
@@ -52,14 +52,14 @@ class BenchCase:
         return np.random.default_rng(self.n).standard_normal(shape, dtype=np.dtype(self.dtype).type)
 
 
-FIELDS: Final = tuple(BenchCase("fft2", n) for n in (1024, 2048, 4096))
+FIELDS: Final = tuple(TransformCase("fft2", n) for n in (1024, 2048, 4096))
 """Complex fields, whose time is that of memory."""
 CASES: Final = (
     *FIELDS,
-    *(BenchCase(kind, n) for n in (128, 256, 1024, 2048) for kind in ("rfft2", "irfft2")),
-    BenchCase("fft2", 1024, "float64"),
-    BenchCase("fft2", 64, batch=1024),
-    BenchCase("fft2", 960),
+    *(TransformCase(kind, n) for n in (128, 256, 1024, 2048) for kind in ("rfft2", "irfft2")),
+    TransformCase("fft2", 1024, "float64"),
+    TransformCase("fft2", 64, batch=1024),
+    TransformCase("fft2", 960),
 )
 
 
@@ -74,7 +74,7 @@ class Time:
     skipped: str = ""
 
 
-def measure(device: Device, case: BenchCase, tunings: tuple[str | None, ...] = (None,)) -> tuple[Time, ...]:
+def measure(device: Device, case: TransformCase, tunings: tuple[str | None, ...] = (None,)) -> tuple[Time, ...]:
     """The case with each of the tunings (None: the device's own choice)."""
     planned = plan(device, case.shape, case.kind, dtype=case.dtype)
     values = case.values(planned.source_shape)
@@ -83,7 +83,7 @@ def measure(device: Device, case: BenchCase, tunings: tuple[str | None, ...] = (
     return tuple(_timed(device, planned, values, expected, name) for name in tunings)
 
 
-def measure_fast(device: Device, case: BenchCase) -> Time | None:
+def measure_fast(device: Device, case: TransformCase) -> Time | None:
     """The case in the device class, where it has one, compared with the portable result first."""
     if case.kind != "fft2" or case.dtype != "float32" or not device.info.is_hardware:
         return None
@@ -101,7 +101,7 @@ def measure_fast(device: Device, case: BenchCase) -> Time | None:
     return Time(DEVICE_CLASS, statistics.median(taken), min(taken), f"relative error {error:.1e}")
 
 
-def tunings_of(case: BenchCase) -> tuple[str, ...]:
+def tunings_of(case: TransformCase) -> tuple[str, ...]:
     """Every tuning of the kernel of a case."""
     return tuple(kernels.get(case.kind.removeprefix("i") if case.kind == "ifft2" else case.kind).tunings)
 
@@ -134,14 +134,14 @@ def _microseconds(program: Any) -> float:
     return (timing.wall if timing.device is None else timing.device) / 1000 / REPEATS
 
 
-def floor_bytes(case: BenchCase) -> int:
+def floor_bytes(case: TransformCase) -> int:
     """What two passes must move: everything read and written twice."""
     full = case.batch * case.n * case.n * np.dtype(case.dtype).itemsize
     modes = case.batch * case.n * (case.n // 2 + 1) * 2 * np.dtype(case.dtype).itemsize
     return 8 * full if case.kind in ("fft2", "ifft2") else full + 3 * modes
 
 
-def document(case: BenchCase, times: tuple[Time, ...], peers: dict[str, Any]) -> dict[str, Any]:
+def document(case: TransformCase, times: tuple[Time, ...], peers: dict[str, Any]) -> dict[str, Any]:
     """A row of the results as plain data: microseconds per transform; the best is that of the portable class."""
     timed = [t for t in times if t.us is not None and t.tuning != DEVICE_CLASS]
     best = min(timed, key=lambda t: t.us or 0.0, default=None)
@@ -163,7 +163,7 @@ def document(case: BenchCase, times: tuple[Time, ...], peers: dict[str, Any]) ->
 
 
 def measured_row(
-    device: Device, case: BenchCase, peers: Sequence[TorchFft], tunings: tuple[str | None, ...] = (None,)
+    device: Device, case: TransformCase, peers: Sequence[TorchFft], tunings: tuple[str | None, ...] = (None,)
 ) -> dict[str, Any]:
     """A case in both classes, and by the peers, as a row of the results."""
     times = measure(device, case, tunings)

@@ -34,7 +34,7 @@ CHECKED_STEPS: Final = 2
 
 
 @dataclass(frozen=True)
-class Measured:
+class StepTime:
     """Microseconds of a step, dispatches of a step, and how far a few steps are from those of float64; and what a step
     takes in the device class, where there is one."""
 
@@ -53,7 +53,7 @@ def bench_flow(n: int, dtype: str) -> tuple[Flow, Floats]:
     return flow, initial.ensemble(flow, "random", [0])
 
 
-def measure(device: Device, n: int, dtype: str = "float32") -> Measured:
+def measure(device: Device, n: int, dtype: str = "float32") -> StepTime:
     """The median over rounds of many recorded steps, on the device's own clock where it has one; both classes."""
     flow, states = bench_flow(n, dtype)
     measured = _measured(device, Vorticity(flow), states)
@@ -63,7 +63,7 @@ def measure(device: Device, n: int, dtype: str = "float32") -> Measured:
     return replace(measured, fast_us=fast.us, good=measured.good and fast.good)
 
 
-def _measured(device: Device, operator: Vorticity, states: Floats) -> Measured:
+def _measured(device: Device, operator: Vorticity, states: Floats) -> StepTime:
     flow, n, dtype = operator.flow, operator.flow.n, operator.flow.dtype
     loaded = operator.load(device)
     pair = (device.array(states), device.empty(states.shape, states.dtype))
@@ -80,7 +80,7 @@ def _measured(device: Device, operator: Vorticity, states: Floats) -> Measured:
             stopwatch.warm(program.run, stopwatch.HARDWARE.warm)
         taken = [program.run_timed() for _ in range(ROUNDS if device.info.is_hardware else 3)]
     ns = statistics.median(t.device if t.device is not None else t.wall for t in taken)
-    return Measured(n, dtype, ns / 1000 / (2 * many), per_step, error, error <= BOUNDS[dtype])
+    return StepTime(n, dtype, ns / 1000 / (2 * many), per_step, error, error <= BOUNDS[dtype])
 
 
 def _difference(flow: Flow, states: Floats, computed: Floats) -> float:

@@ -31,7 +31,7 @@ FAST_BOUND: Final = 1e-4
 
 
 @dataclass(frozen=True)
-class BenchCase:
+class RolloutCase:
     """A case: a number of states of one size and type; `fast` is the device class beside the portable one."""
 
     d: int
@@ -53,15 +53,15 @@ class BenchCase:
 
 
 CASES: Final = (
-    BenchCase(128),
-    BenchCase(512),
-    BenchCase(654),
-    BenchCase(654, "float64"),
-    BenchCase(1024),
-    BenchCase(2048),
-    BenchCase(4096),
-    BenchCase(654, states=256),
-    BenchCase(654, states=256, fast=True),
+    RolloutCase(128),
+    RolloutCase(512),
+    RolloutCase(654),
+    RolloutCase(654, "float64"),
+    RolloutCase(1024),
+    RolloutCase(2048),
+    RolloutCase(4096),
+    RolloutCase(654, states=256),
+    RolloutCase(654, states=256, fast=True),
 )
 
 
@@ -77,7 +77,7 @@ class WayTime:
     skipped: str = ""
 
 
-def measure(device: Device, case: BenchCase) -> tuple[WayTime, ...]:
+def measure(device: Device, case: RolloutCase) -> tuple[WayTime, ...]:
     """All ways of a case."""
     matrix, states = case.inputs()
     operator = Linear(matrix, portable=not case.fast)
@@ -177,7 +177,7 @@ class ByHand:
 def beside_by_hand(device: Device, d: int = 128, steps: int = 2000) -> ByHand:
     """`rollout` as users call it, hashes included, against a bare loop of the same kernel that somebody wrote with
     `bind` and `program`, in turns."""
-    case = BenchCase(d)
+    case = RolloutCase(d)
     matrix, states = case.inputs()
     operator = Linear(matrix)
     bare = _by_hand(device, device.array(matrix), states[0])
@@ -219,7 +219,7 @@ class Hashing:
 
 def hashing(device: Device, d: int = 654, steps: int = 1_000_000, every: int = 1000) -> Hashing:
     """`rollout` as users call it, in turns with and without hashes; the best of each."""
-    matrix, states = BenchCase(d).inputs()
+    matrix, states = RolloutCase(d).inputs()
     operator = Linear(matrix)
     taken: dict[int, list[float]] = {0: [], every: []}
     used: list[int] = []
@@ -232,7 +232,7 @@ def hashing(device: Device, d: int = 654, steps: int = 1_000_000, every: int = 1
     return Hashing(steps, every, min(taken[every]) / steps * 1e6, min(taken[0]) / steps * 1e6, grown)
 
 
-def document(case: BenchCase, ways: tuple[WayTime, ...], peers: dict[str, Any]) -> dict[str, Any]:
+def document(case: RolloutCase, ways: tuple[WayTime, ...], peers: dict[str, Any]) -> dict[str, Any]:
     """A row of the results as plain data: microseconds per step."""
     timed = [w for w in ways if w.us is not None]
     best = min(timed, key=lambda w: w.us or 0.0, default=None)

@@ -22,8 +22,8 @@ from dashi.errors import InputError, NoResultError
 from dashi.io._files import require_writable
 
 if TYPE_CHECKING:
-    from dashi.bench.fft import BenchCase as FftCase
-    from dashi.bench.rollout import BenchCase as RolloutCase
+    from dashi.bench.fft import TransformCase
+    from dashi.bench.rollout import RolloutCase
     from dashi.runtime.device import Device
 
 Work = TypeVar("Work")
@@ -191,7 +191,7 @@ def fft(
     with bench_device(device) as (opened, document):
         usual = [c for c in bench.CASES if opened.info.is_hardware or c.n == 128]
 
-        def row(case: FftCase) -> Document:
+        def row(case: TransformCase) -> Document:
             return bench.measured_row(opened, case, beside, bench.tunings_of(case) if tunings else (None,))
 
         job.measure(document, beside, cases_of(bench.CASES, case, usual), "cases", row)
@@ -229,7 +229,7 @@ def flow(
         job.measure(document, beside, sizes, "sizes", lambda size: bench.measured_row(opened, size, dtype, beside))
         if not n and dtype == "float32" and opened.info.is_hardware:
 
-            def transform(case: FftCase) -> Document:
+            def transform(case: TransformCase) -> Document:
                 return fft_bench.measured_row(opened, case, transforming)
 
             job.measure(document, beside, fft_bench.FIELDS, "transforms", transform, into="transforms")

@@ -15,7 +15,7 @@ from dashi.errors import DashiError, InputError, Interrupted
 
 if TYPE_CHECKING:
     from dashi.lab._score_tables import ScoreTables
-    from dashi.lab.evaluations import Scores
+    from dashi.lab.evaluations import ModelScores
 
 _OF_V4 = {"compat", "n", "eval_steps", "eval_seed", "device", "json", "allow_fallback", "require_gpu"}
 ModelFile = Annotated[Path | None, typer.Argument(metavar="MODEL", help="A file of `dashi flow fit`.")]
@@ -151,11 +151,11 @@ def evaluate(
     if compat is not None:
         from dashi.cli.flow_comparisons import run_v4
 
-        given = [option for name, option in o.given_options(context).items() if name not in _OF_V4]
-        if given:
+        others = [option for name, option in o.given_options(context).items() if name not in _OF_V4]
+        if others:
             raise InputError(
-                f"--compat v4 has a setting of its own, and {given[0]} changes none of it.",
-                f"leave {', '.join(given)} away.",
+                f"--compat v4 has a setting of its own, and {others[0]} changes none of it.",
+                f"leave {', '.join(others)} away.",
             )
         run_v4(
             "evaluate", compat=compat, n=n, steps=eval_steps, seed=eval_seed, device=device, json=json,
@@ -196,7 +196,7 @@ def evaluate(
         raise KeyboardInterrupt
 
 
-def _print(scores: Scores, failure: DashiError | None, *, as_json: bool) -> None:
+def _print(scores: ModelScores, failure: DashiError | None, *, as_json: bool) -> None:
     """The scores, then what went wrong: with --json in the same document, since there is only one."""
     if as_json:
         print_outcome(scores.document(), failure)

@@ -65,10 +65,10 @@ def build_kernels(
     from dashi.kernels import _build as build
     from dashi.kernels._compiler import Compiler
 
-    found = chosen(names, folder)
+    asked = chosen(names, folder)
     done: list[dict[str, Any]] = []
-    with Compiler() as compiler, progress("building", len(found), "kernels") as advance:
-        for kernel in found:
+    with Compiler() as compiler, progress("building", len(asked), "kernels") as advance:
+        for kernel in asked:
             if check:
                 done.append({"name": kernel.name, "differences": list(build.check(kernel, compiler))})
             else:
@@ -213,12 +213,12 @@ def new_kernel(
     """Make a kernel folder that builds and passes its checks as it stands: the place to start from."""
     from dashi.kernels._scaffold import new
 
-    made = new(name, folder, family)
+    created = new(name, folder, family)
     if json:
-        print_json({"name": name, "folder": str(made), "files": sorted(p.name for p in made.iterdir())})
+        print_json({"name": name, "folder": str(created), "files": sorted(p.name for p in created.iterdir())})
     else:
-        sys.stdout.write(f"{made}\n")
-    which = name if folder is None else f"--folder {made}"
+        sys.stdout.write(f"{created}\n")
+    which = name if folder is None else f"--folder {created}"
     remark(f"next: edit kernel.comp and kernel.py there; dashi kernels build {which}; dashi kernels check {which}")
 
 

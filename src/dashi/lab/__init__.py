@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dashi.lab.demos.wave import WaveResult as WaveResult
     from dashi.lab.demos.wave import demo_wave as demo_wave
     from dashi.lab.evaluation_plans import EvaluateRequest as EvaluateRequest
-    from dashi.lab.evaluations import Scores as Scores
+    from dashi.lab.evaluations import ModelScores as ModelScores
     from dashi.lab.evaluations import evaluate as evaluate
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
@@ -65,7 +65,7 @@ _MODULES = {
     "demos.setting": "FULL QUICK",
     "demos.wave": "WaveRequest WaveResult demo_wave",
     "evaluation_plans": "EvaluateRequest",
-    "evaluations": "Scores evaluate",
+    "evaluations": "ModelScores evaluate",
     "events": "SILENT Events",
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",

@@ -34,7 +34,7 @@ from dashi.io import _run_folder as run_folder
 from dashi.io._run_names import Z
 from dashi.io.metrics import Metrics, StageSeconds, write_metrics
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
-from dashi.lab.decoded_setup import FollowRequest, Setup, check_follow, files_of, make_setup, settings_of
+from dashi.lab.decoded_setup import FollowRequest, FollowSetup, check_follow, files_of, make_setup, settings_of
 from dashi.lab.events import SILENT, Events
 from dashi.runtime.device import Device
 from dashi.types import HostArray
@@ -50,7 +50,7 @@ class DecodedRollout:
     """A rollout of z and its decodes, and what they left."""
 
     request: FollowRequest
-    setup: Setup
+    setup: FollowSetup
     decoded: DecodedRun
     metrics: Metrics
     folder: Path | None
@@ -135,7 +135,7 @@ def follow(
         run_settings = settings_of(request, setup) if job.out else None
         folder = stack.enter_context(job.open_folder(run_settings, files=files_of(request)))
         album = Album(folder, setup.schema, members, settings, setup.interval, setup.flow) if folder else None
-        work = _Work(job, request, setup, placed, decoder)
+        work = _FollowWork(job, request, setup, placed, decoder)
         decoded, failure = work.run(album)
         digest = None
         if folder is not None and not isinstance(setup.advances, Model):
@@ -154,7 +154,7 @@ def follow(
     return result
 
 
-def _require_device(request: FollowRequest, setup: Setup, placed: Placement) -> None:
+def _require_device(request: FollowRequest, setup: FollowSetup, placed: Placement) -> None:
     """Refuses a model that would not run on the device that was asked for, before it runs elsewhere."""
     model = setup.advances
     if not isinstance(model, Model):
@@ -164,10 +164,12 @@ def _require_device(request: FollowRequest, setup: Setup, placed: Placement) -> 
         raise _no_gpu(HOST_REASON)
 
 
-class _Work:
+class _FollowWork:
     """One decoded rollout under way."""
 
-    def __init__(self, job: Job, request: FollowRequest, setup: Setup, placed: Placement, decoder: Decoder) -> None:
+    def __init__(
+        self, job: Job, request: FollowRequest, setup: FollowSetup, placed: Placement, decoder: Decoder
+    ) -> None:
         self.job, self.request, self.setup, self.placed, self.decoder = job, request, setup, placed, decoder
         self._cost: tuple[float, float] | None = None
         """Errors of the first field with the residual and without it."""
@@ -244,7 +246,13 @@ class _Work:
 
 
 def _leave(
-    folder: Path | None, setup: Setup, decoded: DecodedRun, metrics: Metrics, album: Album | None, *, finished: bool
+    folder: Path | None,
+    setup: FollowSetup,
+    decoded: DecodedRun,
+    metrics: Metrics,
+    album: Album | None,
+    *,
+    finished: bool,
 ) -> Path | None:
     """Writes what is left to write; where the run lies."""
     if folder is None or album is None:

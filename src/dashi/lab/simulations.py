@@ -179,7 +179,7 @@ def _simulate(job: Job, request: SimulateRequest, so_far: Run | None = None) -> 
     with job.place() as placed, job.open_folder(settings_of(request, every, states), files=_FILES) as folder:
         if folder and job.resume:
             every = resumed_strides(request, every, kept_strides(folder / run_folder.CHECKPOINT))
-        work = _Work(job, request, placed, every, states)
+        work = _SimulationWork(job, request, placed, every, states)
         with job.events.progress("preparing", None, ""):
             belongs = _identity(request, every, states)
             resumed = work.resumed(folder, belongs) if folder and job.resume else so_far
@@ -220,7 +220,7 @@ def _identity(request: SimulateRequest, every: Strides, states: Floats) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
+class _SimulationWork:
     """One simulation under way."""
 
     job: Job
