@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
+from dashi.errors import InputError
 from dashi.flow.evaluation._fits import load_fit
 from dashi.flow.evaluation._record import read_record
+from dashi.flow.proxy.galerkin._model import Truncation
+from dashi.lab import evaluation_plans
 
 EVALUATE = "--device cpu --fast --eval-seed 9 --no-train"
 
@@ -70,6 +75,50 @@ def test_the_command_of_the_record_repeats_it_and_its_table_has_a_row_for_each_m
     assert record is not None
     again = dashi(record.command.removeprefix("dashi "))
     assert (again.exit_code, again.stdout) == (0, done.stdout)
+
+
+def test_a_table_is_printed_before_a_full_disk_is_told(
+    fitted: Path, here: Path, full_disk: Callable[[int], AbstractContextManager[list[Path]]]
+) -> None:
+    with full_disk(1):
+        full = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --out s")
+    assert full.exit_code == 3
+    scores = full.stdout.split("windows: test (1)\n")[1]
+    assert all(f"\n{name} " in scores for name in load_fit(fitted).models)
+    assert "nothing was written to s; not written is evaluation-train.npz" in full.stderr
+
+
+def test_what_went_wrong_is_in_the_document_beside_the_scores(fitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = evaluation_plans.simulate_windows
+
+    def simulated(title: str, *words: Any, **options: Any) -> Any:
+        if "nu=" in title:
+            raise InputError("it blew up.", "use a smaller dt.")
+        return real(title, *words, **options)
+
+    monkeypatch.setattr(evaluation_plans, "simulate_windows", simulated)
+    done = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --perturb nu=0.01 --json")
+    assert done.exit_code == 3, done.output
+    told = json.loads(done.stdout)
+    assert told["error"] == {"type": "InputError", "what": "it blew up.", "fix": "use a smaller dt."}
+    assert [one["split"] for one in told["evaluations"]] == ["train", "validation", "test"]
+    assert told["stopped"] is True
+
+
+def test_ctrl_c_prints_what_is_finished_and_where_it_lies(
+    fitted: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "--seeds 1 --eval-steps 40 --out s --overwrite"
+    assert dashi("flow evaluate", str(fitted), EVALUATE, words).exit_code == 0
+
+    def stop(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Truncation, "rollout", stop)
+    done = dashi("flow evaluate", str(fitted), EVALUATE, words, "--eval-seed 20")
+    assert done.exit_code == 130
+    assert "wrote s/unfinished; s stays as it was" in done.stderr
+    assert "windows: test (1)" in done.stdout
 
 
 def test_evaluate_without_a_model_is_wrong_usage() -> None:
