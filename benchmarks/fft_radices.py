@@ -64,7 +64,7 @@ def times(device: Device, side: int) -> str:
     """Microseconds of the transforms and of a step; what is not right has no time."""
     told: list[str] = []
     for kind in ("rfft2", "irfft2", "fft2"):
-        case = fft_bench.BenchCase(kind, side)
+        case = fft_bench.TransformCase(kind, side)
         (time,) = fft_bench.measure(device, case)
         told.append(f"{kind} {_told(time)}")
         fast = fft_bench.measure_fast(device, case)

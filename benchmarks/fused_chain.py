@@ -30,7 +30,7 @@ from dashi.runtime.device import Device, Step
 def seconds(device: Device, steps: Sequence[Step]) -> float:
     """The median time of one pass over the steps."""
     timed = stopwatch.measure(
-        lambda n: bandwidth.Recorded(device.program(list(steps) * n, timed=True)), bandwidth.effort_for(device)
+        lambda n: bandwidth.TimedProgram(device.program(list(steps) * n, timed=True)), bandwidth.effort_for(device)
     )
     return timed.median
 

@@ -32,7 +32,7 @@ PARTS = {
     "engine": "dashi.core.rollouts._engine:DeviceEngine.__init__",
     "look at the start": "dashi.core.rollouts._loop:Loop._look_at_start",
     "recording programs": "dashi.core.rollouts._engine:DeviceEngine._record",
-    "finishing frames": "dashi.flow._trajectory:Recording.wait",
+    "finishing frames": "dashi.flow._trajectory:TrajectoryWriter.wait",
     "checkpoints": "dashi.flow._trajectory:write_checkpoint",
     "frames": "dashi.flow._trajectory:Trajectory.add",
     "certificate": "dashi.lab.simulations:certify_folder",

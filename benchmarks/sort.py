@@ -25,7 +25,7 @@ from dashi.errors import InputError
 from dashi.kernels.abi import Call, Plan
 from dashi.runtime import _stopwatch as stopwatch
 from dashi.runtime import open_device
-from dashi.runtime._bandwidth import Recorded, effort_for
+from dashi.runtime._bandwidth import TimedProgram, effort_for
 from dashi.runtime.device import Device, Step
 from dashi.types import DTYPES, HostArray
 
@@ -68,7 +68,7 @@ def require_right(device: Device, keys: HostArray, steps: dict[str, Step]) -> No
 
 def seconds(device: Device, step: Step) -> float:
     """The median of a call, on the device's own clock where it has one."""
-    times = stopwatch.measure(lambda n: Recorded(device.program([step] * n, timed=True)), effort_for(device))
+    times = stopwatch.measure(lambda n: TimedProgram(device.program([step] * n, timed=True)), effort_for(device))
     return times.median
 
 

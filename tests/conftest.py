@@ -157,16 +157,14 @@ def full_disk() -> Callable[[int], AbstractContextManager[list[Path]]]:
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The default model of two small seeds (1 and 2, chosen on 3), with baselines, as `dashi flow fit` leaves it."""
-    from typer.testing import CliRunner
-
-    from dashi.cli.main import app
+    from dashi import lab
 
     out = tmp_path_factory.mktemp("fit") / "model.npz"
-    words = "flow fit --train-steps 40 --train-seed 1 --frame-every 5 --spin-up 20 --n 32 --nu 0.005 --dt 0.02"
-    found = CliRunner().invoke(
-        app, [*words.split(), *"--set peak=3 --k-cut 5 --device cpu --fast --out".split(), str(out)]
-    )
-    assert found.exit_code == 0, found.output
+    request = lab.FitRequest(
+        flow=Flow(32, nu=5e-3, dt=0.02, scheme="etdrk4"), train=range(1, 3), validate=range(3, 4), train_steps=40,
+        frame_every=5, spin_up=20, initial_options={"peak": 3}, k_cut=5, host_fft=True,
+    )  # fmt: skip
+    lab.fit(request, device="cpu", out=out)
     return out
 
 

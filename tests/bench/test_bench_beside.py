@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 import dashi
 from dashi.bench import fft as fft_bench
 from dashi.bench import flow as flow_bench
-from dashi.bench.fft import DEVICE_CLASS, BenchCase
-from dashi.cli import bench_flow
-from dashi.cli.bench_beside import Bench, bench_device, cases_of
+from dashi.bench.fft import DEVICE_CLASS, TransformCase
+from dashi.cli import bench_peers
+from dashi.cli.bench_peers import PeerBench, bench_device, cases_of
 from dashi.cli.main import app
 from dashi.errors import InputError, NoResultError
 from dashi.runtime import _stopwatch as stopwatch
@@ -51,7 +51,7 @@ def test_what_was_measured_before_ctrl_c_is_kept(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return {"us": work}
 
-    job = Bench("made", tables, page, tmp_path / "kept")
+    job = PeerBench("made", tables, page, tmp_path / "kept")
     job.require_writable()
     with bench_device("cpu") as (_, document), pytest.raises(KeyboardInterrupt):
         job.measure(document, [], [0, 1, 2, 3], "cases", row)
@@ -71,8 +71,8 @@ def test_the_transforms_beneath_the_steps_are_timed_where_no_size_is_given(
             device.info = replace(device.info, type="discrete")  # as if it were a GPU
             yield device, document
 
-    monkeypatch.setattr(bench_flow, "bench_device", opened)
-    monkeypatch.setattr(fft_bench, "FIELDS", (BenchCase("fft2", 8), BenchCase("fft2", 16)))
+    monkeypatch.setattr(bench_peers, "bench_device", opened)
+    monkeypatch.setattr(fft_bench, "FIELDS", (TransformCase("fft2", 8), TransformCase("fft2", 16)))
     monkeypatch.setattr(flow_bench, "SIZES", (8,))
     monkeypatch.setattr(stopwatch, "HARDWARE", replace(stopwatch.HARDWARE, warm=0))
     done = CliRunner().invoke(app, ["bench", "flow", "--json", "--save", str(tmp_path / "kept")])
@@ -92,7 +92,7 @@ def test_the_transforms_beneath_the_steps_are_timed_where_no_size_is_given(
 
 def test_nothing_is_kept_where_nothing_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    job = Bench("made", tables, page, None)
+    job = PeerBench("made", tables, page, None)
     job.require_writable()
     with bench_device("cpu") as (_, document):
         job.measure(document, [], [5], "cases", lambda work: {"us": work})

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from dashi.bench import results
 from dashi.bench.kernels import Measurement, measure
 from dashi.bench.workloads import Workload
-from dashi.cli import bench_report
 from dashi.cli.main import app
 from dashi.kernels.abi import Kernel
 from dashi.runtime import _bandwidth as bandwidth
@@ -159,9 +159,9 @@ def test_rows_are_shown_as_they_come_and_all_of_them_at_the_end(monkeypatch: pyt
 
 def test_a_row_that_failed_is_shown_with_its_reason() -> None:
     row = {"kernel": "add", "dtype": "f32", "shapes": {"x": [3]}, "tuning": None, "failed": "wrong", "skipped": ""}
-    assert bench_report.line(row, None) == "add f32 x[3]: FAILED: wrong"
+    assert results.line(row, None) == "add f32 x[3]: FAILED: wrong"
     skipped = {**row, "failed": "", "skipped": "needs fp64"}
-    assert bench_report.line(skipped, "torch") == "add f32 x[3]: skipped: needs fp64"
+    assert results.line(skipped, "torch") == "add f32 x[3]: skipped: needs fp64"
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -191,5 +191,5 @@ def test_numpy_has_nothing_to_tune() -> None:
 
 
 def test_numbers_are_written_for_people() -> None:
-    assert [bench_report.duration(t) for t in (1.234, 1234.5, 123456.0)] == ["1.23 us", "1.234 ms", "123 ms"]
-    assert [bench_report.rate(r) for r in (0.1234, 12.34, 123.4, 4012.3)] == ["0.12", "12.3", "123", "4,012"]
+    assert [results.duration(t) for t in (1.234, 1234.5, 123456.0)] == ["1.23 us", "1.234 ms", "123 ms"]
+    assert [results.rate(r) for r in (0.1234, 12.34, 123.4, 4012.3)] == ["0.12", "12.3", "123", "4,012"]

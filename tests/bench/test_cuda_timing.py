@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.bench.fft import REPEATS, BenchCase
+from dashi.bench.fft import REPEATS, TransformCase
 from dashi.bench.fft import ROUNDS as FFT_ROUNDS
 from dashi.bench.peers import fft as fft_peers
 from dashi.bench.peers import flow as flow_peers
 from dashi.bench.peers import rollout as rollout_peers
-from dashi.bench.peers.cuda_timing import Graph, Timed
+from dashi.bench.peers.cuda_timing import CudaGraph, Timed
 from dashi.flow import Flow
 from dashi.runtime import _stopwatch as stopwatch
 
@@ -139,7 +139,7 @@ def test_a_rollout_is_warm_before_it_is_timed() -> None:
 
 def test_transforms_are_warm_before_they_are_timed() -> None:
     torch = NotingTorch()
-    found = fft_peers.TorchFft(torch).us(BenchCase("rfft2", 8))
+    found = fft_peers.TorchFft(torch).us(TransformCase("rfft2", 8))
     work = ["rfft2"] * REPEATS
     assert torch.calls == [*work, *PREPARED, *work, "captured", *ROUND * (FFT_ROUNDS + 1), *LEFT]
     assert found == statistics.median(us / REPEATS for us in times(range(1, FFT_ROUNDS + 1)))
@@ -157,7 +157,7 @@ def test_a_flow_starts_every_round_from_its_first_state_and_leaves_the_first_rou
 
 def test_a_batch_keeps_its_events_and_a_graph_only_replays() -> None:
     torch = NotingTorch()
-    graph = Graph(torch, lambda: torch.calls.append("work"))
+    graph = CudaGraph(torch, lambda: torch.calls.append("work"))
     assert torch.calls == ["new graph", "event", "event", "capture", "work", "captured"]
     torch.calls.clear()
     assert [graph.run(), graph.run()] == [round(3 / 7 * 1e6), round(4 / 7 * 1e6)]

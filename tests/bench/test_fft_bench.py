@@ -13,7 +13,7 @@ import pytest
 
 import dashi.fft
 from dashi.bench import fft as bench
-from dashi.bench.fft import BenchCase
+from dashi.bench.fft import TransformCase
 from dashi.bench.peers import fft as peers
 from dashi.errors import InputError
 from dashi.kernels.fft._roots import radices
@@ -23,7 +23,7 @@ from dashi.runtime.device import Timing
 
 @pytest.mark.parametrize("kind", ["fft2", "rfft2", "irfft2"])
 def test_a_case_is_timed_after_its_bits_were_compared(kind: Any, device: Device) -> None:
-    case = BenchCase(kind, 8)
+    case = TransformCase(kind, 8)
     (found,) = bench.measure(device, case)
     assert found.checked == "same bits as NumPy"
     assert found.us is not None
@@ -34,8 +34,8 @@ def test_a_case_is_timed_after_its_bits_were_compared(kind: Any, device: Device)
 
 
 def test_two_passes_move_everything_twice() -> None:
-    assert bench.floor_bytes(BenchCase("fft2", 1024)) == 4 * 8 * 1024**2
-    assert bench.floor_bytes(BenchCase("rfft2", 8)) == 4 * 64 + 3 * 8 * 8 * 5
+    assert bench.floor_bytes(TransformCase("fft2", 1024)) == 4 * 8 * 1024**2
+    assert bench.floor_bytes(TransformCase("rfft2", 8)) == 4 * 64 + 3 * 8 * 8 * 5
 
 
 def test_every_case_has_tunings_to_compare() -> None:

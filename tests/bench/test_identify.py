@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from dashi.bench.identify.learners import LEARNERS, Rows, fit, gaussians, joined, learn
-from dashi.bench.identify.study import Outcome, Setting, identify, observe, settings, spread
+from dashi.bench.identify.study import Outcome, StudySetting, identify, observe, settings, spread
 from dashi.bench.identify.systems import SYSTEMS, System, graph_laplacian, reaction_diffusion, tree_bands
-from dashi.cli import bench_identify
-from dashi.errors import DashiError, InputError
+from dashi.cli.main import app
+from dashi.errors import InputError
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
@@ -68,7 +67,7 @@ def test_the_laplacian_of_a_path_is_the_second_difference() -> None:
 @EACH_SYSTEM
 def test_rows_are_only_of_sites_whose_neighbours_are_seen(make: Any) -> None:
     system: System = make()
-    every, some = (observe(system, Setting(system.name, f, 0.0), np.random.default_rng(2)) for f in (1.0, 0.3))
+    every, some = (observe(system, StudySetting(system.name, f, 0.0), np.random.default_rng(2)) for f in (1.0, 0.3))
     assert len(every) == 1500
     assert 200 <= len(some) < len(every)
     for rows in (every, some):
@@ -78,7 +77,7 @@ def test_rows_are_only_of_sites_whose_neighbours_are_seen(make: Any) -> None:
 
 def test_noise_is_a_part_of_the_deviation_of_the_data() -> None:
     system = tree_bands()
-    clean, noisy = (observe(system, Setting("tree", 1.0, n), np.random.default_rng(2)) for n in (0.0, 0.1))
+    clean, noisy = (observe(system, StudySetting("tree", 1.0, n), np.random.default_rng(2)) for n in (0.0, 0.1))
     # The same draws of starts, sites and rows; the deviation is taken along each trajectory, so it is not the rows'.
     assert np.std(noisy.own - clean.own, axis=0) == pytest.approx(0.1 * np.std(clean.own, axis=0), rel=0.15)
 
@@ -120,7 +119,7 @@ def test_the_radial_basis_learner_interpolates_what_is_smooth(device: Device) ->
 
 def test_rules_have_the_same_bits_on_every_device(vulkan: VulkanDevice) -> None:
     system = reaction_diffusion()
-    rows = observe(system, Setting("reaction", 0.3, 0.01), np.random.default_rng(4)).part(slice(0, 300))
+    rows = observe(system, StudySetting("reaction", 0.3, 0.01), np.random.default_rng(4)).part(slice(0, 300))
     with CpuDevice() as cpu:
         for name in ("dictionary", "linear"):
             ours, reference = (learn(name, system, rows, np.random.default_rng(0), d) for d in (vulkan, cpu))
@@ -161,18 +160,15 @@ def test_settings_that_mean_nothing_are_errors(arguments: Any, text: str) -> Non
 def test_too_little_to_learn_from_is_an_error() -> None:
     system = reaction_diffusion()
     with pytest.raises(InputError, match=r"0.05 of the sites observed only 0 steps.*Fix: observe a larger"):
-        observe(system, Setting("reaction", 0.05, 0.0), np.random.default_rng(0))
-    rows = observe(system, Setting("reaction", 1.0, 0.0), np.random.default_rng(0))
+        observe(system, StudySetting("reaction", 0.05, 0.0), np.random.default_rng(0))
+    rows = observe(system, StudySetting("reaction", 1.0, 0.0), np.random.default_rng(0))
     with CpuDevice() as cpu, pytest.raises(InputError, match="no learner 'oracle'"):
         learn("oracle", system, rows, np.random.default_rng(0), cpu)
     assert len(joined([rows, rows])) == 2 * len(rows)
 
 
 def run(*arguments: str) -> Any:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    bench_identify.register(app)
-    return CliRunner().invoke(app, ["identify", "--device", "cpu", *arguments])
+    return CliRunner().invoke(app, ["bench", "identify", "--device", "cpu", *arguments])
 
 
 def test_the_command_prints_a_row_for_each_setting_and_learner(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,4 +200,4 @@ def test_the_command_prints_a_row_for_each_setting_and_learner(monkeypatch: pyte
 
 def test_the_command_passes_on_what_is_wrong() -> None:
     done = run("--observed", "2")
-    assert isinstance(done.exception, DashiError)
+    assert (done.exit_code, "a fraction of 2.0 of the sites" in done.stderr) == (3, True)

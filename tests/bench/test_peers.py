@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from dashi import kernels
+from dashi.bench import results
 from dashi.bench.kernels import measure
 from dashi.bench.peers import kernels as peers
 from dashi.bench.workloads import Workload
-from dashi.cli import bench_report
 from dashi.errors import InputError
 from dashi.runtime._cpu_device import CpuDevice
 
@@ -74,10 +74,10 @@ def test_a_peer_that_fails_leaves_our_numbers(torch: Any) -> None:
     with CpuDevice() as device:
         (found,) = measure(device, Workload(kernel, "f32", kernel.cases[-1], None), peer=peers.load("torch"))
     assert found.times is not None
-    row = bench_report.row(found, 1e9, None)
+    row = results.row(found, 1e9, None)
     assert row["peer"]["failed"] == "RuntimeError: CUDA out of memory."
     assert row["peer"]["us"] is None
-    assert "failed" in bench_report.cells(row, "torch")
+    assert "failed" in results.cells(row, "torch")
 
 
 def test_a_peer_that_is_not_there_is_told_with_a_fix(monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:

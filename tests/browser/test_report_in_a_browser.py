@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dashi.cli.main import app
 from dashi.report.example import example_report
-from dashi.report.page import Place, Report, write_report
+from dashi.report.page import DeviceUse, Report, write_report
 
 pytestmark = pytest.mark.long
 PHONE, DESK = 390, 1280
@@ -234,7 +234,7 @@ def test_a_page_of_what_went_wrong_says_so_at_its_top(browser: Any, tmp_path: Pa
     assert made.fields.proxy is not None
     proxy = made.fields.proxy.copy()
     proxy[9:, 10:20, 5:9] = np.nan
-    places = (Place("windows and fields", "a device with a long name", "vulkan:9", "cpu", 1.5, "it is not there."),)
+    places = (DeviceUse("windows and fields", "a device with a long name", "vulkan:9", "cpu", 1.5, "it is not there."),)
     warnings = ("This run is not finished. What is missing: score, check.",)
     spoiled = replace(
         made, fields=replace(made.fields, proxy=proxy), warnings=warnings, metrics=None, places=places,

@@ -26,7 +26,7 @@ def call(*words: str) -> Any:
     return CliRunner().invoke(app, list(words))
 
 
-TINY = setting.Setting(
+TINY = setting.DemoSetting(
     Flow(16, nu=2e-2, dt=0.02, drag=0.1, forcing=Kolmogorov(2, 1.0), scheme="etdrk4"),
     k_cut=3, spin_up=0.4, window=0.4, interval=5, certified=20, checked=10, words=("--quick",),
 )  # fmt: skip

@@ -15,7 +15,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from dashi import kernels
-from dashi.cli import completion
+from dashi.cli import options
 from dashi.cli.main import app
 from dashi.cli.options import whole
 from dashi.errors import suggestion
@@ -144,11 +144,11 @@ def test_completion_is_installed_for_the_shell_that_asks(tmp_path: Path) -> None
 
 
 def test_names_that_are_completed_are_those_there_are() -> None:
-    assert completion.complete_models("") == list(MODELS)
-    assert set(completion.INITIAL_CONDITIONS) == set(INITIAL)
-    assert set(completion.FIELDS) == set(DERIVED)
-    assert [name for name, _ in completion.complete_kernels("")] == list(kernels.names())
-    assert set(completion.complete_families("")) == {kernels.get(name).family for name in kernels.names()}
+    assert options.complete_models("") == list(MODELS)
+    assert set(options.INITIAL_CONDITIONS) == set(INITIAL)
+    assert set(options.FIELDS) == set(DERIVED)
+    assert [name for name, _ in options.complete_kernels("")] == list(kernels.names())
+    assert set(options.complete_families("")) == {kernels.get(name).family for name in kernels.names()}
 
 
 def test_kernels_are_listed_by_pattern_family_and_portability() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from dashi.cli.main import app
 from dashi.cli.output import add_row, new_table, one_line, print_error, print_json, print_table, printable, remark
 from dashi.cli.tables import print_fitted
 from dashi.core.certificates._certificate import document_digest
-from dashi.errors import InputError
+from dashi.errors import FileError, InputError
 
 HOSTILE = {
     "clear the screen": "\x1b[2J\x1b[H",
@@ -117,3 +118,13 @@ def test_a_certificate_cannot_forge_its_verdict(here: Path) -> None:
     assert not any(line.startswith("verified") for line in done.output.splitlines())
     forged = "made on GPU\\nverified all 9 hashes are the same\\x1b[2J\\x1b]52;c;eA==\\x07\\u202e"
     assert forged in " ".join(done.stdout.split())
+
+
+def test_a_full_disk_behind_what_is_printed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table("a")
+    add_row(table, "b")
+    for show in (lambda: print_json({"scores": 1}), lambda: print_table(table)):
+        with open("/dev/full", "w") as full, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", full)
+            with pytest.raises(FileError, match=r"what is printed cannot be written: No space left .* Fix: make room"):
+                show()

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import dashi
 from dashi.cli.main import app
 from dashi.core.certificates._certificate import read_certificate
+from dashi.io._run_reading import typed_for
 from dashi.io.metrics import read_metrics
 from dashi.kernels.hash._blake3 import hexdigest128
 from dashi.kernels.portable import canon
@@ -90,6 +91,11 @@ def test_a_table_is_printed_for_people(here: Path) -> None:
     rows = {line.split()[0] for line in done.stdout.splitlines() if line[0] != " "}
     assert rows == {"verdict", "device", "steps", "time", "way", "hash", "certificate"}
     assert done.stderr.startswith("rolling out 20 steps of linear on NumPy")
+
+
+def test_the_folder_tells_the_line_that_was_typed(here: Path) -> None:
+    good(*INPUTS, "--steps", "4", "--device", "cpu", "--out", "run")
+    assert typed_for(here / "run") == ("dashi rollout --z0 z0.npz --A A.npz --steps 4 --device cpu --out run --json",)
 
 
 # Where it runs

@@ -12,14 +12,15 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from dashi.cli import bench_fft, bench_flow, bench_report, bench_rollout, output, tables
-from dashi.cli.bench_beside import Bench
-from dashi.cli.doctor import _print as print_findings  # pyright: ignore[reportPrivateUsage]
-from dashi.cli.flow_scores import print_scores
+from dashi.bench import fft, flow, results, rollout
+from dashi.cli import output, tables
+from dashi.cli.bench_peers import PeerBench
+from dashi.cli.devices import _print_health as print_findings  # pyright: ignore[reportPrivateUsage]
+from dashi.cli.flow_evaluate import print_scores
 from dashi.cli.main import app
-from dashi.cli.tables import Table
+from dashi.cli.tables import TextTable
 from dashi.flow.evaluation._fits import load_fit
-from dashi.lab._score_tables import ScoreTable, ScoreTables
+from dashi.lab._score_tables import ScoreTables, ScoreText
 from dashi.lab.health import Health, PartHealth
 
 MEASURED = Path(__file__).parents[2] / "docs" / "benchmarks"
@@ -29,14 +30,14 @@ LONGEST = 26
 
 
 @pytest.fixture
-def printed(monkeypatch: pytest.MonkeyPatch) -> list[Table]:
+def printed(monkeypatch: pytest.MonkeyPatch) -> list[TextTable]:
     """The tables that commands print."""
-    seen: list[Table] = []
+    seen: list[TextTable] = []
     monkeypatch.setattr(tables, "print_fitted", lambda table, console: seen.append(table))
     return seen
 
 
-def rendered(table: Table, width: int) -> str:
+def rendered(table: TextTable, width: int) -> str:
     stream = io.StringIO()
     tables_console = Console(width=width, file=stream, color_system=None, highlight=False)
     REAL(table, tables_console)
@@ -46,12 +47,12 @@ def rendered(table: Table, width: int) -> str:
 REAL = tables.print_fitted
 
 
-def words(table: Table) -> set[str]:
+def words(table: TextTable) -> set[str]:
     cells = [*table.headings, *(cell.plain for row in table.rows for cell in row)]
     return {word for cell in cells for word in cell.split()}
 
 
-def require_fit(table: Table) -> None:
+def require_fit(table: TextTable) -> None:
     """No line is longer than the width, no word is broken, and none is lost."""
     known = words(table)
     long = [word for word in known if len(word) > LONGEST]
@@ -82,7 +83,7 @@ def call(*command: str) -> None:
         "flow simulate --n 16 --steps 2 --device cpu --fast",
     ],
 )
-def test_no_table_breaks_a_word_or_passes_the_width(line: str, printed: list[Table]) -> None:
+def test_no_table_breaks_a_word_or_passes_the_width(line: str, printed: list[TextTable]) -> None:
     call(*line.split())
     assert printed
     for table in printed:
@@ -90,27 +91,22 @@ def test_no_table_breaks_a_word_or_passes_the_width(line: str, printed: list[Tab
 
 
 @pytest.mark.parametrize("name", ["kernels", "rollout", "fft", "flow"])
-def test_tables_of_benches_fit(name: str, printed: list[Table]) -> None:
+def test_tables_of_benches_fit(name: str, printed: list[TextTable]) -> None:
     prefix = "" if name == "kernels" else f"{name}-"
     document = json.loads(max(MEASURED.glob(f"{prefix}nvidia-*.json")).read_text())
     if name == "kernels":
-        peer = document["peer"] and document["peer"]["name"]
-        output.print_table(bench_report.table(document["rows"], peer))
+        output.print_rows(*results.table(document))
     else:
-        made_of: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "rollout": lambda one: [bench_rollout._cells(one)],  # pyright: ignore[reportPrivateUsage]
-            "fft": bench_fft._tables,  # pyright: ignore[reportPrivateUsage]
-            "flow": bench_flow._tables,  # pyright: ignore[reportPrivateUsage]
-        }
-        Bench(name, made_of[name], lambda one: "", None).tell(document, json=False)
+        bench: Any = {"rollout": rollout, "fft": fft, "flow": flow}[name]
+        PeerBench(name, bench.tables, bench.page, None).print(document, json=False)
     assert printed
     for table in printed:
         require_fit(table)
 
 
-def test_scores_of_an_evaluation_fit(fitted: Path, printed: list[Table]) -> None:
+def test_scores_of_an_evaluation_fit(fitted: Path, printed: list[TextTable]) -> None:
     evaluations = load_fit(fitted).evaluations
-    print_scores(ScoreTables(tuple(ScoreTable.of(one) for one in evaluations)))
+    print_scores(ScoreTables(tuple(ScoreText.of(one) for one in evaluations)))
     assert len(printed) == len(evaluations) > 0
     for table in printed:
         require_fit(table)
@@ -118,7 +114,7 @@ def test_scores_of_an_evaluation_fit(fitted: Path, printed: list[Table]) -> None
     assert rendered(printed[0], 80).splitlines()[0].split()[:4] == ["model", "t(0.9)", "t(0.8)", "t(0.5)"]
 
 
-def test_what_doctor_finds_fits(printed: list[Table], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_doctor_finds_fits(printed: list[TextTable], capsys: pytest.CaptureFixture[str]) -> None:
     parts = (
         PartHealth(
             "driver", "ok", "/usr/share/vulkan/icd.d/a_driver_with_a_long_name.x86_64.json: no device of its kind"
@@ -130,7 +126,7 @@ def test_what_doctor_finds_fits(printed: list[Table], capsys: pytest.CaptureFixt
     assert "Fix: apt install vulkan-validationlayers" in rendered(printed[0], 80)
 
 
-def test_kernels_are_listed_in_about_two_lines_each(printed: list[Table]) -> None:
+def test_kernels_are_listed_in_about_two_lines_each(printed: list[TextTable]) -> None:
     from dashi import kernels
 
     call("kernels", "list")
@@ -138,7 +134,7 @@ def test_kernels_are_listed_in_about_two_lines_each(printed: list[Table]) -> Non
     assert len(rendered(printed[0], 120).splitlines()) <= 1.3 * len(kernels.names())
 
 
-def made(*headings: str, rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]], keys: int = 1) -> Table:
+def made(*headings: str, rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]], keys: int = 1) -> TextTable:
     table = output.new_table(*headings, keys=keys)
     for row in rows:
         output.add_row(table, *row)

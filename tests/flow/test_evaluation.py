@@ -31,7 +31,7 @@ from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
-from dashi.lab._score_tables import ScoreTable
+from dashi.lab._score_tables import ScoreText
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.device import Device
 
@@ -291,7 +291,7 @@ def test_horizons_are_bounds_where_any_window_outlasts_them(windows: Windows, de
     outlasting[1] = found.times[-1]
     for times, bound in ((outlasting, True), (np.full(len(windows), 0.4), False)):
         scores = replace(found, lines=(replace(line, horizons=dict.fromkeys(line.horizons, times)),))
-        assert (">" in str(ScoreTable.of(scores))) is bound
+        assert (">" in str(ScoreText.of(scores))) is bound
 
 
 def test_an_evaluation_comes_back_from_its_file(windows: Windows, device: Device, tmp_path: Path) -> None:

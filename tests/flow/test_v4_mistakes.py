@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.cli.rollout_report import print_report
+from dashi.cli.rollout import print_report
 from dashi.core.carriers.carrier import Carrier
 from dashi.core.metrics._document import Stages, build_metrics
 from dashi.core.metrics._placement import place

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dashi.cli import flow_v4
+from dashi.cli import flow_comparisons
 from dashi.cli.main import app
 from dashi.core.certificates._certificate import read_certificate
 from dashi.core.certificates._verify import check
@@ -186,7 +186,7 @@ def test_the_command_prints_every_number_and_where_it_ran(
 ) -> None:
     # Measuring takes seconds, and is done already.
     monkeypatch.setattr(v4_comparison, "measure", lambda *setting, **_: {(64, 300, 0): report}[setting])
-    flow_v4.run_v4("evaluate", device="cpu", json=True)
+    flow_comparisons.run_v4("evaluate", device="cpu", json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["holds"] is True
     assert {one["name"]: one["golden"] for one in told["numbers"]} == GOLDEN
@@ -200,7 +200,7 @@ def test_the_command_prints_every_number_and_where_it_ran(
 def test_the_rollout_command_leaves_a_certificate_that_can_be_verified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], vulkan: Device
 ) -> None:
-    flow_v4.run_v4("rollout", n=32, steps=30, seed=1, device="cpu", out=tmp_path / "run")
+    flow_comparisons.run_v4("rollout", n=32, steps=30, seed=1, device="cpu", out=tmp_path / "run")
     printed = capsys.readouterr().out
     certificate = read_certificate(tmp_path / "run" / "certificate.json")
     operator, z0 = certified_inputs(certificate, tmp_path / "run", None)
@@ -273,6 +273,6 @@ def test_a_missing_digit_is_a_failed_check(
     wrong = replace(report, rows=(replace(report.rows[0], ours=0.4), *report.rows[1:]))
     monkeypatch.setattr(v4_comparison, "measure", lambda *setting, **_: wrong)
     with pytest.raises(typer.Exit) as ended:
-        flow_v4.run_v4("evaluate", device="cpu")
+        flow_comparisons.run_v4("evaluate", device="cpu")
     assert ended.value.exit_code == 1
     assert "0 of 1" in capsys.readouterr().out

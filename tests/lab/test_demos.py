@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dashi import lab
-from dashi.cli.demo_report import print_demo
+from dashi.cli.demo import print_demo
 from dashi.core.traces.file import read_trace
 from dashi.errors import NoResultError, install_extra
 from dashi.flow._fields import read_frame
@@ -23,7 +23,7 @@ from dashi.flow.proxy import load_z
 from dashi.io._run_mark import MARK
 from dashi.io.metrics import read_metrics
 from dashi.lab.demos import _stages as stages
-from dashi.lab.demos.setting import Setting
+from dashi.lab.demos.setting import DemoSetting
 from dashi.lab.events import Silent
 from dashi.report._story import read_story
 from dashi.report.page import write_report
@@ -36,7 +36,7 @@ FILES = {
 }  # fmt: skip
 
 
-TINY = Setting(
+TINY = DemoSetting(
     Flow(16, nu=2e-2, dt=0.02, drag=0.1, forcing=Kolmogorov(2, 1.0), scheme="etdrk4"),
     k_cut=3, spin_up=0.4, window=0.4, interval=5, certified=20, checked=10,
 )  # fmt: skip

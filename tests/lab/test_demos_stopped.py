@@ -29,10 +29,10 @@ from dashi.lab.demos import _leaving as leaving
 from dashi.lab.demos import _stages as stages
 from dashi.lab.demos import setting, wave
 from dashi.lab.demos._folder import publish_folder, require_place
-from dashi.lab.demos.setting import Setting
+from dashi.lab.demos.setting import DemoSetting
 from dashi.lab.demos.wave import roll_out
 
-TINY = Setting(
+TINY = DemoSetting(
     Flow(16, nu=2e-2, dt=0.02, drag=0.1, forcing=Kolmogorov(2, 1.0), scheme="etdrk4"),
     k_cut=3, spin_up=0.4, window=0.4, interval=5, certified=20, checked=10, words=("--quick",),
 )  # fmt: skip

@@ -74,7 +74,7 @@ def test_an_evaluation_that_is_stopped_says_so_in_a_field(
     with pytest.raises(Interrupted) as stopped:
         lab.evaluate(request(model), device="cpu", out="s")
     scores = stopped.value.partial
-    assert isinstance(scores, lab.Scores)
+    assert isinstance(scores, lab.ModelScores)
     last = scores.evaluations[-1]
     assert (scores.stopped, last.stopped, [line.model for line in last.lines]) == (True, True, ["persistence"])
     assert "stopped" not in last.settings
@@ -95,7 +95,7 @@ def test_an_error_on_the_way_has_the_scores_so_far(model: Path, here: Path, monk
     with pytest.raises(InputError, match="it blew up") as error:
         lab.evaluate(request(model, perturb=(("nu", 0.02),)), device="cpu", out="s")
     scores = error.value.result
-    assert isinstance(scores, lab.Scores)
+    assert isinstance(scores, lab.ModelScores)
     assert ([one.split for one in scores.evaluations], scores.stopped) == (["train", "validation", "test"], True)
     assert load_evaluation(here / "s" / "evaluation-test.npz").lines
 

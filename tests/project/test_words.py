@@ -19,7 +19,7 @@ WORDS = frozenset({"made", "told", "found", "given", "kept", "seen", "wanted", "
 LONGEST = 3
 BEGINNINGS = ("Of ", "The same", "All of them", "Its ")
 
-NAMES = {"cli, lab": 39, "core": 3, "flow/decode": 1}
+NAMES = {"core": 3, "flow/decode": 1}
 """Names from `WORDS` that live longer, by package; none in packages that are not here. Those of core and flow/decode
 stay: `found` of a Divergence and of a Violation, and `wanted` of Parity, are keys of the JSON that commands print."""
 DOCSTRINGS: dict[str, int] = {}
@@ -116,6 +116,24 @@ def collected(look: str) -> dict[str, list[str]]:
 def test_no_package_has_more_of_the_old_words_than_its_ceiling(look: str, ceilings: dict[str, int]) -> None:
     too_many = over_ceiling(collected(look), ceilings)
     assert not too_many, "\n".join(["name what the thing is (docs/words.md):", *too_many])
+
+
+UPPER = ("cli", "lab", "bench", "report")
+SHARED_NAMES = frozenset({"Report"})
+"""Names of classes that lower packages have as well: the page of a run is `dashi.report.Report` to everyone."""
+
+
+def test_classes_of_the_upper_packages_have_names_of_their_own() -> None:
+    places: dict[str, list[Path]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for name in re.findall(r"^ *class (\w+)", path.read_text(), re.MULTILINE):
+            places.setdefault(name, []).append(path.relative_to(SOURCE))
+    twice = {
+        name: [str(path) for path in paths]
+        for name, paths in places.items()
+        if len(paths) > 1 and name not in SHARED_NAMES and any(path.parts[0] in UPPER for path in paths)
+    }
+    assert not twice, f"say what each is in its name: {twice}"
 
 
 def test_a_name_counts_by_the_lines_that_it_lives_for() -> None:

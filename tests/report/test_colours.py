@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dashi.report import _style as style
-from dashi.report._style import VARIABLES, Look, looks
+from dashi.report._style import VARIABLES, LineStyle, looks
 
 NAMES = ("reference", "perfect", "galerkin", "slaved", "truncation", "ridge", "delay", "dmd", "persistence", "damped")
 EYES = {
@@ -52,7 +52,7 @@ def lab(colour: str, eyes: np.ndarray) -> np.ndarray:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-def distance(a: Look, b: Look, theme: dict[str, str], eyes: np.ndarray) -> float:
+def distance(a: LineStyle, b: LineStyle, theme: dict[str, str], eyes: np.ndarray) -> float:
     """CIE 1976; 2.3 is just noticed side by side."""
     one, other = (lab(theme[VARIABLES[look.colour]], eyes) for look in (a, b))
     return float(np.linalg.norm(one - other))

@@ -27,7 +27,7 @@ from dashi.report import films
 from dashi.report._story import STORY, Story, read_story, write_story
 from dashi.report.example import example_evaluation, example_report
 from dashi.report.films import Fields, film, snapshots
-from dashi.report.page import Report, Sheet, render, write_report
+from dashi.report.page import BandEnergies, Report, render, write_report
 from dashi.report.run import CONTINUATION, EVALUATION, TRACE, read_run
 
 pytest.importorskip("matplotlib")  # everything here draws
@@ -224,10 +224,10 @@ def test_fields_without_a_prediction_have_one_panel() -> None:
 def test_a_sheet_that_is_not_finite_is_told_first_on_the_page() -> None:
     energies = np.ones((5, 3))
     energies[2:, 1], energies[3, 2] = np.nan, np.inf
-    words = " ".join(Page(render(Report("Sheet", sheet=Sheet(energies, end=8.0, what="shell", first=1)))).words)
+    words = " ".join(Page(render(Report("Sheet", sheet=BandEnergies(energies, end=8.0, what="shell", first=1)))).words)
     assert "The sheet is not finite from row 2, t = 4, on: 4 of 15 energies are NaN or infinite, in that row" in words
     assert "those of shell 2. They are drawn in magenta." in words
-    assert Sheet(np.zeros((2, 2))).broken == []
+    assert BandEnergies(np.zeros((2, 2))).broken == []
 
 
 def test_without_matplotlib_the_fix_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dashi import kernels
+from dashi.bench.results import markdown_page
 from dashi.errors import LimitError
 from dashi.fft.plans import Kind, Plan, plan
 from dashi.runtime import _stopwatch as stopwatch
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.device import Device, Program
 from dashi.types import HostArray
+
+if TYPE_CHECKING:
+    from dashi.bench.peers.fft import TorchFft
 
 REPEATS: Final = 20
 """Transforms of a program, one after the other."""
@@ -25,7 +30,7 @@ FAST_BOUND: Final = 2e-6
 
 
 @dataclass(frozen=True)
-class BenchCase:
+class TransformCase:
     """Square fields of n by n, so many of them."""
 
     kind: Kind
@@ -47,14 +52,14 @@ class BenchCase:
         return np.random.default_rng(self.n).standard_normal(shape, dtype=np.dtype(self.dtype).type)
 
 
-FIELDS: Final = tuple(BenchCase("fft2", n) for n in (1024, 2048, 4096))
+FIELDS: Final = tuple(TransformCase("fft2", n) for n in (1024, 2048, 4096))
 """Complex fields, whose time is that of memory."""
 CASES: Final = (
     *FIELDS,
-    *(BenchCase(kind, n) for n in (128, 256, 1024, 2048) for kind in ("rfft2", "irfft2")),
-    BenchCase("fft2", 1024, "float64"),
-    BenchCase("fft2", 64, batch=1024),
-    BenchCase("fft2", 960),
+    *(TransformCase(kind, n) for n in (128, 256, 1024, 2048) for kind in ("rfft2", "irfft2")),
+    TransformCase("fft2", 1024, "float64"),
+    TransformCase("fft2", 64, batch=1024),
+    TransformCase("fft2", 960),
 )
 
 
@@ -69,7 +74,7 @@ class Time:
     skipped: str = ""
 
 
-def measure(device: Device, case: BenchCase, tunings: tuple[str | None, ...] = (None,)) -> tuple[Time, ...]:
+def measure(device: Device, case: TransformCase, tunings: tuple[str | None, ...] = (None,)) -> tuple[Time, ...]:
     """The case with each of the tunings (None: the device's own choice)."""
     planned = plan(device, case.shape, case.kind, dtype=case.dtype)
     values = case.values(planned.source_shape)
@@ -78,7 +83,7 @@ def measure(device: Device, case: BenchCase, tunings: tuple[str | None, ...] = (
     return tuple(_timed(device, planned, values, expected, name) for name in tunings)
 
 
-def measure_fast(device: Device, case: BenchCase) -> Time | None:
+def measure_fast(device: Device, case: TransformCase) -> Time | None:
     """The case in the device class, where it has one, compared with the portable result first."""
     if case.kind != "fft2" or case.dtype != "float32" or not device.info.is_hardware:
         return None
@@ -96,7 +101,7 @@ def measure_fast(device: Device, case: BenchCase) -> Time | None:
     return Time(DEVICE_CLASS, statistics.median(taken), min(taken), f"relative error {error:.1e}")
 
 
-def tunings_of(case: BenchCase) -> tuple[str, ...]:
+def tunings_of(case: TransformCase) -> tuple[str, ...]:
     """Every tuning of the kernel of a case."""
     return tuple(kernels.get(case.kind.removeprefix("i") if case.kind == "ifft2" else case.kind).tunings)
 
@@ -129,14 +134,14 @@ def _microseconds(program: Any) -> float:
     return (timing.wall if timing.device is None else timing.device) / 1000 / REPEATS
 
 
-def floor_bytes(case: BenchCase) -> int:
+def floor_bytes(case: TransformCase) -> int:
     """What two passes must move: everything read and written twice."""
     full = case.batch * case.n * case.n * np.dtype(case.dtype).itemsize
     modes = case.batch * case.n * (case.n // 2 + 1) * 2 * np.dtype(case.dtype).itemsize
     return 8 * full if case.kind in ("fft2", "ifft2") else full + 3 * modes
 
 
-def document(case: BenchCase, times: tuple[Time, ...], peers: dict[str, Any]) -> dict[str, Any]:
+def document(case: TransformCase, times: tuple[Time, ...], peers: dict[str, Any]) -> dict[str, Any]:
     """A row of the results as plain data: microseconds per transform; the best is that of the portable class."""
     timed = [t for t in times if t.us is not None and t.tuning != DEVICE_CLASS]
     best = min(timed, key=lambda t: t.us or 0.0, default=None)
@@ -155,3 +160,47 @@ def document(case: BenchCase, times: tuple[Time, ...], peers: dict[str, Any]) ->
         ],
         "peers_us": peers,
     }
+
+
+def measured_row(
+    device: Device, case: TransformCase, peers: Sequence[TorchFft], tunings: tuple[str | None, ...] = (None,)
+) -> dict[str, Any]:
+    """A case in both classes, and by the peers, as a row of the results."""
+    times = measure(device, case, tunings)
+    fast = measure_fast(device, case)
+    return document(case, (*times, fast) if fast else times, {p.name: p.us(case) for p in peers})
+
+
+def has_wrong(rows: Sequence[dict[str, Any]]) -> bool:
+    """Whether some result had other bits."""
+    return any(t["checked"].startswith("WRONG") for r in rows for t in r["times"])
+
+
+def cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Rows of the results as text; the first line has the headings."""
+    peers = list(rows[0]["peers_us"]) if rows else []
+    lines = [["case", "tuning", "us", "GB/s", *(f"{p} (us)" for p in peers), "ratio", "checked"]]
+    for row in rows:
+        theirs = [row["peers_us"][p] for p in peers]
+        for time in row["times"]:
+            us = time["us"]
+            ratio = f"{us / min(theirs):.2f}" if us and theirs else "-"
+            rate = f"{row['bytes'] / us / 1000:.0f}" if us else "-"
+            took = f"{us:.2f}" if us else "-"
+            said = time["checked"] or time["skipped"]
+            lines.append([row["case"], time["tuning"], took, rate, *(f"{t:.2f}" for t in theirs), ratio, said])
+    return lines
+
+
+def tables(results: dict[str, Any]) -> list[list[list[str]]]:
+    """The tables of the whole document."""
+    return [cells(results["rows"])]
+
+
+def page(results: dict[str, Any]) -> str:
+    """The whole document as Markdown."""
+    about = (
+        "Microseconds per transform, medians on the device's own clock, arrays resident; GB/s counts two passes that",
+        "read and write everything once.",
+    )
+    return markdown_page("Fourier transforms", about, results, tables(results))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dashi.bench import fft as fft_bench
 from dashi.bench.peers.flow import PlainFlow
+from dashi.bench.results import markdown_page
 from dashi.flow import initial
 from dashi.flow._host_fft import HostSolver
 from dashi.flow._operator import Vorticity
@@ -18,6 +20,9 @@ from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.runtime import _stopwatch as stopwatch
 from dashi.runtime.device import Device
+
+if TYPE_CHECKING:
+    from dashi.bench.peers.flow import Peer
 
 SIZES: Final = (128, 256, 1024, 2048)
 SMALL: Final = (64, 128)
@@ -29,7 +34,7 @@ CHECKED_STEPS: Final = 2
 
 
 @dataclass(frozen=True)
-class Measured:
+class StepTime:
     """Microseconds of a step, dispatches of a step, and how far a few steps are from those of float64; and what a step
     takes in the device class, where there is one."""
 
@@ -48,7 +53,7 @@ def bench_flow(n: int, dtype: str) -> tuple[Flow, Floats]:
     return flow, initial.ensemble(flow, "random", [0])
 
 
-def measure(device: Device, n: int, dtype: str = "float32") -> Measured:
+def measure(device: Device, n: int, dtype: str = "float32") -> StepTime:
     """The median over rounds of many recorded steps, on the device's own clock where it has one; both classes."""
     flow, states = bench_flow(n, dtype)
     measured = _measured(device, Vorticity(flow), states)
@@ -58,7 +63,7 @@ def measure(device: Device, n: int, dtype: str = "float32") -> Measured:
     return replace(measured, fast_us=fast.us, good=measured.good and fast.good)
 
 
-def _measured(device: Device, operator: Vorticity, states: Floats) -> Measured:
+def _measured(device: Device, operator: Vorticity, states: Floats) -> StepTime:
     flow, n, dtype = operator.flow, operator.flow.n, operator.flow.dtype
     loaded = operator.load(device)
     pair = (device.array(states), device.empty(states.shape, states.dtype))
@@ -75,7 +80,7 @@ def _measured(device: Device, operator: Vorticity, states: Floats) -> Measured:
             stopwatch.warm(program.run, stopwatch.HARDWARE.warm)
         taken = [program.run_timed() for _ in range(ROUNDS if device.info.is_hardware else 3)]
     ns = statistics.median(t.device if t.device is not None else t.wall for t in taken)
-    return Measured(n, dtype, ns / 1000 / (2 * many), per_step, error, error <= BOUNDS[dtype])
+    return StepTime(n, dtype, ns / 1000 / (2 * many), per_step, error, error <= BOUNDS[dtype])
 
 
 def _difference(flow: Flow, states: Floats, computed: Floats) -> float:
@@ -121,3 +126,52 @@ def _timed(work: Callable[[], None]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
+
+
+def measured_row(device: Device, n: int, dtype: str, peers: Sequence[Peer]) -> dict[str, Any]:
+    """A size as a row of the results: on a device beside the peers, on NumPy beside the plain solver."""
+    if device.info.type == "reference":
+        return asdict(beside_plain(n, dtype))
+    ours = asdict(measure(device, n, dtype))
+    flow, states = bench_flow(n, dtype)
+    steps = max(2, min(50, 8_000_000 // (n * n)))
+    return {**ours, "peers_us": {p.name: p.us_per_step(flow, states, steps) for p in peers}}
+
+
+def tables(results: dict[str, Any]) -> list[list[list[str]]]:
+    """The tables of the whole document: steps, and the transforms beneath them where they were timed."""
+    transforms = results.get("transforms")
+    return [_cells(results), *([fft_bench.cells(transforms)] if transforms else [])]
+
+
+def _cells(results: dict[str, Any]) -> list[list[str]]:
+    rows = results["rows"]
+    if rows and "plain_us" in rows[0]:
+        lines = [["n", "dtype", "fast (us/step)", "plain (us/step)", "fast / plain", "library"]]
+        for r in rows:
+            times = [f"{r['us']:.0f}", f"{r['plain_us']:.0f}", f"{r['ratio']:.2f}"]
+            lines.append([str(r["n"]), r["dtype"], *times, r["library"]])
+        return lines
+    peers = list(results["peers"])
+    head = ["n", "dtype", "us/step", "device class", "dispatches", *(f"{p} (us/step)" for p in peers)]
+    head += ["error", "checked"]
+    return [
+        head,
+        *(
+            [
+                str(r["n"]), r["dtype"], f"{r['us']:.1f}", f"{r['fast_us']:.1f}" if r["fast_us"] else "-",
+                str(r["dispatches"]),
+                *(f"{r['peers_us'][p]:.1f}" for p in peers), f"{r['error']:.1e}", "good" if r["good"] else "WRONG",
+            ]
+            for r in rows
+        ),
+    ]  # fmt: skip
+
+
+def page(results: dict[str, Any]) -> str:
+    """The whole document as Markdown."""
+    about = (
+        "RK4, dealiased, four inverse and one forward transform in each of four stages; medians, states resident.",
+        "us/step is the portable class; in the device class nothing is flushed.",
+    )
+    return markdown_page("A step of the flow solver", about, results, tables(results))

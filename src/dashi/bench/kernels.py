@@ -20,7 +20,7 @@ from dashi.bench.workloads import CHECKED, Room, Workload, fits, host_inputs, sm
 from dashi.errors import ClosedError, DashiError, DeviceLostError, FeatureError, LimitError, OutOfMemoryError
 from dashi.kernels.abi import Kernel, Limits
 from dashi.runtime import _stopwatch as stopwatch
-from dashi.runtime._bandwidth import Recorded, effort_for
+from dashi.runtime._bandwidth import TimedProgram, effort_for
 from dashi.runtime.array import Array as DeviceArray
 from dashi.runtime.conformance import Result, Sample, compare, missing_features
 from dashi.runtime.device import Device, Step
@@ -141,7 +141,7 @@ class _Bench:
     def _time(self, steps: Sequence[Step], barriers: Barriers) -> stopwatch.Times:
         def prepare(calls: int) -> stopwatch.Batch:
             cycle = [*steps] * (calls // len(steps))
-            return Recorded(self._device.program(cycle, barriers=barriers, timed=True))
+            return TimedProgram(self._device.program(cycle, barriers=barriers, timed=True))
 
         return stopwatch.measure(prepare, effort_for(self._device), len(steps))
 

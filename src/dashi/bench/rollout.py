@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dashi.bench.results import markdown_page
 from dashi.core.operators.affine import Linear
 from dashi.core.operators.operator import STRATEGIES, Operator, Strategy
 from dashi.core.rollouts._strategies import limits_of
@@ -30,7 +31,7 @@ FAST_BOUND: Final = 1e-4
 
 
 @dataclass(frozen=True)
-class BenchCase:
+class RolloutCase:
     """A case: a number of states of one size and type; `fast` is the device class beside the portable one."""
 
     d: int
@@ -52,15 +53,15 @@ class BenchCase:
 
 
 CASES: Final = (
-    BenchCase(128),
-    BenchCase(512),
-    BenchCase(654),
-    BenchCase(654, "float64"),
-    BenchCase(1024),
-    BenchCase(2048),
-    BenchCase(4096),
-    BenchCase(654, states=256),
-    BenchCase(654, states=256, fast=True),
+    RolloutCase(128),
+    RolloutCase(512),
+    RolloutCase(654),
+    RolloutCase(654, "float64"),
+    RolloutCase(1024),
+    RolloutCase(2048),
+    RolloutCase(4096),
+    RolloutCase(654, states=256),
+    RolloutCase(654, states=256, fast=True),
 )
 
 
@@ -76,7 +77,7 @@ class WayTime:
     skipped: str = ""
 
 
-def measure(device: Device, case: BenchCase) -> tuple[WayTime, ...]:
+def measure(device: Device, case: RolloutCase) -> tuple[WayTime, ...]:
     """All ways of a case."""
     matrix, states = case.inputs()
     operator = Linear(matrix, portable=not case.fast)
@@ -176,7 +177,7 @@ class ByHand:
 def beside_by_hand(device: Device, d: int = 128, steps: int = 2000) -> ByHand:
     """`rollout` as users call it, hashes included, against a bare loop of the same kernel that somebody wrote with
     `bind` and `program`, in turns."""
-    case = BenchCase(d)
+    case = RolloutCase(d)
     matrix, states = case.inputs()
     operator = Linear(matrix)
     bare = _by_hand(device, device.array(matrix), states[0])
@@ -218,7 +219,7 @@ class Hashing:
 
 def hashing(device: Device, d: int = 654, steps: int = 1_000_000, every: int = 1000) -> Hashing:
     """`rollout` as users call it, in turns with and without hashes; the best of each."""
-    matrix, states = BenchCase(d).inputs()
+    matrix, states = RolloutCase(d).inputs()
     operator = Linear(matrix)
     taken: dict[int, list[float]] = {0: [], every: []}
     used: list[int] = []
@@ -231,7 +232,7 @@ def hashing(device: Device, d: int = 654, steps: int = 1_000_000, every: int = 1
     return Hashing(steps, every, min(taken[every]) / steps * 1e6, min(taken[0]) / steps * 1e6, grown)
 
 
-def document(case: BenchCase, ways: tuple[WayTime, ...], peers: dict[str, Any]) -> dict[str, Any]:
+def document(case: RolloutCase, ways: tuple[WayTime, ...], peers: dict[str, Any]) -> dict[str, Any]:
     """A row of the results as plain data: microseconds per step."""
     timed = [w for w in ways if w.us is not None]
     best = min(timed, key=lambda w: w.us or 0.0, default=None)
@@ -256,3 +257,52 @@ def document(case: BenchCase, ways: tuple[WayTime, ...], peers: dict[str, Any]) 
         ],
         "peers_us_per_step": peers,
     }
+
+
+def whole_rollout(device: Device) -> dict[str, Any]:
+    """`rollout` as a whole: on software beside a loop recorded by hand; on hardware with and without hashes."""
+    if device.info.is_hardware:
+        cost = hashing(device)
+        times = {"us_per_step": cost.us, "without_us_per_step": cost.without_us, "share": cost.share}
+        return {"hashing": {"steps": cost.steps, "every": cost.every, **times, "grown_bytes": cost.grown_bytes}}
+    if device.info.type == "reference":
+        return {}
+    beside = beside_by_hand(device)
+    return {"by_hand": {"us_per_step": beside.us, "by_hand_us_per_step": beside.by_hand_us, "ratio": beside.ratio}}
+
+
+def tables(results: dict[str, Any]) -> list[list[list[str]]]:
+    """The tables of the whole document."""
+    peers = list(results["peers"])
+    timed = [f"{name} (us/step)" for name in ("stepwise", "workgroup", "tagged", *peers)]
+    lines = [["case", *timed, "best", "checked"]]
+    for row in results["rows"]:
+        times = [f"{w['us_per_step']:.3f}" if w["us_per_step"] is not None else "-" for w in row["ways"]]
+        theirs = [f"{row['peers_us_per_step'][p]:.3f}" for p in peers]
+        checked = next((w["checked"] for w in row["ways"] if w["way"] == row["best_way"]), "nothing could run")
+        lines.append([row["case"], *times, *theirs, row["best_way"] or "-", checked])
+    return [lines]
+
+
+def remarks(results: dict[str, Any]) -> list[str]:
+    """Sentences on `rollout` as a whole."""
+    lines: list[str] = []
+    if "by_hand" in results:
+        beside = results["by_hand"]
+        ours, theirs = beside["us_per_step"], beside["by_hand_us_per_step"]
+        lines.append(f"rollout, D = 128: {ours:.1f} us a step, by hand {theirs:.1f}: {beside['ratio']:.2f} x")
+    if "hashing" in results:
+        cost = results["hashing"]
+        ours, theirs = cost["us_per_step"], cost["without_us_per_step"]
+        lines.append(
+            f"{cost['steps']} steps, D = 654, hashed every {cost['every']}: {ours:.3f} us a step, without hashes "
+            f"{theirs:.3f}: {cost['share']:.1%} of the time; memory grew by {cost['grown_bytes']} bytes"
+        )
+    return lines
+
+
+def page(results: dict[str, Any]) -> str:
+    """The whole document as Markdown."""
+    about = ("Microseconds per step, medians on the device's own clock, states and operator resident.",)
+    text = markdown_page("Rollout", about, results, tables(results))
+    return text + "".join(f"\n{line}.\n" for line in remarks(results))

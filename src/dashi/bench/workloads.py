@@ -4,13 +4,13 @@ or would take too long, and the inputs for them."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
 
-from dashi.errors import DashiError, InputError
+from dashi.errors import DashiError, DTypeError, InputError
 from dashi.kernels import _cases as cases
 from dashi.kernels._calls import resolve_call
 from dashi.kernels.abi import Call, Case, Kernel, Limits, part_of
@@ -79,6 +79,39 @@ def workloads(kernel: Kernel, variant: str, device: Device, size: Size, number: 
     found = [smaller(Workload(kernel, variant, kernel.bench[n], n), device.limits, room) for n in numbers]
     # Cases that differ only in size may be one once they are scaled down.
     return [w for i, w in enumerate(found) if not w.note or w.shapes not in {other.shapes for other in found[:i]}]
+
+
+def workloads_of(
+    kernels: Sequence[Kernel],
+    device: Device,
+    size: Size,
+    *,
+    dtypes: Sequence[str] | None = None,
+    number: int | None = None,
+    tuning: str | None = None,
+    named: bool = True,
+) -> Iterator[tuple[Workload, tuple[str | None, ...]]]:
+    """What to measure of these kernels, each with the tunings to measure it with (None: the device's choice; "all":
+    every one). Kernels that were not `named` are left out where they have no such variant or tuning; for those that
+    were it is an error."""
+    for kernel in kernels:
+        for variant in dtypes or kernel.dtypes[:1]:
+            if variant not in kernel.dtypes:
+                if named:
+                    raise DTypeError(
+                        f"kernel {kernel.name!r} has no variant {variant}.", f"use {', '.join(kernel.dtypes)}."
+                    )
+                continue
+            if tuning is None or (tuning == "all" and not kernel.tunings):
+                tunings: tuple[str | None, ...] = (None,)
+            elif tuning == "all":
+                tunings = tuple(kernel.tunings)
+            elif not named and tuning not in kernel.tunings:
+                continue
+            else:
+                tunings = (device.tuning_for(kernel, variant, tuning),)
+            for workload in workloads(kernel, variant, device, size, number):
+                yield workload, tunings
 
 
 def smaller(asked: Workload, limits: Limits, room: Room) -> Workload:

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dashi.cli import bench_fft, bench_flow, bench_identify, bench_report, bench_rollout
-from dashi.cli.bench_beside import Save, bench_device
+from dashi.cli import bench_peers
+from dashi.cli.bench_peers import Save, bench_device
 from dashi.cli.help import App
 from dashi.cli.kernels import Folder, Names, chosen
 from dashi.cli.options import Json, OneDevice, example
-from dashi.cli.output import new_table, print_json, print_table, remark
+from dashi.cli.output import print_json, print_rows, remark
 from dashi.cli.progress import progress
-from dashi.errors import DeviceNotFoundError, DTypeError
+from dashi.errors import DeviceNotFoundError
 from dashi.io._files import require_writable
 
 if TYPE_CHECKING:
+    from dashi.bench.identify.study import Outcome
     from dashi.bench.peers.kernels import TorchPeer
-    from dashi.bench.workloads import Workload
-    from dashi.kernels.abi import Kernel
-    from dashi.runtime.device import Device
 
 app = App("bench", "What things cost, measured in one run.")
-bench_rollout.register(app)
-bench_identify.register(app)
-bench_fft.register(app)
-bench_flow.register(app)
+_MEANING: Final = (
+    "dictionary knows candidate terms, the true ones among them, but no coefficient; rbf and linear know only that the "
+    "rule is local. Errors are relative; one-step errors of 1 are persistence's."
+)
+SEEDS: Final = 5
+OBSERVED: Final = (1.0, 0.3)
+NOISE: Final = (0.0, 0.01)
 
 
-@app.command("host", epilog=example("dashi bench host"))
 def host(device: OneDevice = "auto", json: Json = False) -> None:
     """What the host pays to record a step and to resubmit a batch, also one that waits for two other queues.
 
@@ -67,12 +68,12 @@ def host(device: OneDevice = "auto", json: Json = False) -> None:
         }
         print_json({"device": name, "steps": hostcost.STEPS, "rounds": hostcost.ROUNDS, "costs": rows})
         return
-    table = new_table("", "dashi", "bare calls", "ratio", "vulkan package")
+    lines: list[tuple[str, ...]] = []
     for what, c in costs.items():
         missing = "not installed" if c.compared else ""
         wrappers = missing if c.wrappers is None else f"{c.wrappers:.1f} us"
-        table.add_row(what, f"{c.ours:.2f} us", f"{c.bare:.2f} us", f"{c.ratio:.2f}", wrappers)
-    print_table(table)
+        lines.append((what, f"{c.ours:.2f} us", f"{c.bare:.2f} us", f"{c.ratio:.2f}", wrappers))
+    print_rows(("", "dashi", "bare calls", "ratio", "vulkan package"), lines)
 
 
 class Size(Enum):
@@ -92,7 +93,6 @@ Types = Annotated[
 ]
 
 
-@app.command("kernels", epilog=example("dashi bench kernels axpy --size small"))
 def kernels(
     names: Names = None,
     device: OneDevice = "auto",
@@ -124,36 +124,42 @@ def kernels(
     when it is measured; Ctrl-C prints, and with --save keeps, those that there are.
     """
     from dashi.bench import kernels as kernelbench
+    from dashi.bench import results
     from dashi.bench.peers import kernels as peers
+    from dashi.bench.workloads import workloads_of
     from dashi.runtime import _bandwidth as bandwidth
 
-    found = chosen(names, folder)
+    asked = chosen(names, folder)
     if save is not None:
         require_writable(save / "kernels.json")
     with bench_device(device) as (opened, document):
-        work = list(_work(opened, found, dtype, size.value, case, tuning, named=bool(names or folder)))
+        work = [
+            *workloads_of(
+                asked, opened, size.value, dtypes=dtype, number=case, tuning=tuning, named=bool(names or folder)
+            )
+        ]
         beside = peers.load(peer) if peer is not None else None
         width = bandwidth.measure(opened)
-        document["bandwidth"] = bench_report.bandwidth_document(width)
+        document["bandwidth"] = results.bandwidth_document(width)
         document["peer"] = None if beside is None else _peer_document(beside, width.nbytes)
         document["cases"] = cases = {"asked": len(work), "measured": 0}
         document["rows"] = rows = list[dict[str, Any]]()
         stopped = False
         try:
             with progress("measuring", len(work), "cases") as advance:
-                for one, tunings in work:
-                    measured = kernelbench.measure(opened, one, tunings, beside)
-                    new = [bench_report.row(m, width.best, tflops and tflops * 1e12) for m in measured]
+                for workload, tunings in work:
+                    measured = kernelbench.measure(opened, workload, tunings, beside)
+                    new = [results.row(m, width.best, tflops and tflops * 1e12) for m in measured]
                     rows += new
                     cases["measured"] += 1
                     if save is not None:
                         # After each case: what was measured is kept, whatever ends the run.
-                        bench_report.save(document, save)
-                    remark(*(bench_report.line(row, beside and beside.name) for row in new))
+                        results.save(document, save)
+                    remark(*(results.line(row, beside and beside.name) for row in new))
                     advance(1)
         except KeyboardInterrupt:
             stopped = True
-    _tell(document, save, json)
+    _print_kernels(document, save, json)
     if stopped:
         if save is None:
             remark("nothing is kept without --save")
@@ -162,52 +168,111 @@ def kernels(
         raise typer.Exit(1)
 
 
-def _work(
-    device: Device,
-    found: Sequence[Kernel],
-    dtypes: Sequence[str] | None,
-    size: Any,
-    case: int | None,
-    tuning: str | None,
-    *,
-    named: bool,
-) -> Iterator[tuple[Workload, tuple[str | None, ...]]]:
-    """What to measure, and with which tunings. Kernels that were not named are left out where they have no such
-    variant or tuning; for those that were it is an error."""
-    from dashi.bench.workloads import workloads
-
-    for kernel in found:
-        for variant in dtypes or kernel.dtypes[:1]:
-            if variant not in kernel.dtypes:
-                if named:
-                    raise DTypeError(
-                        f"kernel {kernel.name!r} has no variant {variant}.", f"use {', '.join(kernel.dtypes)}."
-                    )
-                continue
-            if tuning is None or (tuning == "all" and not kernel.tunings):
-                tunings: tuple[str | None, ...] = (None,)
-            elif tuning == "all":
-                tunings = tuple(kernel.tunings)
-            elif not named and tuning not in kernel.tunings:
-                continue
-            else:
-                tunings = (device.tuning_for(kernel, variant, tuning),)
-            for workload in workloads(kernel, variant, device, size, case):
-                yield workload, tunings
-
-
 def _peer_document(peer: TorchPeer, nbytes: int) -> dict[str, Any]:
     width = peer.copy_bandwidth(nbytes)
     peer.close()
     return {"name": peer.name, "version": peer.version, "device": peer.device, "copy_gb_per_s": round(width * 1e-9, 3)}
 
 
-def _tell(document: dict[str, Any], save: Path | None, json: bool) -> None:
+def _print_kernels(document: dict[str, Any], save: Path | None, json: bool) -> None:
+    from dashi.bench import results
+
     if json:
         print_json(document)
     else:
-        sys.stdout.writelines(f"{line}\n" for line in bench_report.summary(document))
-        print_table(bench_report.table(document["rows"], document["peer"] and document["peer"]["name"]))
+        sys.stdout.writelines(f"{line}\n" for line in results.summary(document))
+        print_rows(*results.table(document))
     if save is not None:
-        for path in bench_report.save(document, save):
+        for path in results.save(document, save):
             remark(f"wrote {path}")
+
+
+class Which(Enum):
+    """Which operators to find again."""
+
+    tree = "tree"
+    reaction = "reaction"
+
+
+def identify(
+    device: OneDevice = "auto",
+    system: Annotated[
+        list[Which] | None, typer.Option("--system", metavar="tree|reaction", help="Repeatable. Default: all.")
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Draws of starts, sites and noise.")] = SEEDS,
+    observed: Annotated[
+        list[float] | None,
+        typer.Option("--observed", metavar="FRACTION", help="Of the sites; several times; default: 1 and 0.3."),
+    ] = None,
+    noise: Annotated[
+        list[float] | None,
+        typer.Option("--noise", metavar="PART", help="Of the data's deviation; several times; default: 0 and 0.01."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Find known operators again from partial observation, against a learner by radial basis functions.
+
+    Band energies on a tree with cross-band coupling, and a reaction with diffusion, are observed at some of their
+    sites, with noise. Ridge fits on the device make rules of what was seen: of a dictionary of terms, of Gaussians,
+    and linear. They are compared with the truth on states and starts that no learner saw. Ctrl-C keeps what was
+    finished.
+    """
+    import dashi
+    from dashi.bench.identify.learners import LEARNERS
+    from dashi.bench.identify.study import identify as outcomes_of
+    from dashi.bench.identify.study import result_rows, settings
+
+    asked = settings([w.value for w in system or Which], observed or OBSERVED, noise or NOISE)
+    done: list[Outcome] = []
+    stopped = False
+    start = time.perf_counter()
+    with dashi.open(device) as opened:
+        info = opened.info
+        remark(f"{len(asked)} settings x {seeds} seeds x {len(LEARNERS)} learners on {info.name}")
+        try:
+            with progress("identifying", len(asked) * seeds * len(LEARNERS), "rules") as advance:
+                for outcome in outcomes_of(asked, range(seeds), device=opened):
+                    done.append(outcome)
+                    advance(1)
+        except KeyboardInterrupt:
+            stopped = True
+    rows = result_rows(asked, done)
+    if json:
+        about = {"spec": info.spec, "name": info.name, "type": info.type, "driver": info.driver_info or info.driver}
+        seconds = round(time.perf_counter() - start, 3)
+        print_json(
+            {"schema": 1, "device": about, "seeds": seeds, "seconds": seconds, "meaning": _MEANING, "rows": rows}
+        )
+    else:
+        _print_identified(rows)
+    if stopped:
+        raise KeyboardInterrupt
+
+
+def _print_identified(rows: Sequence[dict[str, Any]]) -> None:
+    headings = (
+        "system", "observed", "noise", "learner", "operator error", "one step", "rollout", "diverged", "coefficients",
+    )  # fmt: skip
+    lines: list[list[str]] = []
+    for row in rows:
+        errors = [_spread_text(row[name]) for name in ("operator", "one_step", "rollout")]
+        away = f"{row['diverged']['mean']:.0%}"
+        case = [row["system"], f"{row['observed']:g}", f"{row['noise']:g}", row["learner"]]
+        lines.append([*case, *errors, away, _spread_text(row["coefficients"])])
+    print_rows(headings, lines)
+    remark(f"mean +- standard deviation over seeds. {_MEANING}")
+
+
+def _spread_text(over: dict[str, float] | None) -> str:
+    return "" if over is None else f"{over['mean']:.1e} +- {over['deviation']:.0e}"
+
+
+for _name, _command, _line in (
+    ("rollout", bench_peers.rollout, "dashi bench rollout --case 0"),
+    ("identify", identify, "dashi bench identify --system tree --observed 0.3 --noise 0 --seeds 1"),
+    ("fft", bench_peers.fft, "dashi bench fft --case 3"),
+    ("flow", bench_peers.flow, "dashi bench flow --n 64"),
+    ("host", host, "dashi bench host"),
+    ("kernels", kernels, "dashi bench kernels axpy --size small"),
+):
+    app.command(_name, epilog=example(_line))(_command)

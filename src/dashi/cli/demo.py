@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from dashi.cli.options import Json, OneDevice, Overwrite, example, whole_within
+from dashi.cli.output import print_json, print_rows
 from dashi.cli.progress import Shown
 from dashi.errors import InputError
+
+if TYPE_CHECKING:
+    from dashi.lab.demos.main_job import DemoResult
+    from dashi.lab.demos.wave import WaveResult
 
 _OUT: Final = Path("runs/demo")
 _FORMS: Final = "runs/demo, runs/demo-quick with --quick, runs/demo-rollout with --rollout"
@@ -67,7 +72,6 @@ def demo(
 
 
 def _wave(steps: int | None, where: dict[str, Any], as_json: bool) -> bool:
-    from dashi.cli.demo_report import print_wave
     from dashi.lab._job import until_interrupted
     from dashi.lab.demos import wave
 
@@ -80,7 +84,6 @@ def _wave(steps: int | None, where: dict[str, Any], as_json: bool) -> bool:
 
 
 def _main_job(quick: bool, where: dict[str, Any], opened: bool, as_json: bool) -> bool:
-    from dashi.cli.demo_report import print_demo
     from dashi.lab._job import until_interrupted
     from dashi.lab.demos import main_job, setting
 
@@ -92,3 +95,56 @@ def _main_job(quick: bool, where: dict[str, Any], opened: bool, as_json: bool) -
     if stopped:
         raise KeyboardInterrupt
     return result.same
+
+
+def print_demo(result: DemoResult, as_json: bool) -> None:
+    """The main job: a table for people, or one document."""
+    report = str(result.report) if result.report else None
+    summary_document = {"folder": str(result.folder), "report": report, "total_seconds": result.seconds}
+    print_summary({**result.summary, **summary_document}, as_json)
+
+
+def print_summary(summary: dict[str, Any], as_json: bool) -> None:
+    """A table for people, or one document."""
+    if as_json:
+        print_json(summary)
+        return
+    rows = [("device", _device_text(summary)), *([("model", summary["model"])] if summary["model"] else [])]
+    for number, (name, value) in enumerate(summary["horizons"].items()):
+        bound = ">=" if name in summary["at_least"] else "  "
+        rows.append(("" if number else "horizon", f"{bound} {value:.2f}  {name}"))
+    if summary["hash"]:
+        rows.append(("hash", summary["hash"]))
+    whole, scored = f"{summary['total_seconds']:.0f} s", f"{summary['seconds']:.0f} s"
+    drawn = f", {scored} from the seeds to the scores, the rest to draw the report" if summary["report"] else ""
+    rows += [("verified", summary["verified"]), ("time", whole + drawn), ("folder", _folder_text(summary))]
+    if summary["report"]:
+        rows.append(("report", summary["report"]))
+    print_rows(("", ""), rows)
+
+
+def print_wave(result: WaveResult, as_json: bool) -> None:
+    """The rollout of a wave: a table for people, or one document."""
+    summary: dict[str, Any] = {**result.summary, "folder": str(result.folder)}
+    if as_json:
+        print_json(summary)
+        return
+    rows = {
+        "device": _device_text(summary),
+        "steps": f"{summary['steps']} of z' = z A, dimension {summary['dimension']}, fp32",
+        "time": f"{summary['us_per_step']:.2f} us per step"
+        + (f" (NumPy {summary['numpy_us_per_step']:.2f})" if summary["numpy_us_per_step"] else ""),
+        "hash": summary["hash"] or "none",
+        "verified": summary["verified"],
+        "folder": _folder_text(summary),
+    }
+    print_rows(("", ""), rows.items())
+
+
+def _device_text(summary: dict[str, Any]) -> str:
+    device = summary["device"]
+    return f"{device['name']} ({device['spec']}, {device['type']})"
+
+
+def _folder_text(summary: dict[str, Any]) -> str:
+    return f"{summary['folder']} ({len(summary['files'])} files)"

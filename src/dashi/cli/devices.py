@@ -1,19 +1,27 @@
-"""`dashi devices`: what this machine can compute on."""
+"""`dashi devices` and `dashi doctor`: what this machine can compute on, what is missing, and the command that installs
+it."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
 
 from dashi.cli.help import App
 from dashi.cli.options import Json, example
-from dashi.cli.output import add_row, new_table, print_json, print_table
+from dashi.cli.output import new_table, print_json, print_rows, print_table, printable
+from dashi.cli.progress import Shown
 from dashi.lab._capacity import size_text
 
 if TYPE_CHECKING:
+    from dashi.lab.health import Health
     from dashi.runtime.info import DeviceInfo
+
+_MARKS: Final = {"ok": "[green]ok[/]", "optional": "[dim]--[/]", "warning": "[yellow]!![/]", "failed": "[red]FAILED[/]"}
+_TIMEOUT: Final = 60.0
 
 app = App("devices", "What this machine can compute on.")
 
@@ -32,16 +40,16 @@ def list_devices(json: Json = False) -> None:
     import dashi
     from dashi.runtime._drivers import driver_files
 
-    found = dashi.devices()
+    devices = dashi.devices()
     if json:
         files = [asdict(f) for f in driver_files()]
-        print_json({"devices": [d.as_json() for d in found], "driver_files": files})
+        print_json({"devices": [d.as_json() for d in devices], "driver_files": files})
         return
-    table = new_table("--device", "name", "type", "driver", "API", "features", "memory")
-    for info in found:
+    rows: list[tuple[str, ...]] = []
+    for info in devices:
         driver = f"{info.driver} {info.driver_info or info.driver_version}".strip()
-        add_row(table, info.spec, info.name, info.type, driver, info.api_version, _features(info), memory(info))
-    print_table(table)
+        rows.append((info.spec, info.name, info.type, driver, info.api_version, _features(info), memory(info)))
+    print_rows(("--device", "name", "type", "driver", "API", "features", "memory"), rows)
 
 
 def _features(info: DeviceInfo) -> str:
@@ -59,3 +67,39 @@ def memory(info: DeviceInfo) -> str:
             return size_text(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     own = sum(heap.size for heap in info.heaps if heap.device_local)
     return size_text(own) if own else ""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command("doctor", epilog=example("dashi doctor"))(doctor)
+
+
+def doctor(
+    json: Json = False,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that a driver may take to answer.")] = _TIMEOUT,
+) -> None:
+    """Say what works here, what is missing, and how to get it.
+
+    Drivers are probed in child processes, so that one which crashes or hangs does no harm. Exit code 0: dashi works,
+    if need be on the NumPy device alone; 1: it does not.
+    """
+    from dashi.lab.health import examine
+
+    health = examine(timeout, events=Shown())
+    if json:
+        print_json(health.as_json())
+    else:
+        _print_health(health)
+    if not health.ok:
+        raise typer.Exit(1)
+
+
+def _print_health(health: Health) -> None:
+    from rich.markup import escape
+
+    table = new_table("", "", "", keys=2)
+    for part in health.parts:
+        fix = f"\n[bold]Fix:[/] {escape(printable(part.fix))}" if part.fix else ""
+        table.add_row(_MARKS[part.status], escape(part.name), escape(printable(part.text)) + fix)
+    print_table(table)
+    sys.stdout.write(f"\n{health.verdict}\n")

@@ -1,18 +1,20 @@
 """Errors and remarks of the library speak of Python parameters; here they become the flags of the command that runs.
 
 In the library's texts a parameter is a keyword argument in backticks: `hash_every=`, `resume=True`, `device="cpu"`.
-Nothing else looks like that, so prose, file names and commands in backticks stay as they are. Which flag a parameter
-has is read off the command itself; `OTHER_NAMES` lists the parameters that commands call otherwise.
+Nothing else looks like that, so prose, file names and commands in backticks stay as they are. Several values, or pairs,
+become an option that is repeated: `dims={'time': 't'}` is --dims time=t. Which flag a parameter has is read off the
+command itself; `OTHER_NAMES` lists the parameters that commands call otherwise.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from dashi.errors import DashiError
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "host_fft=True": "fast", "portable=False": "fast", "stop_on_nonfinite=False": "keep_going", "strategy": "way",
     "variables": "variable", "initial_options": "options", "model_options": "option",
+    "vorticity": "variable", "velocity": "variable", "baselines": "baseline", "fields": "field",
     "train": "train_seed", "validate": "validation_seeds", "first_seed": "eval_seed", "steps": "eval_steps",
 }  # fmt: skip
 """Parameters of the library, or what is passed for them, by the names that commands have for that."""
@@ -53,9 +56,20 @@ def in_flags(text: str) -> str:
         word = flags.get(name) or flags.get(OTHER_NAMES.get(f"{name}={value}") or OTHER_NAMES.get(name, ""))
         if word is None:
             return match[0]
-        return word if value in _SWITCHES else f"{word} {value}"
+        return word if value in _SWITCHES else " ".join(f"{word} {each}" for each in _values(value))
 
     return _ARGUMENT.sub(flag, text)
+
+
+def _values(text: str) -> list[str]:
+    """What an option is repeated with: the entries of a tuple or list, NAME=VALUE of a dict; else the text itself."""
+    try:
+        values: object = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return [text]
+    if isinstance(values, dict):
+        return [f"{name}={value}" for name, value in cast("dict[object, object]", values).items()]
+    return [*map(str, cast("tuple[object, ...]", values))] if isinstance(values, tuple | list) else [text]
 
 
 def _word(parameter: Parameter) -> str:

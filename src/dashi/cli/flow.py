@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dashi.cli import flow_evaluate, flow_fit, flow_parity, flow_rollout
+from dashi.cli import flow_comparisons, flow_evaluate, flow_fit, flow_rollout
 from dashi.cli import flow_options as o
 from dashi.cli.help import App
 from dashi.cli.options import Json, OneDevice, Overwrite, TraceFile, example, typed
 from dashi.cli.output import print_facts, print_json, remark
-from dashi.cli.stopping import stopped_lines
+from dashi.cli.signals import stopped_lines
 from dashi.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,5 +110,5 @@ def print_run(run: Run, *, as_json: bool) -> None:
     print_facts(rows)
 
 
-for _part in (flow_fit, flow_rollout, flow_evaluate, flow_parity):
+for _part in (flow_fit, flow_rollout, flow_evaluate, flow_comparisons):
     _part.register(app)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dashi.cli import flow_options as o
-from dashi.cli.flow_scores import print_scores
 from dashi.cli.help import COMPAT, DATA, MODEL, OUTPUT
 from dashi.cli.options import Json, OneDevice, Overwrite, example, whole
-from dashi.cli.output import print_outcome, remark
+from dashi.cli.output import print_outcome, print_rows, print_text, remark
 from dashi.errors import DashiError, InputError, Interrupted
 
 if TYPE_CHECKING:
-    from dashi.lab.evaluations import Scores
+    from dashi.lab._score_tables import ScoreTables
+    from dashi.lab.evaluations import ModelScores
 
 _OF_V4 = {"compat", "n", "eval_steps", "eval_seed", "device", "json", "allow_fallback", "require_gpu"}
 ModelFile = Annotated[Path | None, typer.Argument(metavar="MODEL", help="A file of `dashi flow fit`.")]
@@ -149,13 +149,13 @@ def evaluate(
     training data's energy. Ctrl-C keeps what is finished. Exit code 3 on errors, 130 if stopped.
     """
     if compat is not None:
-        from dashi.cli.flow_v4 import run_v4
+        from dashi.cli.flow_comparisons import run_v4
 
-        given = [option for name, option in o.given_options(context).items() if name not in _OF_V4]
-        if given:
+        others = [option for name, option in o.given_options(context).items() if name not in _OF_V4]
+        if others:
             raise InputError(
-                f"--compat v4 has a setting of its own, and {given[0]} changes none of it.",
-                f"leave {', '.join(given)} away.",
+                f"--compat v4 has a setting of its own, and {others[0]} changes none of it.",
+                f"leave {', '.join(others)} away.",
             )
         run_v4(
             "evaluate", compat=compat, n=n, steps=eval_steps, seed=eval_seed, device=device, json=json,
@@ -196,7 +196,7 @@ def evaluate(
         raise KeyboardInterrupt
 
 
-def _print(scores: Scores, failure: DashiError | None, *, as_json: bool) -> None:
+def _print(scores: ModelScores, failure: DashiError | None, *, as_json: bool) -> None:
     """The scores, then what went wrong: with --json in the same document, since there is only one."""
     if as_json:
         print_outcome(scores.document(), failure)
@@ -207,6 +207,17 @@ def _print(scores: Scores, failure: DashiError | None, *, as_json: bool) -> None
     if scores.folder is not None:
         stays = "" if scores.folder == scores.out else f"; {scores.out} stays as it was"
         remark(f"wrote {scores.folder}{stays}")
+
+
+def print_scores(tables: ScoreTables) -> None:
+    """Tables that fit the terminal, one for each set of windows, with a row for each model."""
+    from dashi.lab._score_tables import HEADINGS
+
+    for number, scores in enumerate(tables):
+        if number:
+            print_text("")
+        print_text(scores.title)
+        print_rows(HEADINGS, scores.rows)
 
 
 def register(app: typer.Typer) -> None:

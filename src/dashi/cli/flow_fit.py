@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dashi.cli import flow_options as o
-from dashi.cli.completion import complete_models
-from dashi.cli.flow_scores import print_scores
+from dashi.cli.flow_evaluate import print_scores
 from dashi.cli.help import DATA, MODEL, OUTPUT
-from dashi.cli.options import Json, OneDevice, example, whole
+from dashi.cli.options import Json, OneDevice, complete_models, example, whole
 from dashi.cli.output import print_json, print_outcome, remark
 from dashi.errors import FileError, InputError, Interrupted
 
@@ -173,18 +172,18 @@ def fit(
     for name, count, least in (("--seeds", seeds, 1), ("--validation-seeds", validation_seeds, 0)):
         if count < least:
             raise InputError(f"{name} is {count}.", f"use {least} or more.")
-    given, first = o.given_options(context), train_seed or 0
+    named, first = o.given_options(context), train_seed or 0
     simulated, forced = source is None, o.named_numbers("--force", flow.force)
     train: range | int | None = range(first, first + seeds)
     if not simulated and train_seed is None:
-        train = seeds if "seeds" in given else None
+        train = seeds if "seeds" in named else None
     request = lab.FitRequest(
         model=model, flow=o.flow_of(flow, first), source=source,
-        stated=frozenset(o.FLOW).intersection(given) | {f"force_{name}" for name in forced},
+        stated=frozenset(o.FLOW).intersection(named) | {f"force_{name}" for name in forced},
         variables=tuple(variable or ()), dims=o.axis_names(dims or ()), train=train,
         validate=range(first + seeds, first + seeds + validation_seeds) if simulated else validation_seeds,
-        train_steps=train_steps, frame_every=frame_every if simulated or "frame_every" in given else None,
-        windows=windows, spin_up=spin_up, initial=flow.initial if simulated or "initial" in given else None,
+        train_steps=train_steps, frame_every=frame_every if simulated or "frame_every" in named else None,
+        windows=windows, spin_up=spin_up, initial=flow.initial if simulated or "initial" in named else None,
         initial_options=o.named_numbers("--set", flow.options), k_cut=k_cut, anchors=anchors,
         model_options=model_options(option or ()), baselines=tuple(baseline or ()), host_fft=fast,
         allow_fallback=allow_fallback, require_gpu=require_gpu,

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
-from dashi.cli.completion import complete_fields, complete_initial
 from dashi.cli.help import DATA, DEVICE, OUTPUT, RUN, START
 from dashi.cli.help import FLOW as FLOW_PANEL
-from dashi.cli.options import whole
-from dashi.cli.rollout_options import RunType
+from dashi.cli.options import RunType, complete_fields, complete_initial, whole
 from dashi.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,7 +91,7 @@ class FlowOptions:
 
 DEFAULTS: Final = FlowOptions()
 """Stands in the signatures of commands; `takes_flow` puts the options there."""
-FLOW: Final = tuple(one.name for one in fields(FlowOptions))
+FLOW: Final = tuple(entry.name for entry in fields(FlowOptions))
 """The names of its fields."""
 
 
@@ -104,15 +102,15 @@ def takes_flow(**defaults: Any) -> Callable[[Callable[..., None]], Callable[...,
         signature = inspect.signature(command, eval_str=True)
 
         @functools.wraps(command)
-        def called(**given: Any) -> None:
-            words: dict[str, Any] = {name: given.pop(name) for name in FLOW}
+        def called(**values: Any) -> None:
+            words: dict[str, Any] = {name: values.pop(name) for name in FLOW}
             # A list that was not given is None or empty.
             words |= {name: tuple(words[name] or ()) for name in _LISTS}
-            command(**given, flow=FlowOptions(**words))
+            command(**values, flow=FlowOptions(**words))
 
         parameters: list[inspect.Parameter] = []
-        for one in signature.parameters.values():
-            parameters += _parameters(defaults) if one.name == "flow" else [one]
+        for parameter in signature.parameters.values():
+            parameters += _parameters(defaults) if parameter.name == "flow" else [parameter]
         called.__dict__["__signature__"] = signature.replace(parameters=parameters)
         return called
 
@@ -124,15 +122,15 @@ _LISTS = ("force", "options")
 
 def _parameters(defaults: dict[str, Any]) -> list[inspect.Parameter]:
     kinds = get_type_hints(FlowOptions)
-    made: list[inspect.Parameter] = []
-    for one in fields(FlowOptions):
-        many = one.name in _LISTS
-        kind: Any = list[str] | None if many else kinds[one.name]
-        default = None if many else defaults.get(one.name, one.default)
+    parameters: list[inspect.Parameter] = []
+    for entry in fields(FlowOptions):
+        many = entry.name in _LISTS
+        kind: Any = list[str] | None if many else kinds[entry.name]
+        default = None if many else defaults.get(entry.name, entry.default)
         where = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        annotation = Annotated[kind, one.metadata["option"]]
-        made.append(inspect.Parameter(one.name, where, default=default, annotation=annotation))
-    return made
+        annotation = Annotated[kind, entry.metadata["option"]]
+        parameters.append(inspect.Parameter(entry.name, where, default=default, annotation=annotation))
+    return parameters
 
 
 def flow_of(options: FlowOptions, seed: int = 0) -> Flow:

@@ -11,9 +11,8 @@ import typer
 from dashi.cli import flow_options as o
 from dashi.cli.flow_rollout_report import print_rollout, resume_command, stopped_lines
 from dashi.cli.help import COMPAT, DECODE, OPERATOR, OUTPUT, RUN, START
-from dashi.cli.options import Json, OneDevice, Overwrite, TraceFile, example, typed, whole
+from dashi.cli.options import Json, OneDevice, Overwrite, RunType, TraceFile, example, typed, whole
 from dashi.cli.output import remark
-from dashi.cli.rollout_options import RunType
 from dashi.errors import InputError
 
 Value = TypeVar("Value")
@@ -256,11 +255,11 @@ def rollout(
     `dashi verify` repeats anywhere. A model has a rollout of its own, and no certificate. Ctrl-C keeps what was
     finished, and says how to go on; a second one stops at once. Exit code 3 on errors, 130 if stopped.
     """
-    given = o.given_options(context)
+    named = o.given_options(context)
     if compat is not None:
-        from dashi.cli.flow_v4 import run_v4
+        from dashi.cli.flow_comparisons import run_v4
 
-        for option in [option for name, option in given.items() if name not in _OF_V4]:
+        for option in [option for name, option in named.items() if name not in _OF_V4]:
             raise InputError(
                 f"--compat v4 has a setting of its own, and {option} changes none of it.", f"leave {option} away."
             )
@@ -278,7 +277,7 @@ def rollout(
 
     def asked(name: str, value: Value) -> Value | None:
         """What stands on the command line: a default does not count as asked for."""
-        return value if name in given else None
+        return value if name in named else None
 
     request = lab.FollowRequest(
         z0=z0, A=A, operator=operator, model=model, start=start, fit_from=fit_from, k_cut=asked("k_cut", k_cut),
@@ -290,7 +289,7 @@ def rollout(
     result, stopped = until_interrupted(
         lambda: lab.follow(request, device=device, out=out, overwrite=overwrite, events=Shown())
     )
-    further = resume_command(result, given, device)
+    further = resume_command(result, named, device)
     print_rollout(result, further, as_json=json)
     if stopped:
         remark(*stopped_lines(result, further))

@@ -19,8 +19,8 @@ _GO_ALONG: Final = (
 """Options that a rollout which goes on is given again."""
 
 
-def resume_command(result: Run, given: Mapping[str, str], device: str) -> str:
-    """The command that does the steps which a stopped run did not; none where that takes more than files in it. `given`
+def resume_command(result: Run, named: Mapping[str, str], device: str) -> str:
+    """The command that does the steps which a stopped run did not; none where that takes more than files in it. `named`
     are the parameters that stand on the command line, and how each is written there."""
     from dashi.lab import remaining_request
 
@@ -30,13 +30,13 @@ def resume_command(result: Run, given: Mapping[str, str], device: str) -> str:
     words = ["dashi", "flow", "rollout", "--z0", str(remaining.z0), "--steps", str(remaining.steps)]
     for option, file in (("--model", remaining.model), ("--A", remaining.A), ("--operator", remaining.operator)):
         words += [] if file is None else [option, str(file)]
-    for name in [name for name in _GO_ALONG if name in given]:
+    for name in [name for name in _GO_ALONG if name in named]:
         value: Any = getattr(remaining, name)
         if isinstance(value, bool):
-            words.append(given[name] if value else given[name].replace("--", "--no-", 1))
+            words.append(named[name] if value else named[name].replace("--", "--no-", 1))
         else:
-            words += [given[name], str(value)]
-    words += [given["device"], device] if "device" in given else []
+            words += [named[name], str(value)]
+    words += [named["device"], device] if "device" in named else []
     return shlex.join([*words, "--out", f"{result.out}-2"])
 
 

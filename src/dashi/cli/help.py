@@ -49,15 +49,15 @@ class Command(TyperCommand):
         """A section for the arguments, one for each group of options, and one for the rest."""
         sections: dict[str, list[tuple[str, str]]] = {}
         parameters = self.get_params(ctx)
-        grouped = sum(one.param_type_name == "option" for one in parameters) > _FEW
-        for one in parameters:
-            record = one.get_help_record(ctx)
+        grouped = sum(parameter.param_type_name == "option" for parameter in parameters) > _FEW
+        for parameter in parameters:
+            record = parameter.get_help_record(ctx)
             if record is None:
                 continue
-            if one.param_type_name == "argument":
-                sections.setdefault("Arguments", []).append((_argument_name(one), record[1]))
+            if parameter.param_type_name == "argument":
+                sections.setdefault("Arguments", []).append((_argument_name(parameter), record[1]))
             else:
-                group: str | None = getattr(one, "rich_help_panel", None) if grouped else None
+                group: str | None = getattr(parameter, "rich_help_panel", None) if grouped else None
                 sections.setdefault(group or _REST, []).append(record)
         last = sections.pop(_REST, [])
         for title, records in [*sections.items(), (_REST, last)]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,17 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dashi.cli import kernels_isa, kernels_list
-from dashi.cli.completion import complete_kernels
 from dashi.cli.help import App
-from dashi.cli.options import Devices, Json, OneDevice, example
+from dashi.cli.options import Devices, Json, OneDevice, complete_kernels, example
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
-from dashi.cli.progress import Advance, progress
+from dashi.cli.progress import progress
 
 if TYPE_CHECKING:
     from dashi.bench.kernels import Tuned
     from dashi.kernels.abi import Kernel
-    from dashi.runtime.conformance import Result
-    from dashi.runtime.device import Device
 
 app = App("kernels", "Kernels: list, show, build, check, tune, new, isa.")
 kernels_list.register(app)
@@ -82,10 +77,10 @@ def build_kernels(
     from dashi.kernels import _build as build
     from dashi.kernels._compiler import Compiler
 
-    found = buildable(names, folder)
+    asked = buildable(names, folder)
     done: list[dict[str, Any]] = []
-    with Compiler() as compiler, progress("building", len(found), "kernels") as advance:
-        for kernel in found:
+    with Compiler() as compiler, progress("building", len(asked), "kernels") as advance:
+        for kernel in asked:
             if check:
                 done.append({"name": kernel.name, "differences": list(build.check(kernel, compiler))})
             else:
@@ -120,71 +115,19 @@ def check_kernels(
     Exit code 1 if any result is wrong, or if the validation layers (DASHI_VALIDATION=1) say anything. Variants whose
     features a device lacks are skipped, and named.
     """
-    import dashi
-    from dashi.runtime.conformance import trials
+    from dashi import lab
+    from dashi.cli.progress import Shown
 
-    found = chosen(names, folder)
-    with ExitStack() as stack:
-        opened = [stack.enter_context(dashi.open(spec)) for spec in device or ["auto"]]
-        total = len(opened) * sum(1 for kernel in found for _ in trials(kernel, quick=quick))
-        advance = stack.enter_context(progress("checking", total, "trials"))
-        rows, failures = _check_all(opened, found, quick, advance)
-        messages = _validation_messages(opened)
+    checks = lab.check_kernels(chosen(names, folder), devices=device or ["auto"], quick=quick, events=Shown())
     if json:
-        document = {"ok": not failures and not messages, "results": rows, "failures": failures}
-        print_json({**document, "validation_messages": messages})
+        document = {"ok": checks.ok, "results": checks.rows, "failures": checks.failures}
+        print_json({**document, "validation_messages": checks.validation_messages})
     else:
-        _print_check(rows, failures)
-    for message in messages:
+        _print_check(checks.rows, checks.failures)
+    for message in checks.validation_messages:
         remark(f"validation layers: {message}")
-    if failures or messages:
+    if not checks.ok:
         raise typer.Exit(1)
-
-
-def _validation_messages(devices: Sequence[Device]) -> list[str]:
-    """What the validation layers said, where they are on (DASHI_VALIDATION=1): a right result can still be luck."""
-    from dashi.runtime._vulkan_device import VulkanDevice
-
-    return [message for d in devices if isinstance(d, VulkanDevice) for message in d.instance.take_messages()]
-
-
-def _check_all(
-    devices: Sequence[Device], found: Sequence[Kernel], quick: bool, advance: Advance
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """One row per device and kernel, and every failure."""
-    from dashi.runtime.conformance import check
-
-    rows: list[dict[str, Any]] = []
-    failures: list[dict[str, Any]] = []
-    for device in devices:
-        for kernel in found:
-            start = time.perf_counter()
-            results = list(_counted(check(device, kernel, quick=quick), advance))
-            bad = [r for r in results if not r.ok]
-            skipped = [r for r in results if r.skipped]
-            rows.append(
-                {
-                    "device": device.info.spec,
-                    "device_name": device.info.name,
-                    "kernel": kernel.name,
-                    "portable": kernel.portable,
-                    "computed": device.info.type != "null",
-                    "trials": len(results),
-                    "passed": len(results) - len(bad) - len(skipped),
-                    "failed": len(bad),
-                    "skipped": len(skipped),
-                    "missing": sorted({f"{r.variant}: {r.skipped}" for r in skipped}),
-                    "seconds": round(time.perf_counter() - start, 3),
-                }
-            )
-            failures += [{"device": device.info.spec, **asdict(r)} for r in bad]
-    return rows, failures
-
-
-def _counted(results: Iterator[Result], advance: Advance) -> Iterator[Result]:
-    for result in results:
-        advance(1)
-        yield result
 
 
 def _verdict(row: dict[str, Any]) -> str:
@@ -282,12 +225,12 @@ def new_kernel(
     """Make a kernel folder that builds and passes its checks as it stands: the place to start from."""
     from dashi.kernels._scaffold import new
 
-    made = new(name, folder, family)
+    created = new(name, folder, family)
     if json:
-        print_json({"name": name, "folder": str(made), "files": sorted(p.name for p in made.iterdir())})
+        print_json({"name": name, "folder": str(created), "files": sorted(p.name for p in created.iterdir())})
     else:
-        sys.stdout.write(f"{made}\n")
-    which = name if folder is None else f"--folder {made}"
+        sys.stdout.write(f"{created}\n")
+    which = name if folder is None else f"--folder {created}"
     remark(f"next: edit kernel.comp and kernel.py there; dashi kernels build {which}; dashi kernels check {which}")
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from dashi.cli.completion import complete_kernels
 from dashi.cli.help import App
-from dashi.cli.options import Json, example
+from dashi.cli.options import Json, complete_kernels, example
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 from dashi.cli.progress import Shown
 

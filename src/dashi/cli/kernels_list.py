@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dashi.cli.completion import complete_families, complete_kernels
-from dashi.cli.options import Json, example
+from dashi.cli.options import Json, complete_families, complete_kernels, example
 from dashi.cli.output import add_row, new_table, print_json, print_table, remark
 
 if TYPE_CHECKING:
@@ -53,11 +52,11 @@ def list_kernels(
     """
     from dashi.kernels import _catalogue as catalogue
 
-    matches = matching(pattern, family, portable=portable)
+    matches = catalogue.matching(pattern, family, portable=portable)
     if markdown:
         sys.stdout.write(catalogue.markdown(matches))
     elif json:
-        print_json({"kernels": [describe(kernel) for kernel in matches]})
+        print_json({"kernels": [catalogue.describe(kernel) for kernel in matches]})
     else:
         _print_list(matches)
 
@@ -74,66 +73,16 @@ def show_kernel(
 
     kernel = kernels.get(name)
     if json:
-        print_json({**describe(kernel), "signature": catalogue.signature(kernel), "example": catalogue.example(kernel)})
+        print_json(
+            {
+                **catalogue.describe(kernel),
+                "signature": catalogue.signature(kernel),
+                "example": catalogue.example(kernel),
+            }
+        )
         return
     _print_kernel(kernel)
     sys.stdout.write(f"\n{catalogue.example(kernel)}\n")
-
-
-def matching(pattern: str | None, family: str | None, *, portable: bool) -> list[Kernel]:
-    """The kernels that are asked for, in the order of their names; InputError where there are none."""
-    from fnmatch import fnmatchcase
-
-    from dashi import kernels
-    from dashi.errors import InputError, suggestion
-
-    def fits(kernel: Kernel) -> bool:
-        if pattern is None:
-            return True
-        text = pattern.lower()
-        if any(sign in text for sign in "*?["):
-            return any(fnmatchcase(one, text) for one in (kernel.name, *kernel.aliases))
-        return any(text in one.lower() for one in (kernel.name, *kernel.aliases, kernel.summary))
-
-    every = [kernels.get(name) for name in kernels.names()]
-    families = sorted({kernel.family for kernel in every})
-    if family is not None and family not in families:
-        raise InputError(
-            f"there is no family {family!r}.", f"{suggestion(family, families)}use one of {', '.join(families)}."
-        )
-    some = [k for k in every if family in (None, k.family) and (k.portable or not portable) and fits(k)]
-    if not some:
-        near = suggestion(pattern or "", kernels.names())
-        raise InputError(
-            f"no kernel matches {pattern!r}{f' in the family {family}' if family else ''}.",
-            f"{near}leave the pattern away to see all.",
-        )
-    return some
-
-
-def describe(kernel: Kernel) -> dict[str, Any]:
-    """A kernel as a document."""
-    from dashi.kernels.abi import variant_features
-
-    def operand(one: Operand) -> dict[str, Any]:
-        return {"name": one.name, "dtype": one.dtype, "shape": None if one.shape is None else list(one.shape)}
-
-    return {
-        "name": kernel.name,
-        "family": kernel.family,
-        "summary": kernel.summary,
-        "dtypes": list(kernel.dtypes),
-        "portable": kernel.portable,
-        "bound": kernel.bound,
-        "features": {variant: sorted(variant_features(kernel, variant)) for variant in kernel.dtypes},
-        "aliases": list(kernel.aliases),
-        "inputs": [one.name for one in kernel.inputs],
-        "outputs": [one.name for one in kernel.outputs],
-        "operands": [operand(one) for one in (*kernel.inputs, *kernel.outputs)],
-        "scalars": [one.name for one in kernel.scalars],
-        "scalar_defaults": {one.name: one.default for one in kernel.scalars},
-        "tunings": {name: dict(numbers) for name, numbers in kernel.tunings.items()},
-    }
 
 
 def _print_list(kernels: Sequence[Kernel]) -> None:

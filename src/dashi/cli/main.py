@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from dashi.cli import bench, demo, devices, doctor, flow, kernels, report, rollout, sheet, verify
+from dashi.cli import bench, demo, devices, flow, kernels, report, rollout, sheet, verify
 from dashi.cli.help import App, Group
 from dashi.cli.options import remembered, wants_json
 from dashi.cli.output import begin, has_printed, print_error, print_json, printable, remark
@@ -60,7 +60,7 @@ app = App(
 )
 for _part in (devices, kernels, bench, sheet, flow):
     app.add_typer(_part.app)
-for _part in (doctor, demo, rollout, report, verify):
+for _part in (devices, demo, rollout, report, verify):
     _part.register(app)
 
 

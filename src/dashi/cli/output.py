@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,7 @@ from dashi.io._files import unwritable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dashi.cli.tables import Table
+    from dashi.cli.tables import TextTable
 
 
 _RED: Final = "1;31"
@@ -129,7 +129,7 @@ def console() -> Console:
     return Console(width=width, highlight=False, color_system=None)
 
 
-def print_table(table: Table) -> None:
+def print_table(table: TextTable) -> None:
     """A table on stdout that fits its width, without spaces at the ends of lines."""
     from dashi.cli.tables import print_fitted
 
@@ -148,25 +148,29 @@ def print_text(text: str) -> None:
         sys.stdout.flush()
 
 
-def new_table(*headings: str, keys: int = 1) -> Table:
+def new_table(*headings: str, keys: int = 1) -> TextTable:
     """An empty table in the house's style, without lines; its first columns are keys that name a row. Headings that
     are all empty are not shown."""
-    from dashi.cli.tables import Table
+    from dashi.cli.tables import TextTable
 
-    return Table(headings, keys)
+    return TextTable(headings, keys)
 
 
-def add_row(table: Table, *cells: str) -> None:
+def add_row(table: TextTable, *cells: str) -> None:
     """A row of plain text: brackets are brackets, not markup; and what a terminal would obey is shown, not done."""
     from rich.text import Text
 
     table.add_row(*(Text(printable(cell)) for cell in cells))
 
 
-def print_facts(rows: Mapping[str, str]) -> None:
-    """A table of names and what is known of them; what is empty is left away."""
-    table = new_table("", "")
-    for name, value in rows.items():
-        if value:
-            add_row(table, name, value)
+def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table of plain text."""
+    table = new_table(*headings)
+    for row in rows:
+        add_row(table, *row)
     print_table(table)
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """A table of names and what is known of them; what is empty is left away."""
+    print_rows(("", ""), [(name, text) for name, text in facts.items() if text])

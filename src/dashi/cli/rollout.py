@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dashi.cli import rollout_options as o
-from dashi.cli.options import Json, OneDevice, Overwrite, example, typed
-from dashi.cli.output import print_error, remark
+from dashi.cli.help import DEVICE, OPERATOR, OUTPUT, RUN, START
+from dashi.cli.options import Json, OneDevice, Overwrite, RunType, complete_devices, example, typed, whole
+from dashi.cli.output import error_document, print_error, print_facts, print_json, remark
 from dashi.cli.progress import Shown
-from dashi.cli.stopping import stopped_lines
+from dashi.cli.signals import stopped_lines
 from dashi.errors import FileError
+
+if TYPE_CHECKING:
+    from dashi.core.rollouts.run import Run
+    from dashi.io.metrics import Metrics
 
 _EXAMPLE = (
     "dashi demo --rollout --steps 100 && dashi rollout --z0 runs/demo-rollout/inputs.npz --A "
@@ -24,34 +31,177 @@ def register(app: typer.Typer) -> None:
     app.command("rollout", epilog=example(_EXAMPLE))(rollout)
 
 
+class Psi(StrEnum):
+    """Admissible nonlinearities."""
+
+    none = "none"
+    squash = "squash"
+    softplus = "softplus"
+    clamp = "clamp"
+
+
+class AnyWay(StrEnum):
+    """How steps run, or the choice of the program."""
+
+    auto = "auto"
+    stepwise = "stepwise"
+    workgroup = "workgroup"
+    tagged = "tagged"
+
+
+Z0 = Annotated[
+    Path,
+    typer.Option(
+        "--z0",
+        rich_help_panel=START,
+        metavar="FILE",
+        help="Initial state(s): .npz, key z0, (D,) or (M, D) for an ensemble.",
+    ),
+]
+Matrix = Annotated[
+    Path | None,
+    typer.Option("--A", rich_help_panel=OPERATOR, metavar="FILE", help="The matrix of z' = z A: .npz, key A."),
+]
+Bias = Annotated[
+    Path | None,
+    typer.Option("--b", rich_help_panel=OPERATOR, metavar="FILE", help="The b of z' = psi(z A + b): .npz, key b."),
+]
+Nonlinear = Annotated[Psi, typer.Option("--psi", rich_help_panel=OPERATOR, help="The nonlinearity.")]
+Alpha = Annotated[float, typer.Option("--alpha", rich_help_panel=OPERATOR, help="The alpha of squash, tanh(alpha x).")]
+Low = Annotated[float, typer.Option("--low", rich_help_panel=OPERATOR, help="The lower end of clamp.")]
+High = Annotated[float, typer.Option("--high", rich_help_panel=OPERATOR, help="The upper end of clamp.")]
+OperatorFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--operator",
+        rich_help_panel=OPERATOR,
+        metavar="FILE",
+        help="An operator of any kind as one .npz, instead of --A.",
+    ),
+]
+Steps = Annotated[int, typer.Option("--steps", parser=whole, rich_help_panel=RUN, help="How many steps.")]
+DType = Annotated[RunType | None, typer.Option("--dtype", rich_help_panel=RUN, help="Default: the type of z0.")]
+HashEvery = Annotated[
+    int | None,
+    typer.Option(
+        "--hash-every", parser=whole, rich_help_panel=RUN, help="Hash the state every so many steps. Default: 1000."
+    ),
+]
+ObserveEvery = Annotated[
+    int | None,
+    typer.Option(
+        "--observe-every",
+        parser=whole,
+        rich_help_panel=RUN,
+        help="Norms, ratio, defect, non-finite values. Default: 200 times.",
+    ),
+]
+SheetEvery = Annotated[
+    int | None,
+    typer.Option(
+        "--sheet-every",
+        parser=whole,
+        rich_help_panel=RUN,
+        help="Band energies. Default: as observed with --out, else never.",
+    ),
+]
+Bands = Annotated[
+    int | None,
+    typer.Option(
+        "--bands", parser=whole, rich_help_panel=RUN, help="Bands of the sheet. Default: 16, or D if that is less."
+    ),
+]
+CertificateFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate", rich_help_panel=OUTPUT, metavar="FILE", help="Write a certificate that `dashi verify` repeats."
+    ),
+]
+MetricsFile = Annotated[
+    Path | None, typer.Option("--metrics", rich_help_panel=OUTPUT, metavar="FILE", help="Write the metrics document.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", rich_help_panel=OUTPUT, metavar="FOLDER", help="The run folder: metrics, certificate, state, sheet."
+    ),
+]
+CheckpointEvery = Annotated[
+    int | None,
+    typer.Option(
+        "--checkpoint-every",
+        parser=whole,
+        rich_help_panel=OUTPUT,
+        help="Keep a checkpoint in the run folder every so many steps.",
+    ),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", rich_help_panel=OUTPUT, help="Go on from the checkpoint in the run folder.")
+]
+OpDevice = Annotated[
+    str | None,
+    typer.Option(
+        "--op-device",
+        rich_help_panel=DEVICE,
+        metavar="DEVICE",
+        help="Instead of --device, for steps.",
+        autocompletion=complete_devices,
+    ),
+]
+Way = Annotated[
+    AnyWay, typer.Option("--way", rich_help_panel=DEVICE, help="How steps run; every way gives the same bits.")
+]
+Fast = Annotated[
+    bool,
+    typer.Option(
+        "--fast", rich_help_panel=DEVICE, help="Products in the device's own order (BLAS on cpu): not portable."
+    ),
+]
+Fallback = Annotated[
+    bool,
+    typer.Option(
+        "--allow-fallback/--strict",
+        rich_help_panel=DEVICE,
+        help="Run elsewhere if the device is not there, and book it; or fail.",
+    ),
+]
+RequireGpu = Annotated[
+    bool,
+    typer.Option("--require-gpu", rich_help_panel=DEVICE, help="Fail unless a Vulkan device that is no CPU steps."),
+]
+KeepGoing = Annotated[
+    bool, typer.Option("--keep-going", rich_help_panel=RUN, help="Do not stop at values that are not finite.")
+]
+
+
 def rollout(
-    z0: o.Z0,
-    steps: o.Steps,
-    A: o.Matrix = None,  # noqa: N803 - the operator is called A in the equation, in files and on the command line
-    b: o.Bias = None,
-    psi: o.Nonlinear = o.Psi.none,
-    alpha: o.Alpha = 1.0,
-    low: o.Low = -1.0,
-    high: o.High = 1.0,
-    operator: o.OperatorFile = None,
-    dtype: o.DType = None,
-    hash_every: o.HashEvery = None,
-    observe_every: o.ObserveEvery = None,
-    sheet_every: o.SheetEvery = None,
-    bands: o.Bands = None,
-    certificate: o.CertificateFile = None,
-    metrics: o.MetricsFile = None,
-    out: o.Out = None,
-    checkpoint_every: o.CheckpointEvery = None,
-    resume: o.Resume = False,
+    z0: Z0,
+    steps: Steps,
+    A: Matrix = None,  # noqa: N803 - the operator is called A in the equation, in files and on the command line
+    b: Bias = None,
+    psi: Nonlinear = Psi.none,
+    alpha: Alpha = 1.0,
+    low: Low = -1.0,
+    high: High = 1.0,
+    operator: OperatorFile = None,
+    dtype: DType = None,
+    hash_every: HashEvery = None,
+    observe_every: ObserveEvery = None,
+    sheet_every: SheetEvery = None,
+    bands: Bands = None,
+    certificate: CertificateFile = None,
+    metrics: MetricsFile = None,
+    out: Out = None,
+    checkpoint_every: CheckpointEvery = None,
+    resume: Resume = False,
     overwrite: Overwrite = False,
     device: OneDevice = "auto",
-    op_device: o.OpDevice = None,
-    way: o.Way = o.AnyWay.auto,
-    fast: o.Fast = False,
-    allow_fallback: o.Fallback = False,
-    require_gpu: o.RequireGpu = False,
-    keep_going: o.KeepGoing = False,
+    op_device: OpDevice = None,
+    way: Way = AnyWay.auto,
+    fast: Fast = False,
+    allow_fallback: Fallback = False,
+    require_gpu: RequireGpu = False,
+    keep_going: KeepGoing = False,
     json: Json = False,
 ) -> None:
     """Roll out z' = z A, z' = psi(z A + b), or any operator: from z0, for so many steps.
@@ -62,7 +212,6 @@ def rollout(
     --checkpoint-every even a run that was killed goes on with --resume. Exit code 3 if a value is not finite.
     """
     from dashi import lab
-    from dashi.cli.rollout_report import print_report
     from dashi.lab._job import until_interrupted
 
     request = lab.RolloutRequest(
@@ -87,3 +236,47 @@ def rollout(
     if stopped:
         remark(*stopped_lines(out, result.folder))
         raise KeyboardInterrupt
+
+
+def print_report(
+    run: Run, metrics_file: Path | None, unwritten: FileError | None = None, *, as_json: bool = False
+) -> None:
+    """A table for people; with --json the metrics document, the names of the files, and why one is missing."""
+    metrics = run.metrics
+    if as_json:
+        document = _document(run, metrics_file)
+        if unwritten:
+            document["error"] = error_document(unwritten)
+        print_json(document)
+        return
+    verdict = metrics.verdict
+    facts = {
+        "verdict": verdict.sentence if verdict else "",
+        "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
+        "steps": _steps(run, metrics),
+        "time": f"{metrics.ns_per_step / 1000:.3f} us per step ({metrics.steps_per_s:,.0f} steps/s)",
+        "way": f"{run.strategy}: {run.reason}",
+        "hash": metrics.hashes[-1].hash if metrics.hashes else "none",
+        "portable": "" if metrics.portable else "no: these hashes hold on this device alone",
+        "fell back": "; ".join(f"{f.name}: {f.used} instead of {f.requested} ({f.reason})" for f in metrics.perf_flags),
+        "certificate": ", ".join(str(file) for file in run.certificates),
+        "folder": str(run.folder or ""),
+    }
+    print_facts(facts)
+
+
+def _steps(run: Run, metrics: Metrics) -> str:
+    shape = " x ".join(str(n) for n in metrics.state_shape or ())
+    many = f"{metrics.states} states of " if metrics.states != 1 else ""
+    stopped = ", stopped" if run.stopped else ""
+    return f"{metrics.steps} of {metrics.operator}, {many}{shape}, {metrics.dtype}{stopped}"
+
+
+def _document(run: Run, metrics_file: Path | None) -> dict[str, Any]:
+    metrics = run.metrics
+    document: dict[str, Any] = metrics.model_dump(mode="json", exclude_none=True)
+    document["hash"] = metrics.hashes[-1].hash if metrics.hashes else None
+    document["certificate"] = next((str(file) for file in run.certificates), None)
+    document["metrics"] = str(metrics_file) if metrics_file else None
+    document["folder"] = str(run.folder) if run.folder else None
+    return document

@@ -1,4 +1,5 @@
-"""Signals that end a command in good order: SIGTERM (Slurm, systemd, containers) and SIGHUP do what Ctrl-C does."""
+"""Signals that end a command in good order: SIGTERM (Slurm, systemd, containers) and SIGHUP do what Ctrl-C does; and
+lines for whoever stopped one."""
 
 from __future__ import annotations
 
@@ -7,9 +8,12 @@ import os
 import signal
 import threading
 from collections.abc import Generator
+from pathlib import Path
 from typing import Final
 
+from dashi.cli.options import typed
 from dashi.core.rollouts._interrupt import Interrupting
+from dashi.io._run_folder import CHECKPOINT
 
 SHELL: Final = 128
 """A shell adds it to the number of the signal that ended a command; so does its exit code here."""
@@ -61,3 +65,14 @@ def _is_terminal(number: int) -> bool:
         return os.isatty(number)
     except OSError:
         return False
+
+
+def stopped_lines(out: Path | None, left: Path | None) -> list[str]:
+    """Where the run lies, what stays as it was, and how to go on."""
+    if out is None or left is None:
+        return ["nothing is kept without --out"]
+    stays = f"; the finished run in {out} stays as it was" if left != out else ""
+    lines = [f"what was done is in {left}{stays}"]
+    if (left / CHECKPOINT).is_file() and typed():
+        lines.append(f"go on: {typed()}{'' if '--resume' in typed().split() else ' --resume'}")
+    return lines

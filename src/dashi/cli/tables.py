@@ -25,7 +25,7 @@ _NARROWEST: Final = 20
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Headings and rows of text; the first `keys` columns name a row."""
 
     headings: tuple[str, ...]
@@ -39,7 +39,7 @@ class Table:
         self.rows.append(tuple(cell if isinstance(cell, Text) else Text.from_markup(cell) for cell in cells))
 
 
-def print_fitted(table: Table, console: Console) -> None:
+def print_fitted(table: TextTable, console: Console) -> None:
     """Prints a table within the width of a console, without spaces at the ends of lines."""
     for number, (columns, widths) in enumerate(layout(table, console.width)):
         if number:
@@ -47,7 +47,7 @@ def print_fitted(table: Table, console: Console) -> None:
         console.print(_block(table, columns, widths))
 
 
-def layout(table: Table, width: int) -> list[tuple[list[int], list[int]]]:
+def layout(table: TextTable, width: int) -> list[tuple[list[int], list[int]]]:
     """Blocks of columns that fit: the positions of their columns, and how wide each is."""
     width = max(width, _NARROWEST)
     natural = [max(map(_longest_line, texts), default=0) for texts in _texts(table)]
@@ -68,7 +68,7 @@ def layout(table: Table, width: int) -> list[tuple[list[int], list[int]]]:
     return [([*keys, *block], _shared([*keys, *block], natural, narrow, width)) for block in blocks]
 
 
-def _texts(table: Table) -> list[list[str]]:
+def _texts(table: TextTable) -> list[list[str]]:
     return [[heading, *(row[at].plain for row in table.rows)] for at, heading in enumerate(table.headings)]
 
 
@@ -101,7 +101,7 @@ def _shared(columns: Sequence[int], natural: Sequence[int], narrow: Sequence[int
     return widths
 
 
-def _block(table: Table, columns: Sequence[int], widths: Sequence[int]) -> RichTable:
+def _block(table: TextTable, columns: Sequence[int], widths: Sequence[int]) -> RichTable:
     block = RichTable(box=None, pad_edge=False, header_style="bold", show_header=any(table.headings))
     for column, width in zip(columns, widths, strict=True):
         block.add_column(table.headings[column], overflow="fold", width=width)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dashi.cli.completion import complete_devices
-from dashi.cli.options import Json, OneDevice, example
+from dashi.cli.options import Json, OneDevice, complete_devices, example
 from dashi.cli.output import add_row, new_table, one_line, print_json, print_table
 from dashi.cli.progress import Shown
 

@@ -130,7 +130,7 @@ class Loader:
     """Loads binaries, and validates each once in its lifetime, if it comes from outside this package.
 
     Binaries of the package are as trusted as its code: their digests stand in an index beside them, and every build and
-    the tests validate them. `everything` validates those too, which takes some 50 ms a shader.
+    the tests validate them. `everything` validates those too, which takes longer than loading them.
     """
 
     def __init__(self, *, everything: bool = False) -> None:

@@ -1,13 +1,69 @@
-"""The kernels as text for the docs: a table per family, from the declarations alone."""
+"""The kernels as text and as documents: tables for the docs, signatures, examples, from the declarations alone."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
 
+from dashi import kernels as registry
+from dashi.errors import InputError, suggestion
 from dashi.kernels._calls import resolve_call
-from dashi.kernels.abi import Case, Kernel, Operand, Scalar
+from dashi.kernels.abi import Case, Kernel, Operand, Scalar, variant_features
 from dashi.types import DTYPES, Cost
+
+
+def matching(pattern: str | None, family: str | None, *, portable: bool) -> list[Kernel]:
+    """The kernels that are asked for, in the order of their names; InputError where there are none."""
+
+    def fits(kernel: Kernel) -> bool:
+        if pattern is None:
+            return True
+        text = pattern.lower()
+        if any(sign in text for sign in "*?["):
+            return any(fnmatchcase(name, text) for name in (kernel.name, *kernel.aliases))
+        return any(text in words.lower() for words in (kernel.name, *kernel.aliases, kernel.summary))
+
+    every = [registry.get(name) for name in registry.names()]
+    families = sorted({kernel.family for kernel in every})
+    if family is not None and family not in families:
+        raise InputError(
+            f"there is no family {family!r}.", f"{suggestion(family, families)}use one of {', '.join(families)}."
+        )
+    some = [k for k in every if family in (None, k.family) and (k.portable or not portable) and fits(k)]
+    if not some:
+        near = suggestion(pattern or "", registry.names())
+        raise InputError(
+            f"no kernel matches {pattern!r}{f' in the family {family}' if family else ''}.",
+            f"{near}leave the pattern away to see all.",
+        )
+    return some
+
+
+def describe(kernel: Kernel) -> dict[str, Any]:
+    """A kernel as a document."""
+    return {
+        "name": kernel.name,
+        "family": kernel.family,
+        "summary": kernel.summary,
+        "dtypes": list(kernel.dtypes),
+        "portable": kernel.portable,
+        "bound": kernel.bound,
+        "features": {variant: sorted(variant_features(kernel, variant)) for variant in kernel.dtypes},
+        "aliases": list(kernel.aliases),
+        "inputs": [operand.name for operand in kernel.inputs],
+        "outputs": [operand.name for operand in kernel.outputs],
+        "operands": [_operand_document(operand) for operand in (*kernel.inputs, *kernel.outputs)],
+        "scalars": [scalar.name for scalar in kernel.scalars],
+        "scalar_defaults": {scalar.name: scalar.default for scalar in kernel.scalars},
+        "tunings": {name: dict(numbers) for name, numbers in kernel.tunings.items()},
+    }
+
+
+def _operand_document(operand: Operand) -> dict[str, Any]:
+    shape = None if operand.shape is None else list(operand.shape)
+    return {"name": operand.name, "dtype": operand.dtype, "shape": shape}
 
 
 def markdown(kernels: Sequence[Kernel]) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dashi.lab.demos.wave import WaveResult as WaveResult
     from dashi.lab.demos.wave import demo_wave as demo_wave
     from dashi.lab.evaluation_plans import EvaluateRequest as EvaluateRequest
-    from dashi.lab.evaluations import Scores as Scores
+    from dashi.lab.evaluations import ModelScores as ModelScores
     from dashi.lab.evaluations import evaluate as evaluate
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
@@ -41,9 +41,14 @@ if TYPE_CHECKING:
     from dashi.lab.isa.machine_code import MachineCodeReport as MachineCodeReport
     from dashi.lab.isa.machine_code import MachineCodeRequest as MachineCodeRequest
     from dashi.lab.isa.machine_code import inspect_machine_code as inspect_machine_code
+    from dashi.lab.kernel_checks import KernelChecks as KernelChecks
+    from dashi.lab.kernel_checks import check_kernels as check_kernels
     from dashi.lab.printed_events import PrintedEvents as PrintedEvents
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
     from dashi.lab.rollouts import rollout as rollout
+    from dashi.lab.sheets import SheetPictures as SheetPictures
+    from dashi.lab.sheets import SheetRequest as SheetRequest
+    from dashi.lab.sheets import draw_sheet as draw_sheet
     from dashi.lab.simulation_setup import SimulateRequest as SimulateRequest
     from dashi.lab.simulations import simulate as simulate
     from dashi.lab.v4_comparison import V4Comparison as V4Comparison
@@ -61,15 +66,17 @@ _MODULES = {
     "demos.setting": "FULL QUICK",
     "demos.wave": "WaveRequest WaveResult demo_wave",
     "evaluation_plans": "EvaluateRequest",
-    "evaluations": "Scores evaluate",
+    "evaluations": "ModelScores evaluate",
     "events": "SILENT Events",
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",
     "health": "Health examine",
     "isa.machine_code": "MachineCodeReport MachineCodeRequest inspect_machine_code",
+    "kernel_checks": "KernelChecks check_kernels",
     "printed_events": "PrintedEvents",
     "rollout_setup": "RolloutRequest",
     "rollouts": "rollout",
+    "sheets": "SheetPictures SheetRequest draw_sheet",
     "simulation_setup": "SimulateRequest",
     "simulations": "simulate",
     "v4_comparison": "V4Comparison V4Request compare_v4",

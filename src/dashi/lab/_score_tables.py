@@ -21,7 +21,7 @@ _WHOLE: Final = 0.9
 
 
 @dataclass(frozen=True)
-class ScoreTable:
+class ScoreText:
     """The scores of all models on one set of windows: means, with their interval of 95 % over seeds where there are
     several."""
 
@@ -29,7 +29,7 @@ class ScoreTable:
     rows: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> ScoreTable:
+    def of(cls, evaluation: Evaluation) -> ScoreText:
         """The table of an evaluation."""
         rows = table(evaluation)
         count = rows[0].windows if rows else 0
@@ -53,9 +53,9 @@ class ScoreTable:
 class ScoreTables:
     """Tables of several sets of windows."""
 
-    tables: tuple[ScoreTable, ...]
+    tables: tuple[ScoreText, ...]
 
-    def __iter__(self) -> Iterator[ScoreTable]:
+    def __iter__(self) -> Iterator[ScoreText]:
         return iter(self.tables)
 
     def __len__(self) -> int:

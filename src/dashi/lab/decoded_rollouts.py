@@ -30,7 +30,7 @@ from dashi.io._run_names import Z
 from dashi.io.metrics import Metrics, write_metrics
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
 from dashi.lab._run_job import FinishedJob
-from dashi.lab.decoded_setup import FollowRequest, Setup, check_follow, files_of, make_setup, settings_of
+from dashi.lab.decoded_setup import FollowRequest, FollowSetup, check_follow, files_of, make_setup, settings_of
 from dashi.lab.events import SILENT, Advance, Events
 from dashi.runtime.device import Device
 
@@ -56,10 +56,10 @@ def remaining_request(run: Run) -> FollowRequest | None:
     return replace(more, A=folder / run_folder.INPUTS, k_cut=None, anchors=None, ridge=None)
 
 
-def setup_of(run: Run) -> Setup:
+def setup_of(run: Run) -> FollowSetup:
     """What ran in a rollout of `follow`: z and its schema, the operator or model. Raises InputError for other runs."""
     setup: object = run.job.setup if run.job else None
-    if not isinstance(setup, Setup):
+    if not isinstance(setup, FollowSetup):
         raise InputError("this is no decoded rollout.", "pass the run of `dashi.lab.follow`.")
     return setup
 
@@ -98,7 +98,7 @@ def follow(
         run_settings = settings_of(request, setup) if job.out else None
         folder = stack.enter_context(job.open_folder(run_settings, files=files_of(request)))
         album = Album(folder, setup.schema, members, settings, setup.interval, setup.flow) if folder else None
-        work = _Work(job, request, setup, placed, decoder)
+        work = _FollowWork(job, request, setup, placed, decoder)
         run, failure = work.run(album)
         digest = None
         if folder is not None and not isinstance(setup.advances, Model):
@@ -121,7 +121,7 @@ def follow(
     return result
 
 
-def _require_device(request: FollowRequest, setup: Setup, placed: Placement) -> None:
+def _require_device(request: FollowRequest, setup: FollowSetup, placed: Placement) -> None:
     """Refuses a model that would not run on the device that was asked for, before it runs elsewhere."""
     model = setup.advances
     if not isinstance(model, Model):
@@ -131,10 +131,12 @@ def _require_device(request: FollowRequest, setup: Setup, placed: Placement) -> 
         raise _no_gpu(HOST_REASON)
 
 
-class _Work:
+class _FollowWork:
     """One decoded rollout under way."""
 
-    def __init__(self, job: Job, request: FollowRequest, setup: Setup, placed: Placement, decoder: Decoder) -> None:
+    def __init__(
+        self, job: Job, request: FollowRequest, setup: FollowSetup, placed: Placement, decoder: Decoder
+    ) -> None:
         self.job, self.request, self.setup, self.placed, self.decoder = job, request, setup, placed, decoder
         self._cost: tuple[float, float] | None = None
         """Errors of the first field with the residual and without it."""
@@ -224,7 +226,7 @@ def _forget(_step: int, _decoded: Decoded) -> None:
 
 
 def _leave(
-    folder: Path | None, setup: Setup, run: Run, metrics: Metrics, album: Album | None, *, finished: bool
+    folder: Path | None, setup: FollowSetup, run: Run, metrics: Metrics, album: Album | None, *, finished: bool
 ) -> Path | None:
     """Writes what is left to write; where the run lies."""
     if folder is None or album is None:

@@ -96,7 +96,7 @@ class FollowRequest(Request):
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
+class FollowSetup:
     """What advances z, the initial states (members, D), and what lays them out. `interval` is the flow time of a
     step."""
 
@@ -182,7 +182,7 @@ def _check_idle(request: FollowRequest) -> None:
             raise InputError(why.format(f"`{name}=`"), f"leave `{name}=` away.")
 
 
-def settings_of(request: FollowRequest, setup: Setup) -> dict[str, object]:
+def settings_of(request: FollowRequest, setup: FollowSetup) -> dict[str, object]:
     """All that decides the results of a rollout: where it runs does not. Files count by what is in them."""
     drawn = request.settings
     values: dict[str, object] = {
@@ -233,7 +233,7 @@ def require_room(request: FollowRequest, out: Path | None, n: int, members: int)
     )  # fmt: skip
 
 
-def make_setup(request: FollowRequest, device: Device, out: Path | None) -> Setup:
+def make_setup(request: FollowRequest, device: Device, out: Path | None) -> FollowSetup:
     """Reads or fits what runs; refuses what there is no room for."""
     statistics = None if request.statistics is None else load_statistics(Path(request.statistics))
     if request.fit_from is not None:
@@ -250,7 +250,7 @@ def _states(schema: Schema, z: HostArray, dtype: np.dtype[Any]) -> HostArray:
     return canon(np.ascontiguousarray(z.reshape(-1, schema.size).astype(dtype)))
 
 
-def _mapped(request: FollowRequest, statistics: Statistics | None) -> Setup:
+def _mapped(request: FollowRequest, statistics: Statistics | None) -> FollowSetup:
     """A matrix or an operator from a file."""
     assert request.z0 is not None  # check_follow saw to it
     schema, z0 = load_z(Path(request.z0))
@@ -265,10 +265,10 @@ def _mapped(request: FollowRequest, statistics: Statistics | None) -> Setup:
             f"the operator advances states of shape {operator.shape}; z in {request.z0} has {schema.size} numbers.",
             "use the operator that was fitted to z of this schema.",
         )
-    return Setup(schema, operator, _states(schema, z0, dtype), statistics, None)
+    return FollowSetup(schema, operator, _states(schema, z0, dtype), statistics, None)
 
 
-def _modelled(request: FollowRequest, path: Path, statistics: Statistics | None, device: Device) -> Setup:
+def _modelled(request: FollowRequest, path: Path, statistics: Statistics | None, device: Device) -> FollowSetup:
     """The model of a fit, from a z or from the first frame of a run."""
     model, dtype = load_model(path), np.dtype(request.dtype)
     schema = model.schema
@@ -296,12 +296,12 @@ def _modelled(request: FollowRequest, path: Path, statistics: Statistics | None,
                 f"anchors, the model for n = {schema.n}, k_cut = {schema.k_cut:g}, {len(schema.anchors)}.",
                 "encode the start with the schema of the model, or give a run as `start=`.",
             )
-    return Setup(schema, model, _states(schema, z, dtype), statistics, model.interval, truth, flow)
+    return FollowSetup(schema, model, _states(schema, z, dtype), statistics, model.interval, truth, flow)
 
 
 def _fitted(
     request: FollowRequest, run: Path, statistics: Statistics | None, device: Device, out: Path | None
-) -> Setup:
+) -> FollowSetup:
     """A matrix fitted to the frames of a run."""
     windows = windows_from_run(run)
     flow, dtype = windows.flow, np.dtype(request.dtype)
@@ -322,4 +322,4 @@ def _fitted(
     if statistics is None and request.residual == "statistics":
         statistics = fit_statistics(schema, windows.fields)
     states, step = _states(schema, z[:, 0], dtype), windows.interval * flow.dt
-    return Setup(schema, Linear(matrix.astype(dtype)), states, statistics, step, windows.fields[:, 0], flow)
+    return FollowSetup(schema, Linear(matrix.astype(dtype)), states, statistics, step, windows.fields[:, 0], flow)

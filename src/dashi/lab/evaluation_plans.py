@@ -81,7 +81,7 @@ class EvaluateRequest(Request):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ScoredWindows:
     """A set of windows: what is changed in its flow, and what makes it on a device."""
 
     change: str
@@ -156,11 +156,11 @@ def chosen(request: EvaluateRequest, training: Training) -> Chosen:
     )
 
 
-def plans_of(request: EvaluateRequest, fit: Fit, training: Training, events: Events) -> list[Plan]:
+def plans_of(request: EvaluateRequest, fit: Fit, training: Training, events: Events) -> list[ScoredWindows]:
     """All sets of windows, the one that nothing is changed in first."""
     what = chosen(request, training)
     if request.source is not None:
-        return [Plan("", lambda _: read_record(request, what, training, events))]
+        return [ScoredWindows("", lambda _: read_record(request, what, training, events))]
     recorded = training.source if training.source != "simulation" else training.initial
     if recorded not in INITIAL:
         raise InputError(
@@ -175,7 +175,7 @@ def plans_of(request: EvaluateRequest, fit: Fit, training: Training, events: Eve
     require_unseen(
         training.data, seeds, [(what.start * flow.dt, end * flow.dt)] * len(seeds), allow=request.allow_overlap
     )
-    plans: list[Plan] = []
+    plans: list[ScoredWindows] = []
     for change, changed in [("", flow), *_changed(request, flow)]:
         plan = WindowPlan(
             changed, same_times(flow, changed, what.steps), same_times(flow, changed, training.interval),
@@ -185,7 +185,7 @@ def plans_of(request: EvaluateRequest, fit: Fit, training: Training, events: Eve
         for name, model in fit.models.items():
             require_fit(name, model, changed, plan.interval)
         require_room(changed, len(seeds), what.windows, frames)
-        plans.append(Plan(change, _maker(f"test {change}".strip(), plan, seeds, request, events)))
+        plans.append(ScoredWindows(change, _maker(f"test {change}".strip(), plan, seeds, request, events)))
     return plans
 
 

@@ -22,15 +22,15 @@ from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import Windows
 from dashi.lab._evaluation_files import COMMAND, FILES, ScoreFolder, record_of, settings_of, summary_of
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
-from dashi.lab._score_tables import ScoreTable, ScoreTables, share_remark
-from dashi.lab.evaluation_plans import EvaluateRequest, Plan, check_evaluation, chosen, plans_of
+from dashi.lab._score_tables import ScoreTables, ScoreText, share_remark
+from dashi.lab.evaluation_plans import EvaluateRequest, ScoredWindows, check_evaluation, chosen, plans_of
 from dashi.lab.events import SILENT, Events
 from dashi.runtime.device import Device
 from dashi.types import HostArray
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class ModelScores:
     """What an evaluation found: scores on the data that the model saw, kept with it, and on those that it did not."""
 
     request: EvaluateRequest
@@ -46,7 +46,7 @@ class Scores:
 
     def table(self) -> ScoreTables:
         """A table for each set of windows, with a row for each model."""
-        return ScoreTables(tuple(ScoreTable.of(one) for one in self.evaluations))
+        return ScoreTables(tuple(ScoreText.of(one) for one in self.evaluations))
 
     def document(self) -> dict[str, Any]:
         """All scores as plain numbers, also along time, with the record of how they came about."""
@@ -55,23 +55,23 @@ class Scores:
     def __repr__(self) -> str:
         names = ", ".join(table.title.removeprefix("windows: ") for table in self.table())
         where = f", folder={str(self.folder)!r}" if self.folder else ""
-        return f"Scores({names}{', stopped' if self.stopped else ''}{where})"
+        return f"ModelScores({names}{', stopped' if self.stopped else ''}{where})"
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
-@interrupted_with(Scores)
+@interrupted_with(ModelScores)
 def evaluate(
     request: EvaluateRequest, *, device: str | Device = "auto", out: AnyPath | None = None, overwrite: bool = False,
     events: Events = SILENT,
-) -> Scores:  # fmt: skip
+) -> ModelScores:  # fmt: skip
     """Rolls a model and its baselines out on their own from starts that no fit saw, and scores them against what the
     flow did.
 
     Data that were seen are refused, unless the request allows that. With `out` scores are kept as they are finished.
-    An error that comes after some of them, also that of a file which cannot be written, has the Scores as its `result`.
-    Ctrl-C raises Interrupted, whose `partial` is the Scores so far.
+    An error that comes after some of them, also that of a file which cannot be written, has the scores as its `result`.
+    Ctrl-C raises Interrupted, whose `partial` are the scores so far.
     """
     check_evaluation(request)
     fit = load_fit(request.file)
@@ -92,12 +92,12 @@ def evaluate(
         require_results(placed)
         with job.open_folder(settings_of(request, what), files=FILES) as place:
             record = record_of(request, what, fit, fit.training, placed, job.out)
-            work = _Work(job, request, fit, fit.training, record, ScoreFolder(place), [*fit.evaluations])
+            work = _EvaluationWork(job, request, fit, fit.training, record, ScoreFolder(place), [*fit.evaluations])
             interrupted, failure = work.score(plans, placed.device)
             whole = not interrupted and failure is None
             work.write(stopped=not whole)
             work.files.close(finished=whole)
-    scores = Scores(request, tuple(work.done), record, work.files.folder, job.out, stopped=not whole)
+    scores = ModelScores(request, tuple(work.done), record, work.files.folder, job.out, stopped=not whole)
     failure = failure or work.files.failure
     if failure is not None:
         failure.result = scores
@@ -108,7 +108,7 @@ def evaluate(
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
+class _EvaluationWork:
     """One evaluation under way."""
 
     job: Job
@@ -120,7 +120,7 @@ class _Work:
     done: list[Evaluation] = field(default_factory=list[Evaluation])
     """All scores so far, those on the model's own data first."""
 
-    def score(self, plans: list[Plan], device: Device) -> tuple[bool, DashiError | None]:
+    def score(self, plans: list[ScoredWindows], device: Device) -> tuple[bool, DashiError | None]:
         """Scores on all sets of windows, kept one by one; whether Ctrl-C came, and an error that ended it after some
         were finished."""
         for evaluation in self.done:

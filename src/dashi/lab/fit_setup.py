@@ -209,10 +209,10 @@ def check_recorded(request: FitRequest, record: Windows) -> None:
     """Refuses a request that says otherwise than the record does: nothing that was asked for is passed over."""
     source = request.source
     if request.flow is not None:
-        has, wanted = record.flow.parameters, request.flow.parameters
-        for name in [name for name in wanted if request.stated is None or name in request.stated]:
-            if name not in has or not _same(has[name], wanted[name]):
-                raise _other(source, f"{name} = {has.get(name, 'none')}", f"`{name.split('_')[0]}=`", wanted[name])
+        has, stated = record.flow.parameters, request.flow.parameters
+        for name in [name for name in stated if request.stated is None or name in request.stated]:
+            if name not in has or not _same(has[name], stated[name]):
+                raise _other(source, f"{name} = {has.get(name, 'none')}", f"`{name.split('_')[0]}=`", stated[name])
     if request.frame_every not in (None, record.interval):
         raise _other(source, f"a frame every {record.interval} steps", "`frame_every=`", request.frame_every)
     if UNKNOWN in record.seeds and (request.train is not None or not isinstance(request.validate, int)):
@@ -221,11 +221,11 @@ def check_recorded(request: FitRequest, record: Windows) -> None:
         )
 
 
-def _same(has: int | float | str, wanted: int | float | str) -> bool:
-    if isinstance(has, str) or isinstance(wanted, str):
-        return has == wanted
+def _same(has: int | float | str, stated: int | float | str) -> bool:
+    if isinstance(has, str) or isinstance(stated, str):
+        return has == stated
     # A length is measured from coordinates in some files.
-    return abs(has - wanted) <= 1e-6 * abs(wanted)
+    return abs(has - stated) <= 1e-6 * abs(stated)
 
 
 def _other(source: AnyPath | None, has: str, argument: str, value: object) -> InputError:

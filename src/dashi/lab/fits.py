@@ -20,7 +20,7 @@ from dashi.flow.windows import UNKNOWN, Windows, frames_in, split_windows
 from dashi.lab._fit_files import FitFile
 from dashi.lab._flow_windows import WindowPlan, read_with_remarks, simulate_windows
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, until_interrupted
-from dashi.lab._score_tables import ScoreTable, ScoreTables, share_remark
+from dashi.lab._score_tables import ScoreTables, ScoreText, share_remark
 from dashi.lab.events import SILENT, Events
 from dashi.lab.fit_setup import FitRequest, check_fit, check_models, check_recorded
 from dashi.runtime.device import Device
@@ -47,7 +47,7 @@ class FittedModel:
 
     def table(self) -> ScoreTables:
         """The scores on the data that were seen, as a table for each set of windows."""
-        return ScoreTables(tuple(ScoreTable.of(one) for one in self.evaluations))
+        return ScoreTables(tuple(ScoreText.of(one) for one in self.evaluations))
 
     def __repr__(self) -> str:
         where = f", path={str(self.path)!r}" if self.path else ""
@@ -66,7 +66,7 @@ def fit(
     """
     job = Job(command="flow fit", request=request, device=device, out=as_path(out), events=events)
     check_fit(request, job.out)
-    work = _Work(job, request)
+    work = _FitWork(job, request)
     try:
         with job.place() as placed:
             result = work.fitted(placed)
@@ -90,7 +90,7 @@ class _Data:
     validation: Windows | None
 
 
-class _Work:
+class _FitWork:
     """One fit under way."""
 
     def __init__(self, job: Job, request: FitRequest) -> None:

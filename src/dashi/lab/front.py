@@ -22,7 +22,7 @@ from dashi.lab import decoded_rollouts, evaluations, fits, simulations
 from dashi.lab._job import AnyPath
 from dashi.lab.decoded_setup import FollowRequest
 from dashi.lab.evaluation_plans import EvaluateRequest
-from dashi.lab.evaluations import Scores
+from dashi.lab.evaluations import ModelScores
 from dashi.lab.events import SILENT, Events
 from dashi.lab.fit_setup import FitRequest
 from dashi.lab.fits import FittedModel
@@ -124,7 +124,7 @@ def evaluate(
     out: AnyPath | None = None,
     overwrite: bool = False,
     events: Events = SILENT,
-) -> Scores:
+) -> ModelScores:
     """Rolls a fitted model and its baselines out from starts that they never saw, and scores them against what the
     flow did: `print(scores.table())`.
 

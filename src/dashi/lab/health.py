@@ -119,26 +119,26 @@ def examine(timeout: float = TIMEOUT, *, events: Events = SILENT) -> Health:
     parts += [binaries(), *tools()]
     about = probe("loader", timeout=timeout)
     parts += loader(about)
-    files, probes, seen = driver_files(), dict[str, Probe](), about
+    files, probes, offered = driver_files(), dict[str, Probe](), about
     if about.loader:
         events.remark("probing drivers ...")
         probes = probe_each(timeout)
         parts += drivers(files, probes)
-        seen = _sound_devices(probes, timeout)
-    parts += devices(seen)
-    return Health(tuple(parts), about, tuple(files), probes, tuple(seen.devices))
+        offered = _sound_devices(probes, timeout)
+    parts += devices(offered)
+    return Health(tuple(parts), about, tuple(files), probes, tuple(offered.devices))
 
 
 def _sound_devices(probes: Mapping[str, Probe], timeout: float) -> Probe:
     """All devices that the sound drivers give together, numbered as `dashi.open` numbers them."""
     bad = [name for name, p in probes.items() if p.unsafe]
     good = [name for name in probes if name not in bad] if bad else None
-    seen = probe("compute", good, timeout)
-    if seen.unsafe:
-        problem = f"{seen.problem} while a kernel ran"
+    offered = probe("compute", good, timeout)
+    if offered.unsafe:
+        problem = f"{offered.problem} while a kernel ran"
         looked = probe("look", good, timeout)
-        seen = replace(looked, computed={info.spec: problem for info in looked.devices})
-    return seen
+        offered = replace(looked, computed={info.spec: problem for info in looked.devices})
+    return offered
 
 
 def install(*packages: int) -> str:
@@ -218,11 +218,11 @@ def binaries() -> PartHealth:
 
 def tools() -> Iterator[PartHealth]:
     """What only developers, or those who draw, need."""
-    found = compiler.installed()
-    if found == compiler.VERSION:
-        yield PartHealth("shader compiler", "ok", f"{compiler.WHEEL} {found}")
+    version = compiler.installed()
+    if version == compiler.VERSION:
+        yield PartHealth("shader compiler", "ok", f"{compiler.WHEEL} {version}")
     else:
-        text = f"{compiler.WHEEL} is {found or 'not installed'}; only writing kernels needs it, in version " + (
+        text = f"{compiler.WHEEL} is {version or 'not installed'}; only writing kernels needs it, in version " + (
             compiler.VERSION
         )
         yield PartHealth("shader compiler", "optional", text, install_extra("compile"))
@@ -245,13 +245,13 @@ def _version(tool: str) -> str:
     return (done.stdout.splitlines() or ["unknown version"])[0]
 
 
-def loader(seen: Probe) -> Iterator[PartHealth]:
+def loader(answer: Probe) -> Iterator[PartHealth]:
     """The Vulkan loader and the validation layers."""
-    if not seen.loader:
-        yield PartHealth("Vulkan loader", "warning", seen.problem.rstrip("."), install(_LOADER))
+    if not answer.loader:
+        yield PartHealth("Vulkan loader", "warning", answer.problem.rstrip("."), install(_LOADER))
         return
-    yield PartHealth("Vulkan loader", "ok", f"{seen.loader} {seen.loader_version}")
-    if seen.validation:
+    yield PartHealth("Vulkan loader", "ok", f"{answer.loader} {answer.loader_version}")
+    if answer.validation:
         yield PartHealth("validation layers", "ok", "installed")
     else:
         text = "not installed; only the tests and DASHI_VALIDATION=1 use them"
@@ -264,21 +264,21 @@ def drivers(files: list[DriverFile], probes: Mapping[str, Probe]) -> Iterator[Pa
         if file.problem:
             fix = f"reinstall the driver it belongs to, or remove {file.path}"
             yield PartHealth("driver file", "warning", f"{file.path}: {file.problem}", fix)
-    for name, seen in probes.items():
-        if seen.unsafe:
+    for name, answer in probes.items():
+        if answer.unsafe:
             fix = f"update or remove that driver; until then dashi leaves it out (it is named by {name})"
-            yield PartHealth("driver", "warning", f"{name} {seen.problem} while it was probed", fix)
+            yield PartHealth("driver", "warning", f"{name} {answer.problem} while it was probed", fix)
         else:
-            names = ", ".join(d.name for d in seen.devices) or "no device of its kind here"
+            names = ", ".join(d.name for d in answer.devices) or "no device of its kind here"
             yield PartHealth("driver", "ok", f"{name}: {names}")
     if not files and not probes:
         yield PartHealth("driver", "warning", "there is no Vulkan driver on this machine", install(_DRIVER))
 
 
-def devices(seen: Probe) -> Iterator[PartHealth]:
+def devices(answer: Probe) -> Iterator[PartHealth]:
     """Each Vulkan device, and whether a kernel gave the right bits on it."""
-    for info in seen.devices:
-        problem = seen.computed.get(info.spec, "")
+    for info in answer.devices:
+        problem = answer.computed.get(info.spec, "")
         what = f"{info.spec}: {info.name}, {info.type}, {info.driver} {info.driver_info or info.driver_version}"
         if problem:
             yield PartHealth("Vulkan device", "warning", f"{what}: {problem}", "update its driver")
@@ -286,11 +286,13 @@ def devices(seen: Probe) -> Iterator[PartHealth]:
             yield PartHealth("Vulkan device", "ok", f"{what}, Vulkan {info.api_version}: computes")
         yield PartHealth("  features", "ok", " ".join(sorted(info.features)))
         yield PartHealth("  rounding, NaN", "ok", _float_rules(info))
-    if not seen.devices:
-        why = seen.problem.rstrip(".") if seen.problem else "the drivers offer none that has Vulkan 1.2 and timelines"
-        fix = install(_DRIVER) if seen.loader else install(_LOADER, _DRIVER)
+    if not answer.devices:
+        why = (
+            answer.problem.rstrip(".") if answer.problem else "the drivers offer none that has Vulkan 1.2 and timelines"
+        )
+        fix = install(_DRIVER) if answer.loader else install(_LOADER, _DRIVER)
         yield PartHealth("Vulkan device", "warning", f"none: {why}", fix)
-    yield from hardware(seen.devices)
+    yield from hardware(answer.devices)
 
 
 def _float_rules(info: DeviceInfo) -> str:
@@ -301,9 +303,9 @@ def _float_rules(info: DeviceInfo) -> str:
     return f"by custom ({why}): nearest even and IEEE NaN are what drivers do, not what Vulkan promises"
 
 
-def hardware(found: tuple[DeviceInfo, ...]) -> Iterator[PartHealth]:
+def hardware(infos: tuple[DeviceInfo, ...]) -> Iterator[PartHealth]:
     """Graphics hardware that the system shows, but Vulkan does not."""
-    if any(info.is_hardware for info in found):
+    if any(info.is_hardware for info in infos):
         return
     closed = [str(p) for p in sorted(Path("/dev/dri").glob("renderD*")) if not os.access(p, os.R_OK | os.W_OK)]
     if closed:

@@ -68,7 +68,7 @@ class RolloutRequest(Request):
 
 
 @dataclass(frozen=True)
-class Strides:
+class RolloutStrides:
     """After how many steps what is looked at; 0 is never."""
 
     hash: int
@@ -79,14 +79,14 @@ class Strides:
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
+class RolloutSetup:
     """What is run: the operator, the initial states `(m, *shape)`, and the files they were read from."""
 
     operator: Operator
     z0: HostArray
     sources: Mapping[str, Source]
     """Inputs that came from files, by name."""
-    strides: Strides
+    strides: RolloutStrides
 
     @cached_property
     def identity(self) -> str:
@@ -109,7 +109,7 @@ class Setup:
             "keep-going": not request.stop_on_nonfinite,
         }  # fmt: skip
 
-    def resumed(self, request: RolloutRequest, settings: Mapping[str, Mapping[str, int]]) -> Setup:
+    def resumed(self, request: RolloutRequest, settings: Mapping[str, Mapping[str, int]]) -> RolloutSetup:
         """The setup with the strides of the run that goes on; one that was asked for must be the same."""
         former = self.following(settings)
         every = former.strides
@@ -122,11 +122,11 @@ class Setup:
                 )
         return former
 
-    def following(self, settings: Mapping[str, Mapping[str, int]]) -> Setup:
+    def following(self, settings: Mapping[str, Mapping[str, int]]) -> RolloutSetup:
         """The setup with the strides that a checkpoint tells (`read_settings`)."""
         strides = [settings.get(name, {}).get("every", 0) for name in ("hashes", "observations", "sheet")]
         bands = settings.get("sheet", {}).get("bands", self.strides.bands)
-        return replace(self, strides=Strides(*strides, bands=bands, keep=self.strides.keep))
+        return replace(self, strides=RolloutStrides(*strides, bands=bands, keep=self.strides.keep))
 
 
 def check_request(request: RolloutRequest, job: Job) -> None:
@@ -159,14 +159,14 @@ def check_request(request: RolloutRequest, job: Job) -> None:
     job.require_place()
 
 
-def read_setup(request: RolloutRequest, job: Job) -> Setup:
+def read_setup(request: RolloutRequest, job: Job) -> RolloutSetup:
     """Reads and checks the inputs."""
     sources: dict[str, Source] = {}
 
-    def values_of(name: str, given: HostArray | AnyPath) -> HostArray:
-        if not isinstance(given, _PATH):
-            return np.asarray(given)
-        sources[name] = read_source(Path(given), name)
+    def values_of(name: str, value: HostArray | AnyPath) -> HostArray:
+        if not isinstance(value, _PATH):
+            return np.asarray(value)
+        sources[name] = read_source(Path(value), name)
         return sources[name].values
 
     values = values_of(STATE, request.z0)
@@ -181,8 +181,8 @@ def read_setup(request: RolloutRequest, job: Job) -> Setup:
             operator = make_operator(stored.kind, stored.version, stored.arrays, stored.parameters, dtype)
             sources |= arrays
         else:
-            dense = {name: given for name, given in (("A", request.A), ("b", request.b)) if given is not None}
-            operator = _dense(request, {n: as_floats(n, values_of(n, given), dtype) for n, given in dense.items()})
+            dense = {name: value for name, value in (("A", request.A), ("b", request.b)) if value is not None}
+            operator = _dense(request, {n: as_floats(n, values_of(n, value), dtype) for n, value in dense.items()})
     _remark_on_types(sources, operator, job.events)
     states = z0[None] if z0.shape == operator.shape else z0
     if states.shape[1:] != operator.shape:
@@ -191,7 +191,7 @@ def read_setup(request: RolloutRequest, job: Job) -> Setup:
             f"z0 has shape {z0.shape}; the operator advances states of shape {operator.shape}.",
             f"give z0 of shape {operator.shape}, or (M, {shape}) for an ensemble.",
         )
-    return Setup(operator, states, sources, _strides(request, operator, sheet=job.out is not None))
+    return RolloutSetup(operator, states, sources, _strides(request, operator, sheet=job.out is not None))
 
 
 def _inputs(request: RolloutRequest) -> list[object]:
@@ -220,9 +220,9 @@ def _dense(request: RolloutRequest, arrays: dict[str, HostArray]) -> Operator:
     return Affine(arrays["A"], arrays.get("b"), request.psi, portable=request.portable, **numbers)
 
 
-def _strides(request: RolloutRequest, operator: Operator, *, sheet: bool) -> Strides:
+def _strides(request: RolloutRequest, operator: Operator, *, sheet: bool) -> RolloutStrides:
     observe = request.observe_every or max(1, request.steps // _OBSERVED)
-    return Strides(
+    return RolloutStrides(
         hash=request.hash_every or min(_HASHES, request.steps),
         observe=observe,
         sheet=request.sheet_every or (observe if sheet else 0),

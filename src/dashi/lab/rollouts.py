@@ -25,7 +25,7 @@ from dashi.io.metrics import Metrics, PerfFlag, write_metrics
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_gpu_used, until_interrupted
 from dashi.lab._run_job import FinishedJob, without_last_looks
 from dashi.lab.events import SILENT, Events
-from dashi.lab.rollout_setup import RolloutRequest, Setup, check_request, read_setup
+from dashi.lab.rollout_setup import RolloutRequest, RolloutSetup, check_request, read_setup
 from dashi.runtime.device import Device
 
 COMMAND: Final = "rollout"
@@ -103,7 +103,7 @@ def _rollout(job: Job, request: RolloutRequest, so_far: Run | None = None) -> Ru
 def _resume(run: Run, steps: int, *, device: str | Device, overwrite: bool = False, events: Events = SILENT) -> Run:
     """Goes on with a run up to so many steps in all, in its folder or in memory."""
     assert run.job is not None
-    setup: Setup = run.job.setup
+    setup: RolloutSetup = run.job.setup
     every = setup.strides
     request: RolloutRequest = replace(
         run.request, steps=steps, hash_every=every.hash, observe_every=every.observe, sheet_every=every.sheet or None,
@@ -121,7 +121,7 @@ def _resume(run: Run, steps: int, *, device: str | Device, overwrite: bool = Fal
 
 
 def _run(
-    job: Job, request: RolloutRequest, setup: Setup, placed: Placement, folder: Path | None, resumed: Run | None
+    job: Job, request: RolloutRequest, setup: RolloutSetup, placed: Placement, folder: Path | None, resumed: Run | None
 ) -> _Outcome:
     every, start = setup.strides, resumed.steps if resumed else 0
     strategy, flags = _strategy(request, setup, placed)
@@ -151,7 +151,7 @@ def _run(
     return _Outcome(run, flags, failure)
 
 
-def _strategy(request: RolloutRequest, setup: Setup, placed: Placement) -> tuple[str, tuple[PerfFlag, ...]]:
+def _strategy(request: RolloutRequest, setup: RolloutSetup, placed: Placement) -> tuple[str, tuple[PerfFlag, ...]]:
     """The strategy asked for, if it is possible here; another may be taken where falling back is allowed."""
     asked = request.strategy
     try:
@@ -165,7 +165,7 @@ def _strategy(request: RolloutRequest, setup: Setup, placed: Placement) -> tuple
 
 
 def _certify(
-    request: RolloutRequest, setup: Setup, folder: Path | None, outcome: _Outcome, events: Events
+    request: RolloutRequest, setup: RolloutSetup, folder: Path | None, outcome: _Outcome, events: Events
 ) -> tuple[dict[Path, str], FileError | None]:
     """Writes the certificates asked for; their digests by file, and why the one beside the folder is missing."""
     run, asked = outcome.run, as_path(request.certificate)
@@ -190,7 +190,7 @@ def _certify(
     return digests, unwritten
 
 
-def _close(setup: Setup, run: Run, metrics: Metrics, folder: Path, *, certified: bool) -> Path:
+def _close(setup: RolloutSetup, run: Run, metrics: Metrics, folder: Path, *, certified: bool) -> Path:
     """Writes state, sheet and metrics, after which the folder is whole; where the run lies."""
     written = {run_folder.METRICS, run_folder.STATE}
     single = setup.z0.shape[0] == 1
@@ -220,12 +220,14 @@ def until_failure(error: NonFiniteError) -> Run:
     return replace(run, records={**run.records, "observations": (*run.observations, error.observation)})
 
 
-def keep_checkpoint(folder: Path, setup: Setup, run: Run) -> None:
+def keep_checkpoint(folder: Path, setup: RolloutSetup, run: Run) -> None:
     """Writes where the run stands."""
     write_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, run)
 
 
-def _read_resume(folder: Path, setup: Setup, request: RolloutRequest, events: Events) -> tuple[Setup, Run]:
+def _read_resume(
+    folder: Path, setup: RolloutSetup, request: RolloutRequest, events: Events
+) -> tuple[RolloutSetup, Run]:
     """The part of the run that the folder's checkpoint holds, and the setup that it goes on with."""
     file = folder / run_folder.CHECKPOINT
     settings = read_settings(file)
@@ -235,7 +237,7 @@ def _read_resume(folder: Path, setup: Setup, request: RolloutRequest, events: Ev
     return setup.resumed(request, settings), run
 
 
-def judge(setup: Setup, run: Run) -> Verdict | None:
+def judge(setup: RolloutSetup, run: Run) -> Verdict | None:
     """What became of the states, where anything was observed."""
     if not run.observations:
         return None

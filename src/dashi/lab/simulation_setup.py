@@ -132,15 +132,15 @@ def strides_of(request: SimulateRequest, out: Path | None) -> FlowStrides:
     )
 
 
-def resumed_strides(request: SimulateRequest, wanted: FlowStrides, kept: FlowStrides | None) -> FlowStrides:
+def resumed_strides(request: SimulateRequest, asked: FlowStrides, earlier: FlowStrides | None) -> FlowStrides:
     """Strides of the run that goes on. A default depends on how far a run goes, so only what was asked for must fit."""
-    if kept is None:
-        return wanted
+    if earlier is None:
+        return asked
     for name in _STRIDES:
-        value, before = getattr(request, name), getattr(kept, name.removesuffix("_every"))
+        value, before = getattr(request, name), getattr(earlier, name.removesuffix("_every"))
         if value not in (None, before):
             raise InputError(f"the run that goes on has `{name}={before}`.", f"leave `{name}=` away, or give that.")
-    return kept
+    return earlier
 
 
 def states_of(request: SimulateRequest, progress: Callable[[int], None] | None = None) -> Floats:

@@ -76,7 +76,7 @@ def _simulate(job: Job, request: SimulateRequest, so_far: Run | None = None) -> 
     with job.place() as placed, job.open_folder(settings_of(request, every, states), files=_FILES) as folder:
         if folder and job.resume:
             every = resumed_strides(request, every, kept_strides(folder / run_folder.CHECKPOINT))
-        work = _Work(job, request, placed, every, states)
+        work = _SimulationWork(job, request, placed, every, states)
         with job.events.progress("preparing", None, ""):
             resumed = work.resumed(folder) if folder and job.resume else so_far
         with to_go_on(folder):
@@ -124,7 +124,7 @@ def _identity(request: SimulateRequest, every: FlowStrides, states: Floats) -> s
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
+class _SimulationWork:
     """One simulation under way."""
 
     job: Job

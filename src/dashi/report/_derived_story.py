@@ -17,7 +17,7 @@ from dashi.io.metrics import Metrics
 from dashi.report._flow_card import kind
 from dashi.report._html import took
 from dashi.report._story import Story, in_turnovers, lasts
-from dashi.report.page import Place
+from dashi.report.page import DeviceUse
 
 _TRUNCATED = "…"
 _LONGEST = 3900
@@ -117,14 +117,14 @@ def _warnings(evaluation: Evaluation | None, record: EvaluationRecord) -> list[s
     return warnings
 
 
-def places_of(evaluation: Evaluation | None, record: EvaluationRecord | None) -> tuple[Place, ...]:
+def places_of(evaluation: Evaluation | None, record: EvaluationRecord | None) -> tuple[DeviceUse, ...]:
     """Where the parts of an evaluation ran: the windows and fields, and the rollout of each model."""
-    places = list[Place]()
+    places = list[DeviceUse]()
     if record is not None and record.device is not None:
         device = record.device
         name = f"{device.name} ({', '.join(word for word in (device.type, device.driver) if word)})"
-        places.append(Place("windows and fields", name, device.requested, device.spec, why=device.fallback))
+        places.append(DeviceUse("windows and fields", name, device.requested, device.spec, why=device.fallback))
     for line in evaluation.lines if evaluation is not None else ():
         if line.device:
-            places.append(Place(f"rollout of {line.model}", line.device, seconds=line.seconds))
+            places.append(DeviceUse(f"rollout of {line.model}", line.device, seconds=line.seconds))
     return tuple(places)

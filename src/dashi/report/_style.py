@@ -53,7 +53,7 @@ _DASHES: Final[Mapping[str, tuple[float, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """How a line is drawn: by a colour of the palette and a pattern of `_DASHES`."""
 
     colour: str
@@ -76,30 +76,30 @@ class Look:
         )
 
 
-_LOOKS: Final[Mapping[str, Look]] = {
-    "reference": Look(INK, "solid", 2.0),
-    "perfect": Look(GREEN, "dashed", 1.8),
-    "galerkin": Look(BLUE, "solid", 2.2),
-    "slaved": Look(RED, "dashdot", 2.0),
-    "truncation": Look(PURPLE, "dashdot"),
-    "ridge": Look(ORANGE, "solid"),
-    "delay": Look(RED, "dashed"),
-    "dmd": Look(SKY, "dashdotdot"),
-    "persistence": Look(MUTED, "dotted", 1.9),
-    "damped": Look(BROWN, "dashdotdot"),
+_LOOKS: Final[Mapping[str, LineStyle]] = {
+    "reference": LineStyle(INK, "solid", 2.0),
+    "perfect": LineStyle(GREEN, "dashed", 1.8),
+    "galerkin": LineStyle(BLUE, "solid", 2.2),
+    "slaved": LineStyle(RED, "dashdot", 2.0),
+    "truncation": LineStyle(PURPLE, "dashdot"),
+    "ridge": LineStyle(ORANGE, "solid"),
+    "delay": LineStyle(RED, "dashed"),
+    "dmd": LineStyle(SKY, "dashdotdot"),
+    "persistence": LineStyle(MUTED, "dotted", 1.9),
+    "damped": LineStyle(BROWN, "dashdotdot"),
 }
 """Two of these with the same pattern have colours that everybody can tell apart."""
 _SPARE: Final = tuple(
     look
     for turn in range(len(_DASHES))
     for place, colour in enumerate((GREEN, SKY, RED, BROWN, PURPLE, BLUE, ORANGE))
-    if (look := Look(colour, [*_DASHES][(place + turn) % len(_DASHES)], 1.6))
+    if (look := LineStyle(colour, [*_DASHES][(place + turn) % len(_DASHES)], 1.6))
     and not any((look.colour, look.dashes) == (known.colour, known.dashes) for known in _LOOKS.values())
 )
 """For names that are not known: all other pairs of a colour and a pattern."""
 
 
-def looks(models: Sequence[str]) -> dict[str, Look]:
+def looks(models: Sequence[str]) -> dict[str, LineStyle]:
     """How each model's line is drawn: a known name always the same, others in turn."""
     spare = cycle(_SPARE)
     return {name: _LOOKS[name] if name in _LOOKS else next(spare) for name in models}

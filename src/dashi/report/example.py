@@ -14,7 +14,7 @@ from dashi.io.metrics import VERSION, Metrics, PerfFlag, StageSeconds
 from dashi.report._flow_facts import facts_of_scores
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
-from dashi.report.page import Proof, Report, Sheet
+from dashi.report.page import BandEnergies, Proof, Report
 
 _TIMES = np.linspace(0.0, 8.0, 81)
 _FLOW = Flow(64, nu=5e-3, dt=0.0125, drag=0.1, forcing=Kolmogorov(4, 1.0), scheme="etdrk4")
@@ -40,7 +40,7 @@ def example_report() -> Report:
         fields_of="a made-up flow",
         evaluation=example_evaluation(),
         continuation=_continuation(),
-        sheet=Sheet(_sheet(), float(_TIMES[-1]), "shell", 1, "a made-up run"),
+        sheet=BandEnergies(_sheet(), float(_TIMES[-1]), "shell", 1, "a made-up run"),
         spans=_spans(),
         metrics=_metrics(),
         proof=Proof("certificate.json", "0" * 32, "vorticity", 1000, 10, "1" * 32, True, "no device", "never"),

@@ -34,7 +34,7 @@ _ENDS: Final = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
+class BandEnergies:
     """Band energies, a row for each observed step."""
 
     energies: Floats
@@ -80,7 +80,7 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Place:
+class DeviceUse:
     """Where a part of a run without metrics ran."""
 
     part: str
@@ -119,7 +119,7 @@ class Report:
     training: Evaluation | None = None
     """Scores of the model on what it was fitted to."""
     continuation: Continuation | None = None
-    sheet: Sheet | None = None
+    sheet: BandEnergies | None = None
     spans: tuple[Span, ...] = ()
     metrics: Metrics | None = None
     proof: Proof | None = None
@@ -129,7 +129,7 @@ class Report:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     """What a reader must know before anything else."""
-    places: tuple[Place, ...] = ()
+    places: tuple[DeviceUse, ...] = ()
     """Where each part ran, of a run without metrics."""
 
 

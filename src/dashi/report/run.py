@@ -35,7 +35,7 @@ from dashi.report._story import Story, read_story
 from dashi.report.figures import Continuation
 from dashi.report.films import Fields
 from dashi.report.measures import Measures, flow_of, measures
-from dashi.report.page import Proof, Report, Sheet
+from dashi.report.page import BandEnergies, Proof, Report
 
 PROXY: Final = "vorticity_proxy"
 """The field of fields.zarr that was decoded."""
@@ -179,11 +179,11 @@ def _continuation(path: Path, model: str) -> Continuation:
     return Continuation(*(arrays[name] for name in names), model=model)
 
 
-def _sheet(path: Path, story: Story) -> Sheet | None:
+def _sheet(path: Path, story: Story) -> BandEnergies | None:
     energies = load_sheet(path)
     if not energies.size:
         return None
-    return Sheet(energies, story.sheet_end, story.sheet_band, story.sheet_first, story.sheet_of or "the run")
+    return BandEnergies(energies, story.sheet_end, story.sheet_band, story.sheet_first, story.sheet_of or "the run")
 
 
 def _proof(path: Path, named: Path, story: Story) -> Proof:

@@ -37,7 +37,7 @@ def effort_for(device: Device) -> stopwatch.Effort:
     return stopwatch.HARDWARE if device.info.is_hardware else stopwatch.SOFTWARE
 
 
-class Recorded:
+class TimedProgram:
     """A recorded program as a batch, timed on the device's own clock where it has one."""
 
     def __init__(self, program: Program) -> None:
@@ -59,7 +59,7 @@ def measure(device: Device) -> Bandwidth:
     step = device.bind("scale", source, out=target, a=2.0)
     effort = effort_for(device)
     copied = stopwatch.measure(lambda n: _copies(device, source, target, n), effort)
-    scaled = stopwatch.measure(lambda n: Recorded(device.program([step] * n, timed=True)), effort)
+    scaled = stopwatch.measure(lambda n: TimedProgram(device.program([step] * n, timed=True)), effort)
     moved = 2 * source.nbytes
     return Bandwidth(moved / copied.median, moved / scaled.median, source.nbytes)
 

@@ -16,8 +16,8 @@ All errors are relative, in the L2 norm. A seed draws the starts, sites, noise a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,7 +37,7 @@ MEASURES: Final = ("operator", "one_step", "rollout", "diverged", "coefficients"
 
 
 @dataclass(frozen=True)
-class Setting:
+class StudySetting:
     """One question: which system, which fraction of its sites is seen, with how much noise (standard deviation beside
     that of the data)."""
 
@@ -50,7 +50,7 @@ class Setting:
 class Outcome:
     """How one learner fared for one seed; measures by name, NaN where one does not apply."""
 
-    setting: Setting
+    setting: StudySetting
     learner: str
     seed: int
     rows: int
@@ -59,7 +59,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Spread:
+class SeedSpread:
     """A measure over seeds."""
 
     mean: float
@@ -68,7 +68,7 @@ class Spread:
     most: float
 
 
-def settings(systems: Sequence[str], observed: Sequence[float], noise: Sequence[float]) -> tuple[Setting, ...]:
+def settings(systems: Sequence[str], observed: Sequence[float], noise: Sequence[float]) -> tuple[StudySetting, ...]:
     """Every combination, checked."""
     for name in systems:
         if name not in SYSTEMS:
@@ -79,11 +79,11 @@ def settings(systems: Sequence[str], observed: Sequence[float], noise: Sequence[
     for amount in noise:
         if not 0 <= amount < 1:
             raise InputError(f"noise is {amount}.", "pass a part of the data's deviation: 0 up to, but without, 1.")
-    return tuple(Setting(s, f, n) for s in systems for f in observed for n in noise)
+    return tuple(StudySetting(s, f, n) for s in systems for f in observed for n in noise)
 
 
 def identify(
-    asked: Sequence[Setting], seeds: Sequence[int], *, device: Device, learners: Sequence[str] = LEARNERS
+    asked: Sequence[StudySetting], seeds: Sequence[int], *, device: Device, learners: Sequence[str] = LEARNERS
 ) -> Iterator[Outcome]:
     """Outcomes one after the other: settings, then seeds, then learners. The fits run on the device."""
     for setting in asked:
@@ -99,7 +99,7 @@ def identify(
                 yield Outcome(setting, name, seed, len(rows), rule.settings, measures)
 
 
-def observe(system: System, setting: Setting, rng: np.random.Generator) -> Rows:
+def observe(system: System, setting: StudySetting, rng: np.random.Generator) -> Rows:
     """The rows that are of use."""
     neighbours = system.laplacian != 0
     parts: list[Rows] = []
@@ -162,8 +162,28 @@ def _relative(missed: Values, right: Values) -> float:
     return float(np.linalg.norm(missed) / np.linalg.norm(right))
 
 
-def spread(values: Sequence[float]) -> Spread | None:
+def spread(values: Sequence[float]) -> SeedSpread | None:
     """Mean, deviation and range of a measure; none where it does not apply."""
     if not values or not np.isfinite(values).all():
         return None
-    return Spread(float(np.mean(values)), float(np.std(values)), min(values), max(values))
+    return SeedSpread(float(np.mean(values)), float(np.std(values)), min(values), max(values))
+
+
+def result_rows(
+    asked: Sequence[StudySetting], outcomes: Sequence[Outcome], learners: Sequence[str] = LEARNERS
+) -> list[dict[str, Any]]:
+    """A row of plain data for each setting and learner: every measure over the seeds that were finished."""
+    rows: list[dict[str, Any]] = []
+    for setting in asked:
+        for learner in learners:
+            finished = [o for o in outcomes if o.setting == setting and o.learner == learner]
+            if not finished:
+                continue
+            row: dict[str, Any] = {**asdict(setting), "learner": learner, "seeds": [o.seed for o in finished]}
+            row["training_rows"] = [o.rows for o in finished]
+            row["chosen"] = [o.chosen for o in finished]
+            for name in MEASURES:
+                over = spread([o.measures[name] for o in finished])
+                row[name] = None if over is None else asdict(over)
+            rows.append(row)
+    return rows

@@ -34,7 +34,7 @@ class Timed:
         """torch frees by itself."""
 
 
-class Graph(Timed):
+class CudaGraph(Timed):
     """Something captured in a CUDA graph; what is timed is its replay."""
 
     def __init__(self, torch: Any, work: Work) -> None:

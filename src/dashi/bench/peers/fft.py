@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any, Final
 
-from dashi.bench.fft import REPEATS, ROUNDS, BenchCase
+from dashi.bench.fft import REPEATS, ROUNDS, TransformCase
 from dashi.bench.peers.cuda_timing import replays_us
 from dashi.bench.peers.gpu_library import load_library
 
@@ -21,7 +21,7 @@ class TorchFft:
         self._torch = torch
         self.version = f"torch {torch.__version__}, CUDA graph"
 
-    def us(self, case: BenchCase) -> float:
+    def us(self, case: TransformCase) -> float:
         """The median over rounds of one transform."""
         torch = self._torch
         real = getattr(torch, case.dtype)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.bench.peers.cuda_timing import Graph, Timed, Work
+from dashi.bench.peers.cuda_timing import CudaGraph, Timed, Work
 from dashi.bench.peers.gpu_library import load_library
 from dashi.kernels.abi import Kernel, Number
 from dashi.runtime import _stopwatch as stopwatch
@@ -196,7 +196,7 @@ class TorchPeer:
     def _in_graph(self, works: Sequence[Work]) -> stopwatch.Times | None:
         """The times of the calls replayed from a graph; None where torch cannot capture them."""
         try:
-            return stopwatch.measure(lambda n: Graph(self._torch, _calls(works, n)), stopwatch.HARDWARE, len(works))
+            return stopwatch.measure(lambda n: CudaGraph(self._torch, _calls(works, n)), stopwatch.HARDWARE, len(works))
         except RuntimeError:
             self._torch.cuda.synchronize()
             return None

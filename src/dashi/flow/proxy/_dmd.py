@@ -128,7 +128,7 @@ def require_pydmd() -> Any:
     except ImportError as error:
         raise InputError(
             "PyDMD is not installed, and the baseline `dmd` is fitted by it.",
-            f"{install_extra('dmd')}, or choose other baselines with --baseline.",
+            f"{install_extra('dmd')}, or choose other baselines with `baselines=`.",
         ) from error
 
 

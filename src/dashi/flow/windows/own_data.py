@@ -113,8 +113,7 @@ def _variables(data: Any, vorticity: str, velocity: tuple[str, str] | None) -> t
         listed = ", ".join(map(str, data.data_vars)) or "nothing"
         raise InputError(
             f"the data hold {listed}: neither {vorticity!r} nor a pair of velocities.",
-            "name them: vorticity='w' (--variable w), or velocity=('u', 'v') along x and along y (--variable u "
-            "--variable v).",
+            "name them: `vorticity='w'`, or `velocity=('u', 'v')` along x and along y.",
         )
     return pair
 
@@ -167,7 +166,7 @@ def _line(data: Any, name: str) -> Floats:
     if name not in data.sizes:
         raise ShapeError(
             f"the data have the dimensions {', '.join(map(str, data.sizes))}, and no {name!r}.",
-            "rename them to time, y and x, or say which are which: dims={'time': 't'}, or --dims time=t.",
+            "rename them to time, y and x, or say which are which: `dims={'time': 't'}`.",
         )
     if name not in data.coords:
         raise InputError(f"the dimension {name!r} has no coordinate.", f"assign one: data.assign_coords({name}=...).")
@@ -303,8 +302,8 @@ def _flow(data: Any, flow: Flow | None, n: int, length: float) -> Flow:
         if not parameters:
             raise InputError(
                 "the data do not say which flow they are of.",
-                f"pass flow=Flow(n={n}, length={length:.6g}, nu=..., dt=...), with drag and forcing if there are any; "
-                "on the command line, --nu, --dt, --drag and --forcing.",
+                "say which, by `nu=` and `dt=`, and `drag=` and `forcing=` if there are any: "
+                f"flow=Flow(n={n}, length={length:.6g}, nu=..., dt=...).",
             )
         flow = Flow.restore({k: v.item() if hasattr(v, "item") else v for k, v in parameters.items()})
     if flow.n != n or abs(flow.length - length) > EVEN * length:

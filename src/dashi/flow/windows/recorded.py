@@ -100,5 +100,6 @@ def _vorticity(path: Path, flow: Flow, index: int, members: int) -> Floats:
         return curl_and_divergence(read("velocity_x"), read("velocity_y"), flow.length)[0].astype(flow.kind)
     raise FileError(
         f"{path} holds neither vorticity nor both velocities.",
-        "run it again with --field vorticity, or with --field velocity_x --field velocity_y.",
+        "simulate it again with `fields=('vorticity',)` or `fields=('velocity_x', 'velocity_y')`: `dashi flow simulate "
+        "--field vorticity`.",
     )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +12,9 @@ from dashi.flow.evaluation import Evaluation
 from dashi.flow.evaluation._record import versions_here
 from dashi.flow.grid import Floats
 from dashi.io.metrics import Metrics, PerfFlag, Scores, to_json
+from dashi.lab.demos._folder import command_of
 from dashi.lab.demos._work import Work
-from dashi.lab.demos.setting import Setting
 from dashi.report._story import Story, bounded, in_turnovers, lasts
-
-
-def command_of(setting: Setting, spec: str, out: Path) -> str:
-    """The command that repeats the main job on the device where it ran."""
-    return shlex.join(["dashi", "demo", *setting.words, "--device", spec, "--out", str(out)])
 
 
 def metrics_of(work: Work) -> Metrics | None:
@@ -76,7 +69,7 @@ def story_of(work: Work, seconds: float) -> Story:
     return Story(
         title="A turbulent flow, and how far a proxy of it sees",
         summary=summary,
-        command=command_of(work.setting, info.spec, work.out),
+        command=command_of(work.setting.words, info.spec, work.out),
         ours=s.ours,
         fields_of=f"seed {r.windows['test'].seeds[r.shown[1]]}, which nothing was fitted to",
         sheet_of=f"{s.ours} left alone",

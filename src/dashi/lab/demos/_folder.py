@@ -7,21 +7,24 @@ So a run that is stopped or killed replaces nothing and loses nothing, and a fin
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from shlex import quote
 from typing import Final
 
+from dashi.core.metrics._placement import Placement
 from dashi.io._files import unwritable
 from dashi.io._locks import BUSY, open_folder, try_lock
 from dashi.io._parts import named_by, remove_stale
 from dashi.io._run_names import files_left_by
 from dashi.io._whole_folder import Owner, put, require_replaceable
-from dashi.lab._job import uninterruptible
+from dashi.lab._job import AnyPath, Job, Request, uninterruptible
 from dashi.lab.events import SILENT, Events
+from dashi.runtime.device import Device
 
 FILES: Final = files_left_by("demo")
 """All that the command ever leaves in its folder."""
@@ -33,6 +36,43 @@ def require_place(out: Path, owner: Owner = OWNER) -> Path:
     """Refuses, before any work, a place that could not be written or holds anything but an earlier demo that may be
     replaced. Gives the place itself where a link was named."""
     return require_replaceable(out, owner)
+
+
+def command_of(words: Sequence[str], spec: str, out: Path) -> str:
+    """The command that repeats a demonstration on the device where it ran; `words` choose which one."""
+    return shlex.join(["dashi", "demo", *words, "--device", spec, "--out", str(out)])
+
+
+@dataclass(frozen=True, eq=False)
+class DemoJob:
+    """A demonstration that may begin: the job, the place itself where its folder will lie, and whose folder that is."""
+
+    job: Job
+    place: Path
+    owner: Owner
+    words: tuple[str, ...]
+    """The words that choose this demonstration on the command line."""
+
+    def open_folder(self, placed: Placement) -> AbstractContextManager[Path]:
+        """An empty folder to fill, which takes its place at the end."""
+        again = command_of(self.words, placed.device.info.spec, self.job.out or self.place)
+        return publish_folder(self.place, again, self.owner, self.job.events)
+
+
+def begin_demo(
+    request: Request,
+    settings: Mapping[str, object],
+    words: tuple[str, ...],
+    *,
+    device: str | Device,
+    out: AnyPath,
+    overwrite: bool,
+    events: Events,
+) -> DemoJob:
+    """A demonstration with these settings. Refuses, before any work, a place that it may not replace."""
+    owner = replace(OWNER, settings=settings, overwrite=overwrite)
+    job = Job(command="demo", request=request, device=device, out=Path(out), overwrite=overwrite, events=events)
+    return DemoJob(job, require_place(Path(out), owner), owner, words)
 
 
 @contextmanager
@@ -93,4 +133,4 @@ def _tell(folder: Path, out: Path, again: str, events: Events) -> None:
         return
     unchanged = f", and {out} is as it was" if out.exists() else ""
     events.remark(f"{folder} holds what was finished ({len(names)} file{'s' * (len(names) != 1)}){unchanged}")
-    events.remark(f"`dashi report {quote(str(folder))}` shows it, `{again}` begins anew")
+    events.remark(f"`dashi report {shlex.quote(str(folder))}` shows it, `{again}` begins anew")

@@ -35,7 +35,7 @@ class _Parts:
     def __init__(self, advance: Advance) -> None:
         self._advance, self._left = advance, _PARTS
 
-    def told(self, amount: int) -> None:
+    def advance(self, amount: int) -> None:
         step = min(amount, self._left - 1)
         self._left -= step
         self._advance(step)
@@ -75,7 +75,7 @@ def fit(work: Work) -> None:
         for name in s.models:
             parts = _Parts(advance)
             r.models[name] = fit_model(
-                name, s.schema, r.windows["train"], r.windows["validation"], device=work.device, progress=parts.told
+                name, s.schema, r.windows["train"], r.windows["validation"], device=work.device, progress=parts.advance
             )
             parts.finish()
             keep(work, "fit")
@@ -121,16 +121,16 @@ def decode(work: Work) -> None:
         Decoder(s.schema, work.device) as decoder,
     ):
         for z in r.z:
-            seen = decoder.decode(z, "snapshots")
-            assert seen is not None
-            assert seen.fields is not None
-            fields.append(seen.fields)
-            energies.append(float(seen.energy))
+            snapshot = decoder.decode(z, "snapshots")
+            assert snapshot is not None
+            assert snapshot.fields is not None
+            fields.append(snapshot.fields)
+            energies.append(float(snapshot.energy))
             advance(1)
         for z in past_and_now:
-            looked = decoder.decode(z, "metrics")
-            assert looked is not None
-            proxies.append(float(looked.energy))
+            measured = decoder.decode(z, "metrics")
+            assert measured is not None
+            proxies.append(float(measured.energy))
             advance(1)
         r.decoder = {
             "decode_observer": "snapshots", "decode_dtype": decoder.settings.dtype,

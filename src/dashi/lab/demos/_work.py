@@ -13,7 +13,7 @@ from dashi.core.metrics._document import Stages
 from dashi.core.metrics._placement import Placement
 from dashi.core.traces.trace import Trace
 from dashi.lab.demos._results import Results
-from dashi.lab.demos.setting import Setting
+from dashi.lab.demos.setting import DemoSetting
 from dashi.lab.events import Advance, Events
 from dashi.runtime.device import Device
 
@@ -24,7 +24,7 @@ STAGES: Final = ("simulate", "fit", "roll out", "decode", "score", "check")
 class Work:
     """What the main job does, where, and what it has finished so far; owned by the job, filled stage by stage."""
 
-    setting: Setting
+    setting: DemoSetting
     out: Path
     """The place as the caller named it."""
     folder: Path

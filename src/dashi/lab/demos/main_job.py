@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,13 @@ from dashi.core.metrics._placement import Placement
 from dashi.core.traces.queue import watch
 from dashi.errors import Interrupted
 from dashi.io._run_folder import REPORT
-from dashi.lab._job import AnyPath, Job, Request, interrupted_with, require_results
-from dashi.lab.demos._documents import command_of
-from dashi.lab.demos._folder import OWNER, publish_folder, require_place
+from dashi.lab._job import AnyPath, Request, interrupted_with, require_results
+from dashi.lab.demos._folder import begin_demo
 from dashi.lab.demos._leaving import draw, keep
 from dashi.lab.demos._results import Results
 from dashi.lab.demos._stages import run_stages
 from dashi.lab.demos._work import STAGES, Work
-from dashi.lab.demos.setting import FULL, Setting
+from dashi.lab.demos.setting import FULL, DemoSetting
 from dashi.lab.events import SILENT, Events
 from dashi.runtime.device import Device
 
@@ -27,7 +26,7 @@ from dashi.runtime.device import Device
 class DemoRequest(Request):
     """The main job: `FULL`, or `QUICK`, which takes seconds."""
 
-    setting: Setting = FULL
+    setting: DemoSetting = FULL
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,24 +65,23 @@ def demo(
     `Interrupted`, loses nothing and replaces nothing.
     """
     asked = request or DemoRequest()
-    setting, place = asked.setting, Path(out)
-    owner = replace(OWNER, settings={"form": setting.form}, overwrite=overwrite)
-    job = Job(command="demo", request=asked, device=device, out=place, overwrite=overwrite, events=events)
-    place_of_run = require_place(place, owner)
-    with job.place() as placed:
+    setting = asked.setting
+    begun = begin_demo(
+        asked, {"form": setting.form}, setting.words, device=device, out=out, overwrite=overwrite, events=events
+    )
+    with begun.job.place() as placed:
         require_results(placed)
-        again = command_of(setting, placed.device.info.spec, place)
         notes = _say_where(placed, events)
-        with publish_folder(place_of_run, again, owner, events) as folder:
-            work = Work(setting, place, folder, placed, job.stages, events, Results(notes=notes))
+        with begun.open_folder(placed) as folder:
+            work = Work(setting, Path(out), folder, placed, begun.job.stages, events, Results(notes=notes))
             try:
                 with watch(placed.device, work.trace):
                     run_stages(work)
                 keep(work, STAGES[-1])  # again: now the trace has all that the queue did
-                draw(work, place_of_run)
+                draw(work, begun.place)
             except KeyboardInterrupt as stop:
                 raise Interrupted(_until_stopped(work)) from stop
-    return _result(work, place_of_run)
+    return _result(work, begun.place)
 
 
 def _say_where(placed: Placement, events: Events) -> list[str]:

@@ -10,7 +10,7 @@ from dashi.flow.proxy.schema import Schema
 
 
 @dataclass(frozen=True)
-class Setting:
+class DemoSetting:
     """All that decides the main job. Times are in units of the flow; every seed gives `windows` windows, one after
     another, so that the last one has a past."""
 
@@ -57,12 +57,12 @@ class Setting:
         return round(self.spin_up / self.flow.dt)
 
 
-FULL: Final = Setting(
+FULL: Final = DemoSetting(
     Flow(64, nu=5e-3, dt=0.0125, drag=0.1, forcing=Kolmogorov(4, 1.0), scheme="etdrk4"),
     k_cut=8, spin_up=12.0, window=8.0, interval=8,
 )  # fmt: skip
 """A Kolmogorov flow at a resolution that two processor cores simulate in seconds."""
-QUICK: Final = Setting(
+QUICK: Final = DemoSetting(
     Flow(32, nu=1e-2, dt=0.02, drag=0.1, forcing=Kolmogorov(4, 1.0), scheme="etdrk4"),
     k_cut=5, spin_up=4.0, window=2.0, interval=5, certified=40, checked=20, words=("--quick",),
 )  # fmt: skip

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,8 +21,8 @@ from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted
 from dashi.io._files import write_text
 from dashi.io._run_names import CERTIFICATE, INPUTS, PICTURE, SUMMARY
-from dashi.lab._job import AnyPath, Job, Request, interrupted_with, uninterruptible, until_interrupted
-from dashi.lab.demos._folder import OWNER, publish_folder, require_place
+from dashi.lab._job import AnyPath, Request, interrupted_with, uninterruptible, until_interrupted
+from dashi.lab.demos._folder import begin_demo
 from dashi.lab.events import SILENT, Events
 from dashi.report._wave import draw_wave
 from dashi.runtime._cpu_device import CpuDevice
@@ -153,14 +152,13 @@ def demo_wave(
     certificate for `verify` and, with the extra `plot`, state.png. Ctrl-C raises `Interrupted` and keeps what was
     finished.
     """
-    asked, place = request or WaveRequest(), Path(out)
+    asked = request or WaveRequest()
     steps = asked.steps
-    owner = replace(OWNER, settings={"form": "--rollout", "steps": steps}, overwrite=overwrite)
-    place_of_run = require_place(place, owner)
-    with Job(command="demo", request=asked, device=device, out=place, events=events).place() as placed:
+    settings, words = {"form": "--rollout", "steps": steps}, ("--rollout", "--steps", str(steps))
+    begun = begin_demo(asked, settings, words, device=device, out=out, overwrite=overwrite, events=events)
+    with begun.job.place() as placed:
         info = placed.device.info
-        words = ["dashi", "demo", "--rollout", "--steps", str(steps), "--device", info.spec, "--out", str(place)]
-        with publish_folder(place_of_run, shlex.join(words), owner, events) as folder:
+        with begun.open_folder(placed) as folder:
             events.remark(f"rolling out {steps} steps of dimension {DIMENSION} on {info.name}")
             with events.progress("device", steps, "steps") as advance:
                 track = roll_out(placed.device, DIMENSION, steps, advance)
@@ -175,7 +173,7 @@ def demo_wave(
                     summary = _keep(folder, info, track, reference)
             if summary["stopped"]:
                 raise Interrupted(WaveResult(track.run, summary, folder))
-    return WaveResult(track.run, summary, place_of_run)
+    return WaveResult(track.run, summary, begun.place)
 
 
 def _keep(folder: Path, info: DeviceInfo, track: Track, reference: Track | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ ASKED: Final = ("auto", *STRATEGIES)
 def microseconds(
     form: Literal["grid", "triads"], modes: int, states: int, *, software: bool, way: Strategy = "stepwise"
 ) -> float:
-    """About how long a step of four stages takes, by what benchmarks/proxy_ways.py measured on an H200 and on
+    """About how long a step of four stages takes, by what benchmarks/galerkin_steps.py measured on an H200 and on
     lavapipe: what a stage's dispatches take, and what its work does."""
     triads, points = 0.56 * modes * modes, 6.5 * modes
     if way == "workgroup":

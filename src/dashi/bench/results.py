@@ -1,4 +1,4 @@
-"""The results of `dashi bench kernels`: as a document, as a table for people, as files to keep."""
+"""Results of benches: documents of plain data, rows of text for people, Markdown pages, files to keep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dashi.io._files import write_text
 
 if TYPE_CHECKING:
     from dashi.bench.kernels import Measurement
-    from dashi.cli.tables import Table
     from dashi.runtime._bandwidth import Bandwidth
     from dashi.runtime.info import DeviceInfo
 
@@ -33,20 +32,20 @@ def heading(info: DeviceInfo, date: str, command: str, version: str) -> dict[str
     return {"schema": 1, "device": device, "date": date, "command": command, "dashi": version}
 
 
-def bandwidth_document(found: Bandwidth) -> dict[str, Any]:
+def bandwidth_document(bandwidth: Bandwidth) -> dict[str, Any]:
     """The measured copy bandwidth, in GB/s."""
     return {
-        "copy_gb_per_s": round(found.copy * 1e-9, 3),
-        "scale_gb_per_s": round(found.scale * 1e-9, 3),
-        "best_gb_per_s": round(found.best * 1e-9, 3),
-        "array_bytes": found.nbytes,
+        "copy_gb_per_s": round(bandwidth.copy * 1e-9, 3),
+        "scale_gb_per_s": round(bandwidth.scale * 1e-9, 3),
+        "best_gb_per_s": round(bandwidth.best * 1e-9, 3),
+        "array_bytes": bandwidth.nbytes,
     }
 
 
 def row(m: Measurement, bandwidth: float, flops: float | None) -> dict[str, Any]:
     """One measurement as plain data; rates in 10^9 per second, times in microseconds."""
     w = m.workload
-    made: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "kernel": w.kernel.name,
         "family": w.kernel.family,
         "portable": w.kernel.portable,
@@ -60,9 +59,9 @@ def row(m: Measurement, bandwidth: float, flops: float | None) -> dict[str, Any]
         "failed": m.failed,
     }
     if m.times is None:
-        return made
+        return facts
     seconds, floor = m.times.median, m.floor(bandwidth, flops)
-    made |= {
+    facts |= {
         "us": seconds * 1e6,
         "least_us": m.times.least * 1e6,
         "calls": m.times.calls,
@@ -79,7 +78,7 @@ def row(m: Measurement, bandwidth: float, flops: float | None) -> dict[str, Any]
         "checked": m.checked,
     }
     if m.peer is not None:
-        made["peer"] = {
+        facts["peer"] = {
             "name": m.peer.name,
             "us": None if m.peer.seconds is None else m.peer.seconds * 1e6,
             "speed_of_peer": None if m.peer.seconds is None else m.peer.seconds / seconds,
@@ -87,7 +86,7 @@ def row(m: Measurement, bandwidth: float, flops: float | None) -> dict[str, Any]
             "difference": m.peer.difference,
             "failed": m.peer.failed,
         }
-    return made
+    return facts
 
 
 def cells(r: Mapping[str, Any], peer: str | None) -> list[str]:
@@ -144,14 +143,10 @@ def rate(billions: float) -> str:
     return f"{billions:,.{max(0, 2 - len(str(int(billions))) + 1)}f}"
 
 
-def table(rows: Sequence[Mapping[str, Any]], peer: str | None) -> Table:
-    """All rows, for a terminal."""
-    from dashi.cli.output import add_row, new_table
-
-    made = new_table(*headings(peer))
-    for r in rows:
-        add_row(made, *cells(r, peer))
-    return made
+def table(document: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Headings and all rows of kernels, as text."""
+    peer = document["peer"] and document["peer"]["name"]
+    return headings(peer), [cells(r, peer) for r in document["rows"]]
 
 
 def summary(document: Mapping[str, Any]) -> list[str]:
@@ -186,8 +181,8 @@ def markdown(document: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(
-    title: str, taken: Sequence[str], document: Mapping[str, Any], tables: Sequence[Sequence[Sequence[str]]]
+def markdown_page(
+    title: str, about: Sequence[str], document: Mapping[str, Any], tables: Sequence[Sequence[Sequence[str]]]
 ) -> str:
     """Results as Markdown: where, how and by which command they were taken, then the tables; first rows head them."""
     device = document["device"]
@@ -195,7 +190,7 @@ def page(
         f"# {title} on {device['name']}",
         "",
         f"Driver {device['driver_info'] or device['driver']}, dashi {document['dashi']}, {document['date']}.",
-        *taken,
+        *about,
         *(f"Peer: {version}." for version in document["peers"].values()),
         "",
         f"    {document['command']}",

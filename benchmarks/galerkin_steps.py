@@ -1,7 +1,7 @@
-"""What a Galerkin step takes both ways, and encode and lowpass decode: microseconds on a device, bits against NumPy.
+"""What a Galerkin step takes with each strategy, and encode and lowpass decode: microseconds, bits against NumPy.
 
-    python benchmarks/proxy_ways.py --device vulkan:0
-    python benchmarks/proxy_ways.py --device vulkan:0 --cuts 16 --grids 50 64
+    python benchmarks/galerkin_steps.py --device vulkan:0
+    python benchmarks/galerkin_steps.py --device vulkan:0 --cuts 16 --grids 50 64
 
 The table of `dashi.flow.proxy.galerkin._strategies` was made of what this prints. With --grids, grids of several sizes
 take turns at the same step: products are free of aliasing on any of more than 3 k_cut points.
@@ -19,7 +19,7 @@ import numpy as np
 
 from dashi.core.rollouts.rollout import rollout
 from dashi.flow import Flow, Kolmogorov, ensemble, to_field
-from dashi.flow.proxy.encode import Encoder, encode
+from dashi.flow.proxy.encode import FieldEncoder, encode
 from dashi.flow.proxy.galerkin._host import FastGalerkin
 from dashi.flow.proxy.galerkin._operator import FORMS, Galerkin, modes_of
 from dashi.flow.proxy.lowpass import Lowpass, decode
@@ -54,31 +54,31 @@ def ping_pong(device: Device, z: Any) -> tuple[Array, Array]:
 
 
 def step_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int) -> dict[str, float]:
-    """Both ways, and NumPy's own transforms where the device is NumPy."""
+    """Both strategies, and NumPy's own transforms where the device is NumPy."""
     schema = Schema(flow.n, k_cut)
     z = modes_of(schema, encode(schema, fields_of(flow, states), device=device))
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     for form in FORMS:
         operator = Galerkin(flow, schema, form=form)
         loaded, state = operator.load(device), ping_pong(device, z)
         both = [*operator.step(device, loaded, *state), *operator.step(device, loaded, *reversed(state))]
-        found[form] = microseconds(device, both * (steps // 2), steps // 2 * 2)
+        times[form] = microseconds(device, both * (steps // 2), steps // 2 * 2)
         if form == "triads" and not operator.unsupported_reason("workgroup", device.limits, states):
             flag = device.empty(4, np.uint32)
             many = operator.step_many(device, loaded, *state, flag, steps, "workgroup")
-            found["workgroup"] = microseconds(device, [many], steps)
+            times["workgroup"] = microseconds(device, [many], steps)
     fast = FastGalerkin(Galerkin(flow, schema))
     begin = time.perf_counter()
     fast.roll(z, 1, 10)
-    found["numpy"] = (time.perf_counter() - begin) * 1e6 / 10
-    return found
+    times["numpy"] = (time.perf_counter() - begin) * 1e6 / 10
+    return times
 
 
 def grid_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int, sizes: Sequence[int]) -> str:
-    """The way grid on grids of several sizes, on the device and by NumPy's transforms."""
+    """The strategy `grid` on grids of several sizes, on the device and by NumPy's transforms."""
     schema = Schema(flow.n, k_cut)
     z = modes_of(schema, encode(schema, fields_of(flow, states), device=device))
-    found: dict[tuple[str, int], list[float]] = {(way, n): [] for way in ("grid", "numpy") for n in sizes}
+    times: dict[tuple[str, int], list[float]] = {(strategy, n): [] for strategy in ("grid", "numpy") for n in sizes}
     for _ in range(ROUNDS):
         for n in sizes:
             operator = Galerkin(flow, schema)
@@ -88,11 +88,11 @@ def grid_times(device: Device, flow: Flow, k_cut: int, states: int, steps: int, 
             with device.program(both * (steps // 2), timed=True) as program:
                 program.run()
                 taken = program.run_timed()
-            found["grid", n].append((taken.device or taken.wall) / 1000 / (steps // 2 * 2))
+            times["grid", n].append((taken.device or taken.wall) / 1000 / (steps // 2 * 2))
             fast, begin = FastGalerkin(operator), time.perf_counter()
             fast.roll(z, 1, 10)
-            found["numpy", n].append((time.perf_counter() - begin) * 1e5)
-    return ", ".join(f"{way} of {n} points {min(us):.0f}" for (way, n), us in found.items())
+            times["numpy", n].append((time.perf_counter() - begin) * 1e5)
+    return ", ".join(f"{strategy} of {n} points {min(us):.0f}" for (strategy, n), us in times.items())
 
 
 def fields_of(flow: Flow, states: int) -> Any:
@@ -104,7 +104,7 @@ def codec_times(device: Device, flow: Flow, states: int) -> tuple[float, float]:
     schema = Schema(flow.n, 8)
     fields = device.array(fields_of(flow, states))
     z, back = device.empty((states, schema.size)), device.empty(fields.shape)
-    there = Encoder(schema, device).field_steps(fields, z)
+    there = FieldEncoder(schema, device).field_steps(fields, z)
     return microseconds(device, there, states), microseconds(device, Lowpass(schema, device).steps(z, back), states)
 
 
@@ -141,28 +141,28 @@ def main() -> int:
     options.add_argument("--check", type=int, nargs="*", default=[8, 12], help="cuts whose bits are compared")
     options.add_argument("--flows", nargs="+", default=["decaying", "kolmogorov"])
     options.add_argument("--grids", type=int, nargs="+", default=[], help="sizes to compare, and nothing else")
-    given = options.parse_args()
+    asked = options.parse_args()
     kolmogorov = Flow(128, forcing=Kolmogorov(4), drag=0.1, scheme="etdrk4")
     decaying = Flow(128, scheme="etdrk4")
-    with open_device(given.device) as device:
+    with open_device(asked.device) as device:
         print(device.info.name)
         warm(device)
-        for k_cut in given.cuts if given.grids else ():
-            for states in given.states:
-                told = grid_times(device, kolmogorov, k_cut, states, given.steps, given.grids)
-                print(f"k_cut {k_cut:2d}, {states:2d} states: us a step: {told}", flush=True)
-        if given.grids:
+        for k_cut in asked.cuts if asked.grids else ():
+            for states in asked.states:
+                line = grid_times(device, kolmogorov, k_cut, states, asked.steps, asked.grids)
+                print(f"k_cut {k_cut:2d}, {states:2d} states: us a step: {line}", flush=True)
+        if asked.grids:
             return 0
         for name, flow in (("decaying", decaying), ("kolmogorov", kolmogorov)):
-            for k_cut in given.cuts if name in given.flows else ():
-                for states in given.states:
-                    found = step_times(device, flow, k_cut, states, given.steps)
-                    told = ", ".join(f"{way} {us:8.1f}" for way, us in found.items())
-                    print(f"{name:10s} k_cut {k_cut:2d}, {states:2d} states: us a step: {told}", flush=True)
+            for k_cut in asked.cuts if name in asked.flows else ():
+                for states in asked.states:
+                    times = step_times(device, flow, k_cut, states, asked.steps)
+                    line = ", ".join(f"{strategy} {us:8.1f}" for strategy, us in times.items())
+                    print(f"{name:10s} k_cut {k_cut:2d}, {states:2d} states: us a step: {line}", flush=True)
         for states in (1, 16):
             there, back = codec_times(device, decaying, states)
             print(f"n 128, {states:2d} fields at a time: encode {there:.1f} us, lowpass decode {back:.1f} us a field")
-        wrong = check(device, kolmogorov, given.check)
+        wrong = check(device, kolmogorov, asked.check)
     return 1 if wrong else 0
 
 

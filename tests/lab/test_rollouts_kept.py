@@ -1,4 +1,4 @@
-"""Claims about the folders of `dashi rollout --out` and `dashi flow rollout --out`: a full disk loses nothing."""
+"""Claims about the folders of rollouts, decoded or not: a full disk loses nothing, and a place is one run's alone."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from typer.testing import CliRunner
 
-from dashi.cli.main import app
+from dashi import lab
+from dashi.core.rollouts.run import Run
+from dashi.errors import DashiError, FileError
+from dashi.flow import Flow
 from dashi.io._run_folder import open_run
 from dashi.io._run_reading import typed_for
 from dashi.lab import rollouts
 from dashi.report.run import read_run
 
 FullDisk = Callable[[int], AbstractContextManager[list[Path]]]
-PLAIN = "rollout --z0 z0.npz --A A.npz --steps 8 --hash-every 2 --sheet-every 2 --device cpu"
-ROLLOUT = f"{PLAIN} --checkpoint-every 4"
-FLOW = "flow rollout --fit-from flow --k-cut 4 --steps 4 --decode-every 2 --observer snapshots --device cpu"
+Job = Callable[..., Any]
+"""Does its work into a folder, or goes on there."""
 
 
 @pytest.fixture(autouse=True)
@@ -30,23 +31,27 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-def dashi(*words: str) -> Any:
-    return CliRunner().invoke(app, [word for text in words for word in text.split()])
+def roll(out: str | None, *, resume: bool = False, overwrite: bool = False, **asked: Any) -> Run:
+    plain: dict[str, Any] = {"z0": "z0.npz", "A": "A.npz", "steps": 8, "hash_every": 2, "sheet_every": 2}
+    request = lab.RolloutRequest(**{**plain, "checkpoint_every": 4 if out else None, **asked})
+    return lab.rollout(request, device="cpu", out=out, resume=resume, overwrite=overwrite)
 
 
-def again(command: str, full_disk: FullDisk, after: int) -> None:
+def follow(out: str, *, resume: bool = False) -> Run:
+    assert not resume  # it keeps no checkpoints
+    request = lab.FollowRequest(
+        fit_from="flow", k_cut=4.0, steps=4, decode_every=2, observer="snapshots", stage_times=False
+    )
+    return lab.follow(request, device="cpu", out=out)
+
+
+def again(job: Job, full_disk: FullDisk, after: int) -> None:
     """Runs on a disk that is full after so many files (from the end, if negative), then where there is room."""
     with full_disk(1 << 30) as written:
-        whole = dashi(command, "--out whole --json")
-    assert whole.exit_code == 0, whole.output
-    with full_disk(after % len(written)):
-        full = dashi(command, "--out run")
-    assert full.exit_code == 3, full.output
-    assert "No space left on device" in full.stderr
-    more = "--resume" if Path("run/checkpoint.npz").exists() else ""
-    found = dashi(command, "--out run --json", more)
-    assert found.exit_code == 0, found.output
-    assert json.loads(found.stdout)["hashes"] == json.loads(whole.stdout)["hashes"]
+        whole = job("whole")
+    with full_disk(after % len(written)), pytest.raises(FileError, match="No space left on device"):
+        job("run")
+    assert job("run", resume=Path("run/checkpoint.npz").exists()).metrics.hashes == whole.metrics.hashes
     ours, theirs = ({p.relative_to(out) for p in Path(out).rglob("*")} for out in ("run", "whole"))
     assert ours == theirs
 
@@ -56,40 +61,38 @@ def test_a_rollout_on_a_full_disk_is_taken_over_or_goes_on(
     write_inputs: Callable[[int], None], full_disk: FullDisk, after: int
 ) -> None:
     write_inputs(6)
-    again(ROLLOUT, full_disk, after)
+    again(roll, full_disk, after)
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 9, -1])
 def test_a_rollout_of_a_flow_on_a_full_disk_is_taken_over(here: Path, full_disk: FullDisk, after: int) -> None:
-    made = dashi(
-        "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --fast --steps 12 --frame-every 2 --out flow"
+    request = lab.SimulateRequest(
+        flow=Flow(16, nu=0.01, dt=0.01), steps=12, frame_every=2, initial_options={"peak": 2}, host_fft=True
     )
-    assert made.exit_code == 0, made.output
-    again(FLOW, full_disk, after)
+    lab.simulate(request, device="cpu", out="flow")
+    again(follow, full_disk, after)
 
 
 def test_a_rollout_leaves_a_finished_one_as_it_is_until_it_is_finished(
     here: Path, write_inputs: Callable[[int], None], full_disk: FullDisk
 ) -> None:
     write_inputs(6)
-    assert dashi(ROLLOUT, "--out run").exit_code == 0
+    roll("run")
     before = {path: path.read_bytes() for path in (here / "run").iterdir()}
-    with full_disk(3):
-        assert dashi(ROLLOUT, "--b b.npz --out run --overwrite").exit_code == 3
+    with full_disk(3), pytest.raises(FileError):
+        roll("run", b="b.npz", overwrite=True)
     assert {path: path.read_bytes() for path in (here / "run").iterdir() if path.is_file()} == before
-    found = dashi(ROLLOUT, "--b b.npz --out run --json --resume")
-    assert found.exit_code == 0, found.output
-    told = json.loads(found.stdout)
-    assert (told["folder"], told["certificate"]) == ("run", "run/certificate.json")
+    result = roll("run", b="b.npz", resume=True)
+    assert (result.folder, [*result.certificates]) == (Path("run"), [Path("run/certificate.json")])
     assert {path.name for path in (here / "run").iterdir()} == {path.name for path in before}
     assert (here / "run" / "state.npz").read_bytes() != before[here / "run" / "state.npz"]
-    assert dashi("verify run/certificate.json --device cpu").exit_code == 0
+    assert lab.verify(lab.VerifyRequest(certificate=Path("run/certificate.json")), device="cpu").same
 
 
 def test_the_page_of_a_run_has_the_lines_that_were_typed_for_it(write_inputs: Callable[[int], None]) -> None:
     write_inputs(6)
-    assert dashi(ROLLOUT, "--out run").exit_code == 0
-    assert read_run(Path("run")).command == f"dashi {ROLLOUT} --out run"
+    roll("run", command_line="dashi rollout --z0 z0.npz")
+    assert read_run(Path("run")).command == "dashi rollout --z0 z0.npz"
     # A run that was stopped and went on was typed in two lines.
     with open_run(Path("other"), resume=False, command="rollout", line="dashi rollout 'a b'"):
         Path("other/checkpoint.npz").touch()
@@ -99,36 +102,41 @@ def test_the_page_of_a_run_has_the_lines_that_were_typed_for_it(write_inputs: Ca
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("out", "asked", "said"),
     [
-        ("--metrics taken", "taken cannot be written: it is a folder"),
-        ("--certificate taken", "taken cannot be written: it is a folder"),
-        ("--certificate A.npz/c.json", "A.npz is no folder"),
-        ("--out taken", "taken is there already and is not the folder of a run"),
-        ("--out A.npz/run", "A.npz is no folder"),
+        ("run", {"metrics": "taken"}, "taken cannot be written: it is a folder"),
+        ("run", {"certificate": "taken"}, "taken cannot be written: it is a folder"),
+        ("run", {"certificate": "A.npz/c.json"}, "A.npz is no folder"),
+        ("taken", {}, "taken is there already and is not the folder of a run"),
+        ("A.npz/run", {}, "A.npz is no folder"),
     ],
 )
 def test_a_place_that_a_rollout_cannot_have_is_refused_before_the_work(
-    here: Path, write_inputs: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, words: str, said: str
+    here: Path,
+    write_inputs: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+    out: str,
+    asked: dict[str, Any],
+    said: str,
 ) -> None:
     write_inputs(6)
     (here / "taken").mkdir()
     (here / "taken" / "thesis.txt").touch()
     before = {path.name for path in here.iterdir()}
     monkeypatch.setattr("dashi.lab._job.place", pytest.fail)
-    found = dashi(ROLLOUT, "--out run" if "--out" not in words else "", words)
-    assert (found.exit_code, said in found.stderr, "\nFix: " in found.stderr) == (3, True, True), found.output
+    with pytest.raises(FileError, match=said):
+        roll(out, **asked)
     assert {path.name for path in here.iterdir()} == before
 
 
-@pytest.mark.parametrize("option", ["--metrics", "--certificate"])
-@pytest.mark.parametrize("out", ["", "--out run"])
+@pytest.mark.parametrize("parameter", ["metrics", "certificate"])
+@pytest.mark.parametrize("out", [None, "run"])
 def test_a_file_that_can_no_longer_be_written_takes_nothing_else_with_it(
-    here: Path, write_inputs: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, option: str, out: str
+    here: Path, write_inputs: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, parameter: str, out: str | None
 ) -> None:
     """Somebody put a folder there while the steps were made."""
     write_inputs(6)
-    whole = dashi(PLAIN, "--json")
+    whole = roll(None)
     rollout = rollouts.engine.rollout
 
     def meanwhile(*words: Any, **named: Any) -> Any:
@@ -136,12 +144,11 @@ def test_a_file_that_can_no_longer_be_written_takes_nothing_else_with_it(
         return rollout(*words, **named)
 
     monkeypatch.setattr(rollouts.engine, "rollout", meanwhile)
-    found = dashi(PLAIN, out, option, "taken --json")
-    assert found.exit_code == 3, found.output
-    assert "error: taken cannot be written: Is a directory.\nFix: " in found.stderr
-    told = json.loads(found.stdout)
-    assert told["hashes"] == json.loads(whole.stdout)["hashes"]
-    assert told["error"]["what"] == "taken cannot be written: Is a directory."
+    with pytest.raises(FileError, match=r"taken cannot be written: Is a directory. Fix: ") as error:
+        roll(out, checkpoint_every=None, **cast("dict[str, Any]", {parameter: "taken"}))
+    result = error.value.result
+    assert isinstance(result, Run)
+    assert result.metrics.hashes == whole.metrics.hashes
     if out:
         assert {path.name for path in (here / "run").iterdir()} == {
             ".dashi-run", "inputs.npz", "certificate.json", "state.npz", "sheet_energy.npy", "metrics.json",
@@ -153,18 +160,17 @@ def test_a_second_rollout_into_the_same_folder_waits_its_turn(
     here: Path, write_inputs: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_inputs(6)
-    rollout, second = rollouts.engine.rollout, list[Any]()
+    rollout, second = rollouts.engine.rollout, list[str]()
 
     def meanwhile(*words: Any, **named: Any) -> Any:
         if not second:
-            second.append(None)
-            second[0] = dashi(ROLLOUT, "--out run")
+            second.append("")
+            with pytest.raises(DashiError) as error:
+                roll("run")
+            second[0] = str(error.value)
         return rollout(*words, **named)
 
     monkeypatch.setattr(rollouts.engine, "rollout", meanwhile)
-    first = dashi(ROLLOUT, "--out run")
-    assert first.exit_code == 0, first.output
-    assert second[0].exit_code == 3
-    said = "error: another run is at work in run.\nFix: wait for it, or choose another with --out.\n"
-    assert second[0].stderr == said
+    roll("run")
+    assert second[0] == "another run is at work in run. Fix: wait for it, or choose another with `out=`."
     assert (here / "run" / "metrics.json").is_file()
