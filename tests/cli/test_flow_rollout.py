@@ -149,15 +149,14 @@ def test_a_stopped_model_says_what_stays_and_its_document_how_to_go_on(
 def test_without_a_folder_ctrl_c_says_that_nothing_is_kept(
     run: str, model: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = Decoder.decode
+    usual = Decoder.decoded
 
-    def decode(self: Decoder, *given: Any, **named: Any) -> Any:
-        decoded = usual(self, *given, **named)
+    def decoded(self: Decoder, *values: Any) -> Any:
         if self.snapshots == 2:
             signal.raise_signal(signal.SIGINT)
-        return decoded
+        return usual(self, *values)
 
-    monkeypatch.setattr(Decoder, "decode", decode)
+    monkeypatch.setattr(Decoder, "decoded", decoded)
     done = roll("--model", model, "--from", run, "--steps", "200")
     assert done.exit_code == 130, done.output
     assert re.search(r"stopped after \d+ of 200 steps; nothing is kept without --out", done.stderr)

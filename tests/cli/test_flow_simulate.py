@@ -54,14 +54,17 @@ def test_a_stopped_run_says_how_to_go_on_and_does(here: Path, monkeypatch: pytes
 
     real = Trajectory.add
 
+    presses = iter([signal.SIGINT])
+
     def pressed(self: Trajectory, *rest: Any) -> None:
         real(self, *rest)
-        signal.raise_signal(signal.SIGINT)
+        for number in presses:
+            signal.raise_signal(number)
 
     with monkeypatch.context() as during:
         during.setattr("dashi.core.rollouts.rollout.BLOCK_US", 0.0)  # blocks of one step
         during.setattr(Trajectory, "add", pressed)
-        stopped = dashi(BASE, "--steps 12 --out run")
+        stopped = dashi(BASE, "--steps 2000 --out run")
     assert stopped.exit_code == 130, stopped.output
     assert "go on: dashi " in stopped.stderr
     line = stopped.stderr.split("go on: dashi ")[1].splitlines()[0]

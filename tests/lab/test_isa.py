@@ -13,7 +13,7 @@ from dashi import kernels, lab
 from dashi.errors import DeviceNotFoundError, InputError, LimitError
 from dashi.kernels.abi import Call, Limits, Plan
 from dashi.lab.isa._compiler import VendorCompiler
-from dashi.lab.isa._instructions import ISAS, Counts, count
+from dashi.lab.isa._instructions import ISAS, InstructionCounts, count
 from dashi.lab.isa._modules import module_uses
 from dashi.lab.isa._vendors import VENDORS, Toolchain, toolchain
 from dashi.lab.isa.machine_code import MachineCode, MachineCodeReport
@@ -98,25 +98,25 @@ rcp r1.y, r1.z
 @pytest.mark.parametrize(
     ("vendor", "text", "counts"),
     [
-        ("amd", AMD_DIVISION, Counts(6, divisions=1)),
-        ("amd", AMD_FUSED, Counts(6, fused=4)),
-        ("amd", AMD_OTHER, Counts(5, unfused=1, estimates=3, flushing=2)),
-        ("nvk", NVK_DIVISION, Counts(4, divisions=1, flushing=1)),
-        ("nvk", NVK_FUSED, Counts(6, fused=2, estimates=1, flushing=2)),
-        ("apple", APPLE_DIVISION, Counts(5, divisions=1)),
-        ("apple", APPLE_FUSED, Counts(4, fused=1, estimates=2)),
-        ("adreno", ADRENO_DIVISION, Counts(5, divisions=2)),
-        ("adreno", ADRENO_OTHER, Counts(5, unfused=3, estimates=2)),
+        ("amd", AMD_DIVISION, InstructionCounts(6, divisions=1)),
+        ("amd", AMD_FUSED, InstructionCounts(6, fused=4)),
+        ("amd", AMD_OTHER, InstructionCounts(5, unfused=1, estimates=3, flushing=2)),
+        ("nvk", NVK_DIVISION, InstructionCounts(4, divisions=1, flushing=1)),
+        ("nvk", NVK_FUSED, InstructionCounts(6, fused=2, estimates=1, flushing=2)),
+        ("apple", APPLE_DIVISION, InstructionCounts(5, divisions=1)),
+        ("apple", APPLE_FUSED, InstructionCounts(4, fused=1, estimates=2)),
+        ("adreno", ADRENO_DIVISION, InstructionCounts(5, divisions=2)),
+        ("adreno", ADRENO_OTHER, InstructionCounts(5, unfused=3, estimates=2)),
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 10 else "",
 )
-def test_instructions_are_counted_by_what_they_do(vendor: str, text: str, counts: Counts) -> None:
+def test_instructions_are_counted_by_what_they_do(vendor: str, text: str, counts: InstructionCounts) -> None:
     assert count(ISAS[vendor], text) == counts
 
 
 @pytest.mark.parametrize("vendor", list(VENDORS))
 def test_every_vendor_has_an_instruction_set(vendor: str) -> None:
-    assert count(ISAS[vendor], "") == Counts()
+    assert count(ISAS[vendor], "") == InstructionCounts()
 
 
 def test_a_register_that_was_written_since_is_no_converted_integer() -> None:
@@ -180,7 +180,7 @@ def test_a_compiler_that_does_not_start_is_an_error_with_a_fix() -> None:
 
 
 def row(*, portable: bool, problem: str = "", **counts: int) -> MachineCode:
-    return MachineCode("gpu", "driver", "k", "main", "f32", (), portable, Counts(9, **counts), problem)
+    return MachineCode("gpu", "driver", "k", "main", "f32", (), portable, InstructionCounts(9, **counts), problem)
 
 
 def test_only_portable_kernels_must_not_fuse_or_estimate() -> None:

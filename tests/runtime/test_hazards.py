@@ -20,7 +20,7 @@ from dashi.flow.simulation import simulate
 from dashi.runtime import Device
 from dashi.runtime._commands import VulkanProgram
 from dashi.runtime._cpu_device import CpuDevice
-from dashi.runtime._hazards import Barrier, Command, Touched, check_barriers, hazards, place_barriers
+from dashi.runtime._hazards import Barrier, Touched, check_barriers, hazards, place_barriers
 from dashi.runtime._null_device import NullDevice
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Program
@@ -30,7 +30,7 @@ def share(one: Sequence[Any], two: Sequence[Any]) -> bool:
     return any(a[0] == b[0] and max(a[1], b[1]) < min(a[2], b[2]) for a in one for b in two)
 
 
-def covered(commands: Sequence[Command], placed: Sequence[int]) -> bool:
+def covered(commands: Sequence[RecordedCommand], placed: Sequence[int]) -> bool:
     """Whether barriers suffice, from every pair of commands: slow, and plainly right."""
     for i, j in combinations(range(len(commands)), 2):
         first, second, between = commands[i], commands[j], placed[i + 1 : j + 1]
@@ -42,7 +42,7 @@ def covered(commands: Sequence[Command], placed: Sequence[int]) -> bool:
     return True
 
 
-def proved(commands: Sequence[Command], placed: Sequence[int]) -> bool:
+def proved(commands: Sequence[RecordedCommand], placed: Sequence[int]) -> bool:
     try:
         check_barriers(commands, placed)
     except HazardError:

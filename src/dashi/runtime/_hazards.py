@@ -22,7 +22,7 @@ Range = tuple[int, int, int]
 HazardKind = Literal["read after write", "write after write", "write after read"]
 
 
-class Command(Protocol):
+class RecordedCommand(Protocol):
     """What is recorded: the ranges of bytes that it reads and those that it writes."""
 
     @property
@@ -71,7 +71,7 @@ class Batch:
     """Commands that are submitted together, what stands before each (a `Barrier`), and what each is called. A batch
     begins after all work that was submitted before it."""
 
-    commands: Sequence[Command]
+    commands: Sequence[RecordedCommand]
     barriers: Sequence[int]
     names: Sequence[str]
 
@@ -92,7 +92,7 @@ class _Sets(NamedTuple):
 _NOTHING: Final[frozenset[int]] = frozenset()
 
 
-def place_barriers(commands: Sequence[Command], mode: Barriers = "auto") -> bytes:
+def place_barriers(commands: Sequence[RecordedCommand], mode: Barriers = "auto") -> bytes:
     """A `Barrier` for each command. With "auto" one stands where a command would race with those since the last
     barrier; "all" puts one before each, "none" none."""
     if mode != "auto":
@@ -123,7 +123,7 @@ def place_barriers(commands: Sequence[Command], mode: Barriers = "auto") -> byte
     return bytes(placed)
 
 
-def _sets(commands: Iterable[Command]) -> dict[int, _Sets]:
+def _sets(commands: Iterable[RecordedCommand]) -> dict[int, _Sets]:
     """The sets of each command, by its identity: programs repeat few commands many times."""
     different = {id(command): command for command in commands}
     ranges = {r for command in different.values() for r in (*command.reads, *command.writes)}
@@ -196,7 +196,7 @@ class _Ledger:
         return index
 
 
-def hazards(commands: Iterable[Command]) -> Iterator[Hazard]:
+def hazards(commands: Iterable[RecordedCommand]) -> Iterator[Hazard]:
     """Every pair of commands that must run in order and that no pair between them implies: each byte's reader after
     its last writer, each writer after the last writer and the last reader."""
     ledgers: dict[int, _Ledger] = {}
@@ -226,7 +226,9 @@ def _met(piece: _Piece, memory: int, second: int, *, writing: bool) -> Iterator[
         yield Hazard("write after read", piece.reader, second, place)
 
 
-def check_barriers(commands: Sequence[Command], placed: Sequence[int], names: Sequence[str] = ()) -> BarrierProof:
+def check_barriers(
+    commands: Sequence[RecordedCommand], placed: Sequence[int], names: Sequence[str] = ()
+) -> BarrierProof:
     """Proves that barriers (a `Barrier` before each command) cover every hazard; else raises a HazardError that names
     the first pair that nothing orders."""
     flush, wait, last_flush, last_wait = [0] * len(commands), [0] * len(commands), -1, -1

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _R = TypeVar("_R")
 
 
-class Job:
+class HostJob:
     """Work of a queue. `waits` counts what must end before it; `began` and `ended` read `time.perf_counter_ns`."""
 
     __slots__ = ("began", "calls", "context", "ended", "error", "finished", "number", "queue", "waits", "work")
@@ -61,7 +61,7 @@ class HostTicket(Ticket):
 
     __slots__ = ("job", "queues")
 
-    def __init__(self, device: Device, queues: HostQueues, job: Job | None = None) -> None:
+    def __init__(self, device: Device, queues: HostQueues, job: HostJob | None = None) -> None:
         super().__init__(device)
         self.queues = queues
         self.job = job
@@ -77,7 +77,7 @@ class HostTicket(Ticket):
             self.landing.waited_for(self)
 
     @inside
-    def _stay(self, job: Job, timeout: float | None) -> None:
+    def _stay(self, job: HostJob, timeout: float | None) -> None:
         if not job.finished:
             self.queues.wait_for(lambda: job.finished, timeout)
 
@@ -115,12 +115,12 @@ class HostQueues:
     def __init__(self, device: Device) -> None:
         self._device = weakref.ref(device)
         self._changed = threading.Condition(threading.Lock())
-        self._queues: dict[Hashable, deque[Job]] = {}
+        self._queues: dict[Hashable, deque[HostJob]] = {}
         self._numbers = itertools.count(1)
         self._last = 0
-        self._busy: Job | bool = False
+        self._busy: HostJob | bool = False
         self._worker: int | None = None  # the thread that does what is under way
-        self._unseen: list[Job] = []
+        self._unseen: list[HostJob] = []
         self._thread: threading.Thread | None = None
         self._stopping = False
         # At the interpreter's end, too, the thread ends before what it works with is taken apart.
@@ -131,7 +131,7 @@ class HostQueues:
     def submit(self, ticket: HostTicket, queue: Hashable, work: Callable[[], None], after: Iterable[Ticket]) -> None:
         """Puts work into a queue. What it comes after is waited for by nobody: it calls when it is done."""
         with self._changed:
-            job = ticket.job = Job(next(self._numbers), queue, work)
+            job = ticket.job = HostJob(next(self._numbers), queue, work)
             self._last = job.number
             self._queues.setdefault(queue, deque()).append(job)
             if self._thread is None and not self._stopping:
@@ -141,7 +141,7 @@ class HostQueues:
             self._come_after(job, list(after), ticket.device)
         self._release(job, None)
 
-    def _come_after(self, job: Job, after: list[Ticket], device: Device) -> None:
+    def _come_after(self, job: HostJob, after: list[Ticket], device: Device) -> None:
         def let_go(error: BaseException | None) -> None:
             self._release(job, error)
 
@@ -152,7 +152,7 @@ class HostQueues:
             wait.when_done(let_go)
         device.awaited.add([wait for wait in waits if isinstance(wait, Event)])
 
-    def _release(self, job: Job, error: BaseException | None) -> None:
+    def _release(self, job: HostJob, error: BaseException | None) -> None:
         with self._changed:
             job.waits -= 1
             job.error = job.error or error
@@ -163,7 +163,7 @@ class HostQueues:
         """The ends of all that was submitted so far."""
         with self._changed:
             jobs = [jobs[-1] for jobs in self._queues.values() if jobs]
-            if isinstance(self._busy, Job):
+            if isinstance(self._busy, HostJob):
                 jobs.append(self._busy)
         return [HostTicket(device, self, job) for job in jobs]
 
@@ -221,7 +221,7 @@ class HostQueues:
 
     def _pending(self, last: int) -> bool:
         """Whether work up to the number is not done yet."""
-        running = isinstance(self._busy, Job) and self._busy.number <= last
+        running = isinstance(self._busy, HostJob) and self._busy.number <= last
         return running or any(jobs and jobs[0].number <= last for jobs in self._queues.values())
 
     @property
@@ -246,13 +246,13 @@ class HostQueues:
         if not self._changed.wait_for(condition, limit):
             raise device.awaited.too_late(limit)
 
-    def forget_error(self, job: Job) -> None:
+    def forget_error(self, job: HostJob) -> None:
         """Whoever waited for the work knows of its error."""
         with self._changed:
             if job in self._unseen:
                 self._unseen.remove(job)
 
-    def call_later(self, job: Job, call: Done) -> bool:
+    def call_later(self, job: HostJob, call: Done) -> bool:
         """Calls when the work is done; False where it is."""
         with self._changed:
             if job.finished:
@@ -269,7 +269,7 @@ class HostQueues:
             self._finish(job)
             del job  # nothing may live longer because the thread has nothing to do
 
-    def _take(self) -> Job | None:
+    def _take(self) -> HostJob | None:
         """The oldest work that may begin; None when the thread is to end."""
         with self._changed:
             while True:
@@ -284,7 +284,7 @@ class HostQueues:
                         return None
                 self._changed.wait()
 
-    def _finish(self, job: Job) -> None:
+    def _finish(self, job: HostJob) -> None:
         with self._changed:
             job.finished = True
             self._busy, self._worker = False, None
@@ -311,7 +311,7 @@ class HostQueues:
         """In a child process the thread is gone, and with it what was under way."""
         self._changed = threading.Condition(threading.Lock())
         left = [job for jobs in self._queues.values() for job in jobs]
-        if isinstance(self._busy, Job):
+        if isinstance(self._busy, HostJob):
             left.append(self._busy)
         for job in left:
             job.error = ForkedError(

@@ -71,15 +71,15 @@ def shape_for(call: Call, pitch: int, runs: int, scale: int) -> Shape:
     """The widest workgroups that are enough to fill a device; where none are, the narrowest, with more runs each.
     `scale` is how many elements lie where otherwise a vector would."""
     numbers, m = call.tuning, call.dims["m"]
-    wanted = numbers["few_invocations"]
+    invocations = numbers["few_invocations"]
     shapes = [(rows, lanes * scale) for rows, least in _rows(m) for lanes in (16, 8, 4) if lanes >= least]
     for rows, lanes in shapes:
         if ceil_div(pitch, lanes) * ceil_div(m, rows) >= numbers["few_fill"]:
             break
     else:
-        rows, lanes, wanted = shapes[0][0], 8 * scale, 2 * wanted
+        rows, lanes, invocations = shapes[-1][0], 8 * scale, 2 * invocations
     lanes = min(lanes, next_power_of_two(pitch))
-    depth = max(JOINED, min(RUN, next_power_of_two(runs), min(wanted, call.limits.invocations) // lanes))
+    depth = max(JOINED, min(RUN, next_power_of_two(runs), min(invocations, call.limits.invocations) // lanes))
     while depth > JOINED and _shared(call, Shape(rows, lanes, depth)) > call.limits.shared_bytes:
         depth //= 2
     return Shape(rows, lanes, depth)
@@ -92,7 +92,7 @@ def _rows(m: int) -> tuple[tuple[int, int], ...]:
         return ((4, 4),)
     if m <= 8:
         return ((8, 8), (4, 4))
-    return ((8, 8),) if m <= 16 else ((16, 8), (8, 8))
+    return ((8, 8),) if m <= 16 else ((16, 16), (8, 8))
 
 
 def _shared(call: Call, shape: Shape) -> int:

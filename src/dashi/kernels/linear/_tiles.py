@@ -164,8 +164,13 @@ def multiply_tiles(
 
 
 def is_row(call: Call) -> bool:
-    """Whether a is one row, and the tuning lets a vector times a matrix be one."""
-    return call.dims["m"] == 1 and call.tuning.get("few", 1) > 0
+    """Whether a is one row, and a vector times a matrix is the best way to multiply it."""
+    per_vector = VECTOR_BYTES // call.dtype.size
+    k, n, few = call.dims["k"], call.dims["n"], call.tuning.get("few", 1)
+    # Large matrices of few rows in whole vectors are read faster by `few_rows`: 68 us against 90 on an H200.
+    wide = k <= CHUNK and k % per_vector == 0 and n % per_vector == 0
+    better = wide and few > 1 and call.bytes("b") > vector_products.HELD_VECTOR_BYTES and not call.limits.software
+    return call.dims["m"] == 1 and few > 0 and not better
 
 
 def _has_few_rows(call: Call) -> bool:

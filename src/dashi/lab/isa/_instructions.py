@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 
-class Instruction(NamedTuple):
+class MachineInstruction(NamedTuple):
     """One instruction: its name, the registers that it writes, and those that it reads."""
 
     name: str
@@ -22,7 +22,7 @@ class Instruction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counts:
+class InstructionCounts:
     """Instructions of a shader's machine code, by what they do to floats."""
 
     instructions: int = 0
@@ -42,7 +42,7 @@ class Counts:
 class Isa:
     """How to read one vendor's text: lines, and the names of instructions that matter (whole names, as expressions)."""
 
-    read: Callable[[str], Iterator[Instruction]]
+    read: Callable[[str], Iterator[MachineInstruction]]
     fused: str
     unfused: str
     estimates: str
@@ -54,9 +54,9 @@ class Isa:
     """Whether a division of integers has fused multiply-adds."""
 
 
-def count(isa: Isa, text: str) -> Counts:
-    """Counts the instructions of a text."""
-    totals = dict.fromkeys(Counts.__dataclass_fields__, 0)
+def count(isa: Isa, text: str) -> InstructionCounts:
+    """InstructionCounts the instructions of a text."""
+    totals = dict.fromkeys(InstructionCounts.__dataclass_fields__, 0)
     tags: dict[str, str] = {}
     for instruction in isa.read(text):
         totals["instructions"] += 1
@@ -67,11 +67,11 @@ def count(isa: Isa, text: str) -> Counts:
             totals["flushing"] += 1
         for target in instruction.targets:
             tags[target] = tag
-    return Counts(**totals)
+    return InstructionCounts(**totals)
 
 
-def _classify(isa: Isa, instruction: Instruction, tags: set[str]) -> tuple[str, str]:
-    """The field of `Counts` that an instruction belongs to, and the tag of what it writes."""
+def _classify(isa: Isa, instruction: MachineInstruction, tags: set[str]) -> tuple[str, str]:
+    """The field of `InstructionCounts` that an instruction belongs to, and the tag of what it writes."""
     name = instruction.name
     if re.fullmatch(isa.converts, name):
         return "", "integer"
@@ -98,14 +98,16 @@ def _amd_registers(operand: str) -> tuple[str, ...]:
     return tuple(re.findall(r"\b[vs]\d+\b|\bvcc\b", operand))
 
 
-def _read_amd(text: str) -> Iterator[Instruction]:
+def _read_amd(text: str) -> Iterator[MachineInstruction]:
     """`v_mul_f32_e32 v3, s8, v3  ; 10060608`; two instructions that are issued together have `::` between them."""
     for line in text.splitlines():
         for part in line.partition(";")[0].split("::"):
             name, _, operands = part.strip().partition(" ")
             if re.fullmatch(r"[a-z]\w+", name):
                 target, *sources = operands.split(",") if operands else [""]
-                yield Instruction(name, _amd_registers(target), tuple(r for s in sources for r in _amd_registers(s)))
+                yield MachineInstruction(
+                    name, _amd_registers(target), tuple(r for s in sources for r in _amd_registers(s))
+                )
 
 
 def _nvk_registers(operands: str) -> tuple[str, ...]:
@@ -118,12 +120,12 @@ def _nvk_registers(operands: str) -> tuple[str, ...]:
 _NVK: Final = re.compile(r"^\s+(?:([^=]*?)\s*=\s+)?(?:@\S+\s+)?([a-z]\w*(?:\.\S+)?)\s*(.*)$")
 
 
-def _read_nvk(text: str) -> Iterator[Instruction]:
+def _read_nvk(text: str) -> Iterator[MachineInstruction]:
     """`r1 = mufu.rcp.f32 r1  // delay=2`."""
     for line in text.splitlines():
         match = _NVK.match(line.partition("//")[0].rstrip())
         if match:
-            yield Instruction(match[2], _nvk_registers(match[1] or ""), _nvk_registers(match[3]))
+            yield MachineInstruction(match[2], _nvk_registers(match[1] or ""), _nvk_registers(match[3]))
 
 
 _APPLE: Final = re.compile(r"^\s*[0-9a-f]+: [0-9a-f]{4,}\s+([a-z]\w*)\s*(.*)$")
@@ -137,13 +139,13 @@ def _apple_registers(operand: str) -> tuple[str, ...]:
     return tuple(registers)
 
 
-def _read_apple(text: str) -> Iterator[Instruction]:
+def _read_apple(text: str) -> Iterator[MachineInstruction]:
     """`68: 8a0d8482  rcp  $r3, $r2`: the listing behind the compiler's other texts."""
     for line in text.splitlines():
         match = _APPLE.match(line)
         if match:
             target, _, sources = match[2].partition(",")
-            yield Instruction(match[1], _apple_registers(target), _apple_registers(sources))
+            yield MachineInstruction(match[1], _apple_registers(target), _apple_registers(sources))
 
 
 _ADRENO: Final = re.compile(r"^((?:\([a-z0-9]+\)\s*)*)([a-z]\w*(?:\.\w+)*)\s+(\S.*)$")
@@ -158,7 +160,7 @@ def _adreno_registers(operand: str, repeats: int) -> tuple[str, ...]:
     return tuple(registers)
 
 
-def _read_adreno(text: str) -> Iterator[Instruction]:
+def _read_adreno(text: str) -> Iterator[MachineInstruction]:
     """`(rpt1)cov.u32f32 r48.w, (r)c504.z`; a repeated instruction goes on with the next registers."""
     for line in text.splitlines():
         match = _ADRENO.match(line.strip())
@@ -167,7 +169,9 @@ def _read_adreno(text: str) -> Iterator[Instruction]:
             repeats = int(repeated[1]) if repeated else 0
             target, _, sources = match[3].partition(",")
             for _ in range(1 + repeats):
-                yield Instruction(match[2], _adreno_registers(target, repeats), _adreno_registers(sources, repeats))
+                yield MachineInstruction(
+                    match[2], _adreno_registers(target, repeats), _adreno_registers(sources, repeats)
+                )
 
 
 ISAS: Final[Mapping[str, Isa]] = {

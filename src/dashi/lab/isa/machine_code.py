@@ -24,7 +24,7 @@ from dashi.kernels._build import Loader
 from dashi.kernels.abi import Kernel
 from dashi.lab.events import SILENT, Advance, Events
 from dashi.lab.isa._compiler import VendorCompiler
-from dashi.lab.isa._instructions import ISAS, Counts, count
+from dashi.lab.isa._instructions import ISAS, InstructionCounts, count
 from dashi.lab.isa._modules import ModuleUse, module_uses
 from dashi.lab.isa._vendors import Gpu, Vendor, toolchain, vendor_named
 
@@ -60,7 +60,7 @@ class MachineCode:
     variant: str
     spec: tuple[int, ...]
     portable: bool
-    counts: Counts = field(default_factory=Counts)
+    counts: InstructionCounts = field(default_factory=InstructionCounts)
     problem: str = ""
     skipped: str = ""
     seconds: float = 0.0
@@ -134,7 +134,7 @@ class _Inspection:
         self._compiler, self._isa, self._gpu = compiler, ISAS[vendor], gpu
         self._driver = f"{compiler.info.driver} {compiler.info.driver_info}"
         self._loader = Loader()
-        self._compiled: dict[str, tuple[Counts, str]] = {}
+        self._compiled: dict[str, tuple[InstructionCounts, str]] = {}
 
     def empty_row(self, use: ModuleUse) -> MachineCode:
         kernel = use.kernel

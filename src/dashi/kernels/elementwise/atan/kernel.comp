@@ -1,5 +1,5 @@
 #include "portable_atan.glsl"
 
-T apply(uint i) {
-    return p_atan(x[i]);
+T apply(T x) {
+    return p_atan(x);
 }

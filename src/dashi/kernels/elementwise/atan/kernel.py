@@ -16,6 +16,7 @@ KERNEL = replace(
         summary="arc tangent of x in radians",
         flops={"f32": 58, "f64": 76},
         aliases=("arctan",),
+        takes="stored",
         reference=reference,
     ),
     # A long function: four copies of it cost a compiler seconds.

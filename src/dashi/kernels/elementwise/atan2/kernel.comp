@@ -1,5 +1,5 @@
 #include "portable_atan.glsl"
 
-T apply(uint i) {
-    return p_atan2(y[i], x[i]);
+T apply(T y, T x) {
+    return p_atan2(y, x);
 }

@@ -17,6 +17,7 @@ KERNEL = replace(
         inputs=("y", "x"),
         flops={"f32": 58, "f64": 76},
         aliases=("arctan2",),
+        takes="stored",
         reference=reference,
     ),
     # A long function: four copies of it cost a compiler seconds.

@@ -1,5 +1,5 @@
 #include "portable_round.glsl"
 
-T apply(uint i) {
-    return p_ceil(x[i]);
+T apply(T x) {
+    return p_ceil(x);
 }

@@ -1,5 +1,5 @@
 #include "portable_erf.glsl"
 
-T apply(uint i) {
-    return p_erf(x[i]);
+T apply(T x) {
+    return p_erf(x);
 }

@@ -15,6 +15,7 @@ KERNEL = replace(
     elementwise(
         summary="error function of x",
         flops={"f32": 20, "f64": 31},  # float operations of the longer path, |x| >= 1/2
+        takes="stored",
         reference=reference,
     ),
     # A long function: four copies of it cost a compiler seconds.

@@ -14,5 +14,6 @@ KERNEL = elementwise(
     flops=1,
     wide=True,
     bench=LARGE,
+    takes="stored",
     reference=reference,
 )

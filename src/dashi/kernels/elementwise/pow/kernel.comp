@@ -1,5 +1,5 @@
 #include "portable_pow.glsl"
 
-T apply(uint i) {
-    return p_pow(x[i], y[i]);
+T apply(T x, T y) {
+    return p_pow(x, y);
 }

@@ -17,6 +17,7 @@ KERNEL = replace(
         inputs=("x", "y"),
         flops={"f32": 104, "f64": 127},
         aliases=("power",),
+        takes="stored",
         reference=reference,
     ),
     # A long function: four copies of it cost a compiler seconds.

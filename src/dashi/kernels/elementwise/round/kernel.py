@@ -15,5 +15,6 @@ KERNEL = elementwise(
     aliases=("rint",),
     wide=True,
     bench=LARGE,
+    takes="stored",
     reference=reference,
 )
