@@ -20,7 +20,7 @@ from dashi.flow.simulation import simulate
 from dashi.runtime import Device
 from dashi.runtime._commands import VulkanProgram
 from dashi.runtime._cpu_device import CpuDevice
-from dashi.runtime._hazards import Barrier, Touched, check_barriers, hazards, place_barriers
+from dashi.runtime._hazards import Barrier, RecordedCommand, Touched, check_barriers, hazards, place_barriers
 from dashi.runtime._null_device import NullDevice
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Program
@@ -195,14 +195,14 @@ def test_the_solver_needs_no_more_barriers_than_it_did(
             flow, start, 20, device=vulkan, look_every=5, frame_every=5, frame=lambda step, fields: None, hash_every=5
         ),
     )
-    assert rows == [("look", 10, 5), ("rollout stepwise", dispatches, barriers)]
+    assert rows == [("look", 10, 5), ("steps one by one", dispatches, barriers)]
 
 
 @pytest.mark.parametrize(
     ("count", "programs"),
     [
-        (None, [("rollout workgroup", 17, 11), ("rollout workgroup", 65, 47)]),  # were 15 and 63
-        (5, [("rollout stepwise", 53, 44), ("rollout stepwise", 209, 176)]),
+        (None, [("many steps in a workgroup", 17, 11), ("many steps in a workgroup", 65, 47)]),  # were 15 and 63
+        (5, [("steps one by one", 53, 44), ("steps one by one", 209, 176)]),
     ],
 )
 def test_rollouts_need_no_more_barriers_than_they_did(
@@ -219,7 +219,7 @@ def test_rollouts_need_no_more_barriers_than_they_did(
 DEMO = {
     ("decode metrics", 13): 10, ("decode snapshots", 13): 10, ("encode", 4): 3, ("look", 8): 4, ("look", 11): 6,
     ("lowpass", 1): 0, ("lowpass", 3): 2, ("ridge", 14): 12, ("ridge refinement", 15): 12, ("subgrid", 15): 12,
-    ("rollout stepwise", 72): 66, ("rollout stepwise", 178): 160, ("rollout stepwise", 354): 320,
+    ("steps one by one", 72): 66, ("steps one by one", 178): 160, ("steps one by one", 354): 320,
 }  # fmt: skip
 """Barriers of programs of `dashi demo --quick`, by label and dispatches. With whole buffers for hazards looks had 6
 and 8, the rollouts 68, 169 and 337; the others are unchanged."""

@@ -22,7 +22,7 @@ from dashi.runtime._probe import device_info
 from dashi.runtime.info import DeviceInfo
 
 _START: Final = 60.0
-_CHILD: Final = "from dashi.runtime._inspection_trial import child; child()"
+_CHILD: Final = "from dashi.runtime._vk_inspection_trial import child; child()"
 
 
 class _Ended(Exception):
