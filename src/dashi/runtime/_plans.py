@@ -44,7 +44,7 @@ class PlanCache:
             numbers = [(name, type(v), v, math.copysign(1, v) if not v else 1) for name, v in scalars.items()]
             key = (id(kernel), tuple([(a.shape, a.dtype.name) for a in inputs]), tuning, tuple(numbers), limits)
             hash(key)
-        except TypeError:
+        except (TypeError, ValueError):  # an array is no number: binding says so
             return None
         return key
 

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -68,7 +70,7 @@ def create_device(
     handle = ctypes.c_void_p()
     vk.check(fns.CreateDevice(physical, ctypes.byref(info), None, ctypes.byref(handle)), "vkCreateDevice")
     assert handle.value is not None
-    return RawDevice(vk.device_functions(fns, handle.value, debug=debug), handle.value, list(families))
+    return RawDevice(vk.device_functions(fns, handle.value, debug=debug), handle.value, list(families), debug=debug)
 
 
 class RawDevice:
@@ -76,9 +78,12 @@ class RawDevice:
 
     pipeline_flags = DISPATCH_BASE
 
-    def __init__(self, fns: vk.Functions, handle: int, families: Sequence[int]) -> None:
+    def __init__(self, fns: vk.Functions, handle: int, families: Sequence[int], *, debug: bool = False) -> None:
         self.fns = fns
         self.handle = handle
+        self.one_waiter = threading.Lock() if debug else None
+        """Held while a timeline is waited for or read, where layers watch: they lose track of one (and stall for ten
+        seconds) that two threads ask for at the same time."""
         self._families = (ctypes.c_uint32 * len(families))(*families)
 
     def create(self, name: str, info: Any) -> int:
@@ -258,23 +263,16 @@ class RawDevice:
 
     def timeline_value(self, semaphore: int) -> int:
         out = ctypes.c_uint64()
-        call = self.fns.GetSemaphoreCounterValue(self.handle, semaphore, ctypes.byref(out))
+        with self.one_waiter or nullcontext():
+            call = self.fns.GetSemaphoreCounterValue(self.handle, semaphore, ctypes.byref(out))
         vk.check(call, "vkGetSemaphoreCounterValue")
         return out.value
 
     def signal_timeline(self, semaphore: int, value: int) -> None:
         """The host's signal: the timeline has `value` from now on."""
         info = s.SemaphoreSignalInfo(semaphore=semaphore, value=value)
-        vk.check(self.fns.SignalSemaphore(self.handle, ctypes.byref(info)), "vkSignalSemaphore")
-
-    def wait_any(self, timelines: Mapping[int, int], nanoseconds: int) -> None:
-        """Returns when one of the timelines has reached its value, or when the time is over."""
-        count = len(timelines)
-        semaphores, values = (ctypes.c_uint64 * count)(*timelines), (ctypes.c_uint64 * count)(*timelines.values())
-        info = s.SemaphoreWaitInfo(
-            flags=1, semaphoreCount=count, pSemaphores=ctypes.addressof(semaphores), pValues=ctypes.addressof(values)
-        )
-        vk.check(self.fns.WaitSemaphores(self.handle, ctypes.byref(info), nanoseconds), "vkWaitSemaphores")
+        with self.one_waiter or nullcontext():
+            vk.check(self.fns.SignalSemaphore(self.handle, ctypes.byref(info)), "vkSignalSemaphore")
 
     def create_query_pool(self, count: int) -> int:
         return self.create("CreateQueryPool", s.QueryPoolCreateInfo(queryType=2, queryCount=count))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -24,6 +25,8 @@ _HOST_READ: Final = 0x2000
 _MEMORY_READ: Final = 0x8000
 _MEMORY_WRITE: Final = 0x10000
 _SIMULTANEOUS_USE: Final = 0x4
+_TURN_NS: Final = 500_000
+_PAUSE: Final = 50e-6
 _ONE: Final = ctypes.c_uint64 * 1
 _ROOM: Final = 4
 
@@ -270,7 +273,7 @@ class RawSubmission:
 class RawWait:
     """A wait on one timeline semaphore, its structs built once."""
 
-    __slots__ = ("_address", "_device", "_keep", "_value", "_wait")
+    __slots__ = ("_address", "_device", "_keep", "_one_waiter", "_value", "_wait")
 
     def __init__(self, device: RawDevice, semaphore: int) -> None:
         semaphores = (ctypes.c_uint64 * 1)(semaphore)
@@ -282,11 +285,25 @@ class RawWait:
         self._address = ctypes.addressof(info)
         self._device = device.handle
         self._wait = device.fns.WaitSemaphores
+        self._one_waiter = device.one_waiter
 
     def wait(self, value: int, nanoseconds: int) -> bool:
         """Whether the semaphore reached `value` in time."""
         self._value[0] = value
-        result = self._wait(self._device, self._address, nanoseconds)
+        result = (
+            self._wait(self._device, self._address, nanoseconds) if not self._one_waiter else self._turns(nanoseconds)
+        )
         if result < 0:
             raise vk.error(result, "vkWaitSemaphores")
         return result != vk.TIMEOUT
+
+    def _turns(self, nanoseconds: int) -> int:
+        """Waits for a moment at a time, so that other threads get their turn."""
+        assert self._one_waiter is not None
+        deadline = time.monotonic_ns() + nanoseconds
+        while True:
+            with self._one_waiter:
+                result = self._wait(self._device, self._address, min(nanoseconds, _TURN_NS))
+            if result != vk.TIMEOUT or time.monotonic_ns() >= deadline:
+                return result
+            time.sleep(_PAUSE)

@@ -78,7 +78,7 @@ class VulkanDevice(Device):
             self.timelines = Timelines(raw)
             stack.callback(self.timelines.close)
             self.relay = Relay(raw)
-            stack.callback(self.relay.close)
+            stack.callback(self.relay.stop)
             self.by_role = Queues(raw, plan, timeout, self.relay, self.awaited, export=self.external.timelines)
             stack.callback(self.by_role.close)
             self.queues = self.by_role.all
