@@ -85,6 +85,7 @@ def _check_function(module: Module, blocks: list[_Block], known: set[int]) -> No
     if blocks[0].before:
         raise refused(f"it jumps to the first block of a function (id {blocks[0].label})")
     function = _Function(blocks, places, known)
+    _check_order(blocks, function.dominators)
     _check_loops(blocks, function.dominators)
     for place, block in enumerate(blocks):
         if function.dominators[place] >= 0:  # else nothing leads here
@@ -100,6 +101,13 @@ def _check_block_shape(block: _Block, *, first: bool) -> None:
     for merge, branches in _BRANCHES.items():
         if merge in names and (names.index(merge) != len(names) - 2 or names[-1] not in branches):
             raise _at(block.instructions[names.index(merge)], "does not stand before a branch")
+
+
+def _check_order(blocks: list[_Block], dominators: list[int]) -> None:
+    """A block stands behind the one that every way to it leads through."""
+    for place, through in enumerate(dominators):
+        if through > place:
+            raise refused(f"block {blocks[place].label} stands before block {blocks[through].label}, which leads to it")
 
 
 def _check_loops(blocks: list[_Block], dominators: list[int]) -> None:
