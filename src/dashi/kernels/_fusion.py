@@ -7,16 +7,17 @@ another. `_fused_abi` has the interface and the plan, `spirv/_emit` the machiner
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from dashi.errors import InputError, LimitError
+from dashi.errors import InputError
 from dashi.kernels import _build as build
 from dashi.kernels import _fused_abi as abi
+from dashi.kernels._formulas import Formula, emit, formula
 from dashi.kernels._ops import OPS
 from dashi.kernels._registry import templates
 from dashi.kernels._validate import validate
@@ -25,115 +26,13 @@ from dashi.kernels.expressions import Expression
 from dashi.kernels.patterns import HEAVY, cases
 from dashi.kernels.spirv._emit import Emission, Template
 from dashi.kernels.spirv._module import parse
-from dashi.types import DTYPES, Cost, HostArray, Shape
+from dashi.types import Cost, HostArray, Shape
 
 FAMILY: Final = "fused"
 _TEMPLATE: Final = "fused"
 _SHAPES: Final[tuple[Shape, ...]] = ((1,), (63,), (64,), (257,), (5, 7), (3, 4, 11), (4099,))
 _EXAMPLES: Final = (1.5, -0.3, 1.0e-30, 0.0)
 _WHOLE_EXAMPLES: Final = (3, 1, 0)
-
-
-@dataclass(frozen=True)
-class Node:
-    """One value of a formula: what it is, and which earlier values it is made of."""
-
-    kind: str
-    parts: tuple[int, ...] = ()
-    name: str = ""
-    number: float = 0.0
-
-    def __str__(self) -> str:
-        if self.kind == "constant":
-            return self.number.hex()
-        return self.name or f"{self.kind}({', '.join(f'v{p}' for p in self.parts)})"
-
-
-@dataclass(frozen=True)
-class Formula:
-    """Values in the order in which they are computed, each once, and which of them are the results."""
-
-    nodes: tuple[Node, ...]
-    results: tuple[int, ...]
-    inputs: tuple[str, ...]
-    scalars: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """What is computed, line by line: equal formulas have equal text."""
-        lines = [f"inputs {' '.join(self.inputs)}", f"scalars {' '.join(self.scalars)}"]
-        lines += [f"v{number} = {node.kind} {node}" for number, node in enumerate(self.nodes)]
-        return "\n".join([*lines, f"results {' '.join(f'v{r}' for r in self.results)}"])
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """The element types that it has a meaning for: integers, where every function and constant has."""
-        ops = all(OPS[node.kind].for_integers for node in self.nodes if node.kind in OPS)
-        constants = [node.number for node in self.nodes if node.kind == "constant"]
-
-        def holds(dtype: str) -> bool:
-            limits = np.iinfo(str(DTYPES[dtype].numpy))
-            return all(float(c).is_integer() and limits.min <= c <= limits.max for c in constants)
-
-        return (*abi.FLOATS, *(dtype for dtype in abi.INTEGERS if ops and holds(dtype)))
-
-    def evaluate(self, arrays: Mapping[str, HostArray], numbers: Mapping[str, Number]) -> list[HostArray]:
-        """The results by NumPy: the references of the kernels, one after another."""
-        dtype = next(iter(arrays.values())).dtype
-        values: list[HostArray] = []
-        for node in self.nodes:
-            if node.kind == "argument":
-                values.append(abi.canonical(np.atleast_1d(arrays[node.name])))
-            elif node.kind in ("scalar", "constant"):
-                number = numbers[node.name] if node.kind == "scalar" else node.number
-                values.append(abi.canonical(np.full(1, number, dtype)))
-            else:
-                values.append(OPS[node.kind].twin(*np.broadcast_arrays(*(values[p] for p in node.parts))))
-        return [values[r] for r in self.results]
-
-
-def formula(results: Sequence[Expression], inputs: Sequence[str] | None) -> Formula:
-    """Numbers the values of expressions; what is written twice is computed once."""
-    nodes: dict[tuple[Any, ...], int] = {}
-    listed: list[Node] = []
-    numbers: dict[int, int] = {}
-    for expression in _in_order(results):
-        parts = tuple(numbers[id(part)] for part in expression.parts)
-        node = Node(expression.kind, parts, expression.name, expression.number)
-        key = (node.kind, parts, node.name, node.number.hex())
-        if key not in nodes:
-            nodes[key] = len(listed)
-            listed.append(node)
-        numbers[id(expression)] = nodes[key]
-    appearing, scalars = (tuple(n.name for n in listed if n.kind == kind) for kind in ("argument", "scalar"))
-    order = appearing if inputs is None else tuple(inputs)
-    if sorted(order) != sorted(appearing):
-        raise InputError(
-            f"the formula has the arguments {', '.join(appearing) or 'none'}, but `inputs` names {', '.join(order)}.",
-            "name each argument of the formula once.",
-        )
-    for what, names, most in (("arguments", order, abi.INPUTS), ("scalars", scalars, abi.SCALARS)):
-        if len(names) > most:
-            raise LimitError(f"the formula has {len(names)} {what}; a fused kernel has at most {most}.", "split it.")
-    if not order:
-        raise InputError("the formula has no argument.", "make one with arguments(...), so that there is a shape.")
-    return Formula(tuple(listed), tuple(numbers[id(r)] for r in results), order, scalars)
-
-
-def _in_order(results: Iterable[Expression]) -> Iterator[Expression]:
-    """Every expression after those that it is made of, left to right; no recursion, since chains may be long."""
-    passed: set[int] = set()
-    waiting = [(expression, False) for expression in reversed(list(results))]
-    while waiting:
-        expression, ready = waiting.pop()
-        if id(expression) in passed:
-            continue
-        if ready:
-            passed.add(id(expression))
-            yield expression
-        else:
-            waiting.append((expression, True))
-            waiting.extend((part, False) for part in reversed(expression.parts))
 
 
 @dataclass(frozen=True)
@@ -155,22 +54,9 @@ class Emitted:
     def _apply(self, emission: Emission, variant: str) -> None:
         body = emission.body("apply")
         (kind, *_) = body.members(body.result_type)
-        arguments = body.load(body.parameters[0])
-        values: list[int] = []
-        consumed = {part for node in self.formula.nodes for part in node.parts}
-        for number, node in enumerate(self.formula.nodes):
-            if node.kind == "argument":
-                values.append(body.extract(arguments, self.formula.inputs.index(node.name)))
-            elif node.kind == "scalar":
-                values.append(body.call(f"scalar{self.formula.scalars.index(node.name)}"))
-            elif node.kind == "constant":
-                rounded = abi.canonical(np.full(1, node.number, DTYPES[variant].numpy))
-                values.append(body.constant(kind, [int(word) for word in rounded.view(np.uint32)]))
-            else:
-                value = body.call(f"op_{node.kind}", *(values[part] for part in node.parts))
-                flush = number in consumed and not OPS[node.kind].flushed
-                values.append(body.call("flushed", value) if flush else value)
-        results = [values[r] for r in self.formula.results]
+        whole = body.load(body.parameters[0])
+        arguments = [body.extract(whole, k) for k in range(len(self.formula.inputs))]
+        results = emit(body, self.formula, variant, kind, arguments)
         body.finish(body.construct(body.result_type, [*results, *[None] * (abi.OUTPUTS - len(results))]))
 
 
