@@ -53,6 +53,8 @@ def fuse(
     outputs: str = "",
     inputs: str = "",
     views: Mapping[str, View] | None = None,
+    types: Mapping[str, str] | None = None,
+    compute: str | None = None,
     name: str = "",
 ) -> Kernel:
     """One kernel that computes formulas (`dashi.kernels.expressions`) in one dispatch, with the bits of the kernels
@@ -61,7 +63,22 @@ def fuse(
     Arrays are passed in the order in which the formula names its arguments, or in that of `inputs`; they are stretched
     to one shape by NumPy's rules. `views` says of which elements of an array an argument consists (transposed, sliced,
     reversed: any strides), where that is not all of them in order. There may be several results, named in `outputs`.
+
+    Arrays and results have one element type, which a call chooses, but for those that `types` names: theirs are fixed
+    (`types={"mask": "bool", "result": "f16"}`), and numbers are converted where they are read and written. `compute` is
+    the type between ("f32", "f64", "i32", "u32", "i64" or "u64"), where it is not to follow from the arrays.
     """
     from dashi.kernels._fusion import fuse as fuse_expressions
 
-    return fuse_expressions(*results, outputs=outputs, inputs=inputs, views=views, name=name)
+    return fuse_expressions(
+        *results, outputs=outputs, inputs=inputs, views=views, types=types, compute=compute, name=name
+    )
+
+
+def cast(source: str, target: str) -> Kernel:
+    """The kernel that converts an array of an element type to another ("f32", "i8", "bool", "bf16", ...): floats to
+    integers by truncation, saturated, NaN to 0; integers to the nearest float, ties to even; integers wrap round;
+    anything but 0 is True."""
+    from dashi.kernels._casts import cast_kernel
+
+    return cast_kernel(source, target)

@@ -23,7 +23,7 @@ def usage(kernel: Kernel) -> str:
 
 def require_arrays(kernel: Kernel, inputs: Sequence[Any]) -> None:
     """Raises an error for the first input that is no array: a number, text, nothing; or one whose element type has an
-    obvious way out: complex numbers are pairs here, and truth values are numbers."""
+    obvious way out: complex numbers are pairs here, and most kernels take no truth values."""
     for place, value in enumerate(inputs):
         operand = kernel.inputs[place] if place < len(kernel.inputs) else None
         name = operand.name if operand else f"argument {place + 1}"
@@ -36,10 +36,10 @@ def require_arrays(kernel: Kernel, inputs: Sequence[Any]) -> None:
                 f"kernel {kernel.name!r}: {name} is {value!r}, but an array belongs there.",
                 f"call {usage(kernel)} with arrays, for instance np.zeros(5, np.float32).",
             )
-        _require_element_type(kernel, name, value)
+        _require_element_type(kernel, operand, name, value)
 
 
-def _require_element_type(kernel: Kernel, name: str, value: Any) -> None:
+def _require_element_type(kernel: Kernel, operand: Operand | None, name: str, value: Any) -> None:
     dtype = getattr(value, "dtype", None)
     kind = getattr(dtype, "kind", None)
     if kind == "c":
@@ -48,7 +48,8 @@ def _require_element_type(kernel: Kernel, name: str, value: Any) -> None:
             f"kernel {kernel.name!r}: {name} is {dtype}; complex numbers are pairs (re, im) here.",
             f"pass {name}.view(np.{real}).reshape(*{name}.shape, 2) of a C-ordered array, to a kernel of pairs.",
         )
-    if kind == "b":
+    takes = () if operand is None else kernel.dtypes if operand.dtype == "T" else (operand.dtype,)
+    if kind == "b" and "bool" not in takes:
         raise DTypeError(
             f"kernel {kernel.name!r}: {name} is {dtype}, which is no element type here.",
             f"convert it to the type of the other arrays: {name}.astype(np.float32), for instance.",

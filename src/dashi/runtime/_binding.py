@@ -153,7 +153,7 @@ def _outputs(
     shapes = planned.call.shapes
     if out is None:
         outs = zip(kernel.outputs, planned.output_dtypes, strict=True)
-        return tuple([device.empty(shapes[o.name], dtype.numpy) for o, dtype in outs])
+        return tuple([device.empty(shapes[o.name], dtype) for o, dtype in outs])
     outputs = tuple(out) if isinstance(out, Sequence) else (out,)
     if len(outputs) != len(kernel.outputs):
         raise InputError(
