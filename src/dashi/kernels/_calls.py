@@ -193,6 +193,6 @@ def _rounded(value: Number, kind: DType) -> Number | None:
         with np.errstate(over="ignore"):
             return float(np.asarray(float(value), dtype=kind.numpy))
     whole = int(value)
-    bits = 8 * kind.size
-    low, high = (0, 1 << bits) if kind.numpy.kind == "u" else (-1 << (bits - 1), 1 << (bits - 1))
+    bits = 1 if kind.kind == "b" else 8 * kind.size
+    low, high = (0, 1 << bits) if kind.kind in "ub" else (-1 << (bits - 1), 1 << (bits - 1))
     return whole if whole == value and low <= whole < high else None
