@@ -81,7 +81,7 @@ def reduce_rows(
     """One kernel that reduces a formula over axes: `reduce_rows("sum", x * y, lambda total: total * a, axes=(0, 2))`.
 
     `kind` is sum, mean, max, min, prod, l1, l2, sumsq, logsumexp, argmax or argmin (indices, as u32), or a `RowKind` of
-    `dashi.kernels.rows`, which says what each computes and in which order. The head makes a value of the operands, which
+    `dashi.kernels.rows`, which says what each computes and in which order. The head makes a value of the operands; they
     are stretched to one shape by NumPy's rules and read through `views`, as those of `fuse`; the reduced axes are gone
     from the result. The tail makes the result of the reduced value, scalars, and operands that have length 1 along the
     reduced axes. A result depends on its own row alone. Up to 8 operands and 8 scalars, fp32 and fp64.
@@ -105,8 +105,8 @@ def row_map(
     """One kernel whose results have the shape of its operands, and see the reduced values of their rows:
     `row_map("layer_norm", x + y, lambda v: v * gamma + beta)`.
 
-    `kind` is softmax, log_softmax, layer_norm or rms_norm (with `eps`, a number or a scalar of the call), or a `RowKind`.
-    Each of up to 4 tails makes an output, named in `outputs`, of the kind's result, scalars and operands; without any
+    `kind` is softmax, log_softmax, layer_norm or rms_norm (with `eps`, a number or a scalar of the call), or a
+    `RowKind`. Each of up to 4 tails makes an output, named in `outputs`, of the kind's result, scalars and operands; without any
     the result is the output. Otherwise as `reduce_rows`. Up to 4096 elements a row is read once, by most devices.
     """
     from dashi.kernels._rows import row_map as make

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from dashi.errors import LimitError
+from dashi.errors import InputError, LimitError
 from dashi.kernels import _rows_abi as abi
 from dashi.kernels._formulas import Formula, emit, formula
 from dashi.kernels.abi import Number
@@ -23,6 +23,7 @@ from dashi.types import HostArray
 
 VALUE, TOTAL, COUNT, FIRST, SECOND = "row:value", "row:total", "row:count", "row:first", "row:second"
 """Names in formulas that no operand can have."""
+_MOST: Final = 2
 _JOINS: Final[dict[str, Callable[[HostArray], HostArray]]] = {
     "sum": sum64,
     "prod": prod64,
@@ -93,11 +94,18 @@ def row_formulas(
     value, total, first, second = arguments(f"{VALUE} {TOTAL} {FIRST} {SECOND}")
     (count,) = scalars(COUNT)
     reduced = (first, second)[: len(kind.reductions)]
-    result = kind.result(value, *reduced) if maps else kind.result(*reduced)
+    result = kind.result(value, reduced)
     top = formula((head,), None)
     tail = formula([make(result) for make in tails] or [result], None)
-    settles = [formula((r.settle(total, count, *reduced[:k]),), None) for k, r in enumerate(kind.reductions)]
+    settles = [formula((r.settle(total, count, reduced[:k]),), None) for k, r in enumerate(kind.reductions)]
     moved = formula((kind.moved(value, first),), None) if kind.moved else None
+    if not 1 <= len(kind.reductions) <= _MOST or (moved is None) != (len(kind.reductions) == 1):
+        raise InputError(
+            f"a kind of kernels over rows has {len(kind.reductions)} reductions, and moves values: {moved is not None}.",
+            "give it one reduction, or two with `moved` between them.",
+        )
+    if not maps and VALUE in tail.inputs:
+        raise InputError("the result of a reduction is made of an element's value.", "use reduced values, or row_map.")
     own = (VALUE, TOTAL, FIRST, SECOND)
     names = tuple(dict.fromkeys(n for part in (top, tail) for n in part.inputs if n not in own))
     numbers = tuple(dict.fromkeys(n for part in (top, tail, *settles) for n in part.scalars if n != COUNT))
@@ -127,8 +135,11 @@ def row_formulas(
 
 def place_formulas(kind: str, head: Expression, inputs: Sequence[str] | None) -> RowFormulas:
     """The formulas of argmax and argmin, of which the template uses the head and the addend alone."""
-    sign = (lambda value: -value) if kind == "argmin" else (lambda value: value)
-    return row_formulas(RowKind((Reduction("max", addend=sign),), lambda r0: r0), head, (), False, inputs)
+
+    def sign(value: Expression) -> Expression:
+        return -value if kind == "argmin" else value
+
+    return row_formulas(RowKind((Reduction("max", addend=sign),)), head, (), False, inputs)
 
 
 def fill(emission: Emission, computed: RowFormulas, variant: str, places: bool) -> None:

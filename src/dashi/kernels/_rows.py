@@ -132,7 +132,6 @@ def _kernel(
         cost=work.cost,
         cases=work.cases(),
         scalars=tuple(Scalar(scalar) for scalar in computed.scalars),
-        in_place=computed.maps and not views,
         broadcasts=True,
         reduces=() if computed.maps else gone,
         tunings=abi.TUNINGS,
@@ -177,8 +176,8 @@ class _Work:
                 lengths = (1,) * (len(shape) - len(view.shape)) + view.shape
                 if operand.name in self.computed.tail_inputs and any(lengths[axis] != 1 for axis in gone):
                     raise ShapeError(
-                        f"the tail reads {operand.name} of shape {view.shape}, but there is one result for all elements "
-                        f"of the axes {', '.join(map(str, gone))}.",
+                        f"the tail reads {operand.name} of shape {view.shape}, but there is one result for all "
+                        f"elements of the axes {', '.join(map(str, gone))}.",
                         f"pass {operand.name} with length 1 there.",
                     )
         if not math.prod(shape[axis] for axis in gone) and not self.computed.maps and self._needs_elements():

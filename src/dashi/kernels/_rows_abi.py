@@ -1,8 +1,8 @@
 """The interface of kernels over rows: their shaders, and how arrays are folded into rows and planned.
 
 Arrays of any rank are folded: the axes that are reduced, in their order, become the elements of a row, the others the
-rows. Two shaders serve every kernel (`_include/rows_staged.glsl`, `rows_runs.glsl`), and two more where the result is an
-index; they differ in who reads what, never in a bit. Lengths of inner axes and strides are specialisation constants;
+rows. Two shaders serve every kernel (`_include/rows_staged.glsl`, `rows_runs.glsl`), and two more where the result is
+an index; they differ in who reads what, never in a bit. Lengths of inner axes and strides are specialisation constants;
 the number of rows is none, so that batches of any size share one pipeline.
 """
 
@@ -33,7 +33,6 @@ PLACES: Final = "_places"
 LONGEST: Final = RUN**5
 TUNINGS: Final = {
     "teams": {"teams": 1, "lanes": 256, "bytes": 8192},
-    "wide": {"teams": 1, "lanes": 512, "bytes": 16384},
     "runs": {"teams": 0, "lanes": 64, "bytes": 0},
 }
 """Whether a team of invocations works on each row; most invocations of a workgroup, and bytes of shared memory for

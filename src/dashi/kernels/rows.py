@@ -19,109 +19,114 @@ see docs/portability.md; maxima and minima do not depend on an order, and NaN wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from dashi.kernels.expressions import Expression, exp, log, reciprocal, sqrt, square
+from dashi.kernels.expressions import Expression, absolute, exp, log, reciprocal, sqrt, square
 
 __all__ = ["REDUCTIONS", "ROW_MAPS", "Reduction", "RowKind", "layer_norm", "rms_norm"]
 
 Join = Literal["sum", "prod", "max", "min"]
+Reduced = Sequence[Expression]
+"""The reduced values of a row so far."""
 
 
 def _same(value: Expression) -> Expression:
     return value
 
 
-def _total(total: Expression, _count: Expression, *_earlier: Expression) -> Expression:
+def _total(total: Expression, _n: Expression, _earlier: Reduced) -> Expression:
     return total
 
 
-def _mean(total: Expression, count: Expression, *_earlier: Expression) -> Expression:
-    return total / count
+def _mean(total: Expression, n: Expression, _earlier: Reduced) -> Expression:
+    return total / n
+
+
+def _root(total: Expression, _n: Expression, _earlier: Reduced) -> Expression:
+    return sqrt(total)
+
+
+def _only_one(_value: Expression, reduced: Reduced) -> Expression:
+    return reduced[0]
+
+
+def _difference(value: Expression, first: Expression) -> Expression:
+    return value - first
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """One reduction of a row: the `addend` of each value is joined, and `settle(total, n, *earlier)` makes the reduced
-    value; `earlier` is that of the reduction before, if there is one. With `finite` an infinite result becomes 0."""
+    """One reduction of a row: the `addend` of each value is joined, and `settle(total, n, earlier)` makes the reduced
+    value; `earlier` has that of the reduction before, if there is one. With `finite` an infinite result becomes 0."""
 
     join: Join
     addend: Callable[[Expression], Expression] = _same
-    settle: Callable[..., Expression] = _total
+    settle: Callable[[Expression, Expression, Reduced], Expression] = _total
     finite: bool = False
 
 
 @dataclass(frozen=True)
 class RowKind:
-    """One or two reductions, and what becomes of them. Between the two, `moved(value, r0)` makes every value anew. For
-    a map `result(value, r0[, r1])` is the result of an element, for a reduction `result(r0[, r1])` that of the row."""
+    """One or two reductions, and what becomes of them: `result(value, reduced)` is the result of an element; for a
+    reduction that of the row, which has no value. Between the two reductions `moved(value, first)` makes every value
+    anew."""
 
     reductions: tuple[Reduction, ...]
-    result: Callable[..., Expression]
+    result: Callable[[Expression, Reduced], Expression] = _only_one
     moved: Callable[[Expression, Expression], Expression] | None = None
 
 
-def _only(join: Join, **parts: Callable[..., Expression]) -> RowKind:
-    return RowKind((Reduction(join, **parts),), _same)
-
-
-def _root(total: Expression, _count: Expression) -> Expression:
-    return sqrt(total)
-
-
-def _difference(value: Expression, earlier: Expression) -> Expression:
-    return value - earlier
-
-
 REDUCTIONS: Final = {
-    "sum": _only("sum"),
-    "prod": _only("prod"),
-    "max": _only("max"),
-    "min": _only("min"),
-    "mean": _only("sum", settle=_mean),
-    "l1": _only("sum", addend=abs),
-    "sumsq": _only("sum", addend=square),
-    "l2": _only("sum", addend=square, settle=_root),
+    "sum": RowKind((Reduction("sum"),)),
+    "prod": RowKind((Reduction("prod"),)),
+    "max": RowKind((Reduction("max"),)),
+    "min": RowKind((Reduction("min"),)),
+    "mean": RowKind((Reduction("sum", settle=_mean),)),
+    "l1": RowKind((Reduction("sum", addend=absolute),)),
+    "sumsq": RowKind((Reduction("sum", addend=square),)),
+    "l2": RowKind((Reduction("sum", addend=square, settle=_root),)),
     "logsumexp": RowKind(
-        (Reduction("max", finite=True), Reduction("sum", addend=exp)), lambda m, total: m + log(total), _difference
+        (Reduction("max", finite=True), Reduction("sum", addend=exp)),
+        lambda _value, reduced: reduced[0] + log(reduced[1]),
+        _difference,
     ),
 }
-"""Reductions by name; `argmax` and `argmin` are the two whose result is no value."""
+"""Reductions by name; `PLACES` are the two whose result is no value."""
 PLACES: Final = ("argmax", "argmin")
 
 
 def layer_norm(eps: Expression | float = 1e-5) -> RowKind:
     """(v - mean) / sqrt(variance + eps)."""
 
-    def scale(total: Expression, count: Expression, _mean_value: Expression) -> Expression:
-        return reciprocal(sqrt(total / count + eps))
+    def scale(total: Expression, n: Expression, _earlier: Reduced) -> Expression:
+        return reciprocal(sqrt(total / n + eps))
 
     reductions = (Reduction("sum", settle=_mean), Reduction("sum", addend=square, settle=scale))
-    return RowKind(reductions, lambda value, _mean_value, factor: value * factor, _difference)
+    return RowKind(reductions, lambda value, reduced: value * reduced[1], _difference)
 
 
 def rms_norm(eps: Expression | float = 1e-5) -> RowKind:
     """v / sqrt(mean of squares + eps)."""
 
-    def scale(total: Expression, count: Expression) -> Expression:
-        return reciprocal(sqrt(total / count + eps))
+    def scale(total: Expression, n: Expression, _earlier: Reduced) -> Expression:
+        return reciprocal(sqrt(total / n + eps))
 
-    return RowKind((Reduction("sum", addend=square, settle=scale),), lambda value, factor: value * factor)
+    return RowKind((Reduction("sum", addend=square, settle=scale),), lambda value, reduced: value * reduced[0])
 
 
 def _softmax(_eps: Expression | float) -> RowKind:
     return RowKind(
         (Reduction("max"), Reduction("sum")),
-        lambda weight, _largest, total: weight / total,
+        lambda weight, reduced: weight / reduced[1],
         lambda value, largest: exp(value - largest),
     )
 
 
 def _log_softmax(_eps: Expression | float) -> RowKind:
-    reductions = (Reduction("max"), Reduction("sum", addend=exp, settle=lambda total, _n, _largest: log(total)))
-    return RowKind(reductions, lambda value, _largest, total: value - total, _difference)
+    reductions = (Reduction("max"), Reduction("sum", addend=exp, settle=lambda total, _n, _earlier: log(total)))
+    return RowKind(reductions, lambda value, reduced: value - reduced[1], _difference)
 
 
 ROW_MAPS: Final[dict[str, Callable[[Expression | float], RowKind]]] = {
