@@ -1,5 +1,5 @@
 """Kernels: pure functions over buffers. `get(name)`, `names()`, `add(folder)` for those outside the project, and
-`fuse(formula)` for several in one."""
+`fuse(formula)`, `reduce_rows(kind, formula)` and `row_map(kind, formula)` for several in one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from dashi.kernels._registry import Registry
     from dashi.kernels.abi import Kernel, View
     from dashi.kernels.expressions import Expression
+    from dashi.kernels.rows import RowKind
 
-__all__ = ["add", "default", "fuse", "get", "names"]
+__all__ = ["add", "default", "fuse", "get", "names", "reduce_rows", "row_map"]
 
 # The one piece of module state: `dashi.kernels.add` has to remember. Made when first needed, never at import.
 _lock = threading.Lock()
@@ -82,3 +83,49 @@ def cast(source: str, target: str) -> Kernel:
     from dashi.kernels._casts import cast_kernel
 
     return cast_kernel(source, target)
+
+
+def reduce_rows(
+    kind: str | RowKind,
+    head: Expression,
+    tail: Callable[[Expression], Expression] | None = None,
+    *,
+    axes: int | Sequence[int] = -1,
+    inputs: str = "",
+    views: Mapping[str, View] | None = None,
+    name: str = "",
+) -> Kernel:
+    """One kernel that reduces a formula over axes: `reduce_rows("sum", x * y, lambda total: total * a, axes=(0, 2))`.
+
+    `kind` is sum, mean, max, min, prod, l1, l2, sumsq, logsumexp, argmax or argmin (indices, as u32), or a `RowKind` of
+    `dashi.kernels.rows`, which says what each computes and in which order. The head makes a value of the operands; they
+    are stretched to one shape by NumPy's rules and read through `views`, as those of `fuse`; the reduced axes are gone
+    from the result. The tail makes the result of the reduced value, scalars, and operands that have length 1 along the
+    reduced axes. A result depends on its own row alone. Up to 8 operands and 8 scalars, fp32 and fp64.
+    """
+    from dashi.kernels._rows import reduce_rows as make
+
+    return make(kind, head, tail, axes, inputs, views, name)
+
+
+def row_map(
+    kind: str | RowKind,
+    head: Expression,
+    *tails: Callable[[Expression], Expression],
+    eps: Expression | float = 1e-5,
+    axes: int | Sequence[int] = -1,
+    outputs: str = "",
+    inputs: str = "",
+    views: Mapping[str, View] | None = None,
+    name: str = "",
+) -> Kernel:
+    """One kernel whose results have the shape of its operands, and see the reduced values of their rows:
+    `row_map("layer_norm", x + y, lambda v: v * gamma + beta)`.
+
+    `kind` is softmax, log_softmax, layer_norm or rms_norm (with `eps`, a number or a scalar of the call), or a
+    `RowKind`. Each of up to 4 tails makes an output, named in `outputs`, of the kind's result, scalars and operands; without any
+    the result is the output. Otherwise as `reduce_rows`. Up to 4096 elements a row is read once, by most devices.
+    """
+    from dashi.kernels._rows import row_map as make
+
+    return make(kind, head, tails, eps, axes, outputs, inputs, views, name)

@@ -37,8 +37,9 @@ def resolve_call(
         )
     values = _scalars(kernel, variant, scalars or {})
     bound, dims, free = _bind(kernel, shapes, values)
+    left = without_axes(free, kernel.reduces) if kernel.reduces else free
     for operand in kernel.outputs:
-        bound[operand.name] = _output(operand, dims, free)
+        bound[operand.name] = _output(operand, dims, left)
     for name, shape in bound.items():
         if math.prod(shape) > MAX_ELEMENTS:
             raise ShapeError(
@@ -140,6 +141,24 @@ def _output(operand: Operand, dims: Mapping[str, int], free: Shape) -> Shape:
     if operand.shape is None:
         return free
     return tuple(_length(d, dims) for d in operand.shape)
+
+
+def reduced_axes(shape: Shape, axes: Sequence[int]) -> tuple[int, ...]:
+    """The axes as numbers from 0, in order; a ShapeError where an array of that shape has no such axes."""
+    rank = len(shape)
+    listed = sorted({axis % rank for axis in axes if -rank <= axis < rank}) if rank else []
+    if len(listed) != len(axes):
+        raise ShapeError(
+            f"an array of shape {shape} has not the axes {', '.join(map(str, axes))}, each once.",
+            f"name axes from {-rank} to {rank - 1}, each once." if rank else "pass an array with at least one axis.",
+        )
+    return tuple(listed)
+
+
+def without_axes(shape: Shape, axes: Sequence[int]) -> Shape:
+    """The lengths of the other axes."""
+    gone = reduced_axes(shape, axes)
+    return tuple(length for axis, length in enumerate(shape) if axis not in gone)
 
 
 def _length(dimension: str | int, dims: Mapping[str, int]) -> int:

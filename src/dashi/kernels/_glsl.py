@@ -18,8 +18,10 @@ from dashi.types import DTYPES, DType
 
 INCLUDES: Final = Path(__file__).parent / "_include"
 _INCLUDE: Final = re.compile(r"^\s*#\s*include\b(.*)$")
-_QUOTED: Final = re.compile(r'\s*"((?:[a-z0-9_]+/[a-z0-9_]+/)?[A-Za-z0-9_]+\.(?:glsl|comp))"\s*(?://.*)?$')
-"""A file by its name, or one of another kernel of this package as family/name/file."""
+_QUOTED: Final = re.compile(
+    r'\s*"((?:(?:_templates/)?[a-z0-9_]+/[a-z0-9_]+/)?[A-Za-z0-9_]+\.(?:glsl|comp))"\s*(?://.*)?$'
+)
+"""A file by its name, or one of another kernel or template of this package as family/name/file."""
 TEXT: Final = "text"
 """What compile errors call GLSL that is in no file."""
 _AXES: Final = ("x", "y", "z")

@@ -259,6 +259,7 @@ class Kernel:
       plan dispatches, not those of all.
     - `in_place`: outputs may be the same buffer as an input (element i depends on element i alone).
     - `broadcasts`: inputs of any shape are stretched to one, by NumPy's rules; outputs have that shape.
+    - `reduces`: outputs of any shape have the inputs' shape without these axes; negative ones count from the last.
     - `binaries`: where its SPIR-V comes from, if it does not lie in its folder.
     - `evidence`: how it is known that devices give the reference's bits: by the tests of whoever brings it; by a
       check that a device makes before it first runs it; or not at all, since there is no reference.
@@ -288,6 +289,7 @@ class Kernel:
     family: str = ""
     folder: Path = Path()
     broadcasts: bool = False
+    reduces: tuple[int, ...] = ()
     binaries: Binaries | None = None
     evidence: Evidence = "tests"
 
