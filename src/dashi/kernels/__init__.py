@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dashi.kernels.abi import Kernel, View
     from dashi.kernels.expressions import Expression
 
-__all__ = ["add", "default", "fuse", "get", "names"]
+__all__ = ["add", "default", "fuse", "fuse_product", "get", "names"]
 
 # The one piece of module state: `dashi.kernels.add` has to remember. Made when first needed, never at import.
 _lock = threading.Lock()
@@ -65,3 +65,27 @@ def fuse(
     from dashi.kernels._fusion import fuse as fuse_expressions
 
     return fuse_expressions(*results, outputs=outputs, inputs=inputs, views=views, name=name)
+
+
+def fuse_product(
+    tail: Expression | None = None,
+    value: str = "value",
+    views: Mapping[str, View] | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    name: str = "",
+) -> Kernel:
+    """One kernel that computes matrix products a b and, in the same dispatch, a formula of every element: a bias, an
+    activation, a residual. It has the bits of the kernel `matmul` followed by those that the formula names.
+
+        value, bias, residual = arguments("value bias residual")
+        kernel = fuse_product(relu(value + bias) + residual)
+        d.run(kernel, a, b, bias, residual)
+
+    a (..., m, k) and b (..., k, n) are multiplied in their last two axes, which `transpose_a` and `transpose_b`
+    exchange; the axes before are stretched by NumPy's rules. `value` names the product among the tail's arguments; the
+    others, up to 4, are arrays that stretch to the result, passed behind a and b in the order in which the formula
+    names them. `views` says of which elements of an array an operand consists, before it is transposed."""
+    from dashi.kernels._product_fusion import fuse_product as fuse_tail
+
+    return fuse_tail(tail, value, views, transpose_a, transpose_b, name)
