@@ -16,7 +16,6 @@ skipped, and worked on anywhere: the bits stay.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,7 +24,7 @@ import numpy as np
 
 from dashi.errors import LimitError, ShapeError
 from dashi.kernels._fused_abi import dense, indices, stretched
-from dashi.kernels._work import RUN, ceil_div, split_work
+from dashi.kernels._work import RUN, ceil_div, next_power_of_two, split_work
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Operand, Plan, Scalar, Shader, Spec, View
 from dashi.kernels.attention._reference import Rules, attend
 from dashi.types import Cost, HostArray, Shape
@@ -199,7 +198,7 @@ class Attention:
             (a, b, ADD_UP | PEAKS_IN | (SUMS_IN if a else 0) | (FINISH if b == runs else SUMS_OUT)) for a, b in groups
         ]
         rows = sizes.batches * sizes.heads * sizes.queries
-        scratch = {"peaks": ("T", rows), "carried": ("T", rows * (sizes.depth + SLICE))}
+        scratch = {"peaks": ("T", rows), "carried": ("T", rows * (sizes.depth + 1))}
         return Plan(tuple(self._dispatches(call, sizes, spec, push, [*peaks, *sums])), scratch)
 
     def _dispatches(
@@ -255,7 +254,9 @@ class Attention:
 def _row_groups(call: Call, sizes: Sizes) -> int:
     """Groups of four rows of a workgroup: as many as there are, and fit."""
     most = call.tuning.get("groups", next(iter(TUNINGS.values()))["groups"])
-    groups = min(most, 1 << max(0, ceil_div(sizes.rows, 4) - 1).bit_length())
+    # Invocations that have no rows still bring keys and values, which is what takes time with few rows.
+    least = 1 if call.limits.software else 4
+    groups = min(most, max(least, next_power_of_two(ceil_div(sizes.rows, 4))))
     while groups > 1 and (16 * groups > call.limits.invocations or _shared(call, groups) > call.limits.shared_bytes):
         groups //= 2
     return groups
@@ -263,19 +264,14 @@ def _row_groups(call: Call, sizes: Sizes) -> int:
 
 def _shared(call: Call, groups: int) -> int:
     """Bytes of shared memory: a slice of queries, one of keys or values, weights, and flags."""
-    vectors = SLICE * (groups + 1) + SLICE * (RUN // 4 + 1) + RUN * (groups + 1)
+    vectors = SLICE * (groups + 1) + SLICE * (RUN // 4 + 1) + RUN * (groups + 1) + groups
     return vectors * 4 * call.dtype.size + 16
 
 
 def _trips(runs: int, depth: int, local: int) -> int:
     """Loop iterations of an invocation for one block, those of its slow ways and short loops included."""
     slices = ceil_div(depth, SLICE)
-    brought = RUN * SLICE // local
-    scores = slices * (1 + brought + 4 + SLICE + 4) + 4 + 16 + 4 + 16 + 4 + 16
-    means = 8 + 64 + slices * (1 + brought + RUN)
-    return 1 + 3 * slices + 8 + 2 + 2 * runs * (1 + scores) + runs * means + 4 * (1 + slices)
-
-
-def elements(shape: Shape) -> int:
-    """Number of elements."""
-    return math.prod(shape)
+    brought = ceil_div(RUN * SLICE // local, 4)
+    scores = 1 + slices * (1 + brought + SLICE) + RUN // 4
+    means = RUN // 4 + RUN // 8 + slices * (1 + brought + RUN)
+    return 1 + 2 + runs * (2 * scores + means) + 4 * slices

@@ -29,6 +29,7 @@ const uint FINISH = 64u;
 shared T4 q_tile[SLICE * Q_PITCH];   // [d][row / 4]; then maxima by [key / 4][row / 4]
 shared T4 tile[SLICE * K_PITCH];     // keys [d][key / 4], or values [key][d / 4]
 shared T4 weights[RUN * W_PITCH];    // [key][row / 4]
+shared T4 factors[GROUPS];           // of rows
 shared uint careful[2];              // whether what is staged needs its products flushed, or selected
 shared uint small_weights[2];
 
@@ -69,10 +70,6 @@ T larger(T x, T y) {
     return is_nan_bits(x) || x > y ? x : y;
 }
 
-T4 larger4(T4 x, T4 y) {
-    return T4(larger(x.x, y.x), larger(x.y, y.y), larger(x.z, y.z), larger(x.w, y.w));
-}
-
 T4 mul4(T4 x, T y) {
     return T4(mul(x.x, y), mul(x.y, y), mul(x.z, y), mul(x.w, y));
 }
@@ -91,11 +88,6 @@ T selected(T w, T v) {
 
 T4 selected4(T4 w, T v) {
     return T4(selected(w.x, v), selected(w.y, v), selected(w.z, v), selected(w.w, v));
-}
-
-// exp(m - peak) of a run; 0 where no key of it counts.
-T factor(T m, T peak) {
-    return m == minus_infinity() ? T(0) : p_exp(m - peak);
 }
 
 // Of a row: its head among those that share keys, and its query.
@@ -170,13 +162,16 @@ bool is_small(T v) {
 void stage_keys(Block at, uint run, uint slice, uint turn) {
     uint me = gl_LocalInvocationIndex;
     bool small = false;
-    [[unroll]] for (uint i = 0u; i < K_BROUGHT; i++) {
-        uint row = (i * LOCAL + me) / SLICE;
-        uint d = slice * SLICE + me % SLICE;
-        uint from = K_START + at.z * k_batch + at.head * k_head + min(run * RUN + row, sk - 1u) * k_step;
-        T v = d < D ? canon(k[from + min(d, D - 1u) * K_UNIT]) : T(0);
-        tile[(me % SLICE) * K_PITCH + row / 4u][row % 4u] = v;
-        small = small || is_small(v);
+    for (uint start = 0u; start < K_BROUGHT; start += 4u) {
+        [[unroll]] for (uint e = 0u; e < 4u; e++) {
+            uint i = start + e;
+            uint row = (i * LOCAL + me) / SLICE;
+            uint d = slice * SLICE + me % SLICE;
+            uint from = K_START + at.z * k_batch + at.head * k_head + min(run * RUN + row, sk - 1u) * k_step;
+            T v = d < D ? canon(k[from + min(d, D - 1u) * K_UNIT]) : T(0);
+            tile[(me % SLICE) * K_PITCH + row / 4u][row % 4u] = v;
+            small = small || is_small(v);
+        }
     }
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
         uint row = (i * LOCAL + me) / SLICE;
@@ -195,14 +190,17 @@ void stage_keys(Block at, uint run, uint slice, uint turn) {
 void stage_values(Block at, uint run, uint slice, uint turn) {
     uint me = gl_LocalInvocationIndex;
     bool small = false;
-    [[unroll]] for (uint i = 0u; i < K_BROUGHT; i++) {
-        uint row = (i * LOCAL + me) / SLICE;
-        uint d = slice * SLICE + me % SLICE;
-        uint from = V_START + at.z * v_batch + at.head * v_head + min(run * RUN + row, sk - 1u) * v_step;
-        T x = d < D ? canon(v[from + min(d, D - 1u) * V_UNIT]) : T(0);
-        x = run * RUN + row < sk ? x : T(0);
-        tile[row * 4u + me % SLICE / 4u][me % 4u] = x;
-        small = small || is_small(x) || !is_finite(x);
+    for (uint start = 0u; start < K_BROUGHT; start += 4u) {
+        [[unroll]] for (uint e = 0u; e < 4u; e++) {
+            uint i = start + e;
+            uint row = (i * LOCAL + me) / SLICE;
+            uint d = slice * SLICE + me % SLICE;
+            uint from = V_START + at.z * v_batch + at.head * v_head + min(run * RUN + row, sk - 1u) * v_step;
+            T x = d < D ? canon(v[from + min(d, D - 1u) * V_UNIT]) : T(0);
+            x = run * RUN + row < sk ? x : T(0);
+            tile[row * 4u + me % SLICE / 4u][me % 4u] = x;
+            small = small || is_small(x) || !is_finite(x);
+        }
     }
     if (small) {
         careful[turn] = 1u;
@@ -222,34 +220,52 @@ uint index_of(Block at, uint row) {
     return ((at.z * heads + at.head) * shared_by + place.x) * sq + place.y;
 }
 
+// What becomes of the sum of one column of a row; 0 where no key counts, which has the sum of weights 0.
+void finish(Block at, uint row, uint d, T sum, T weight) {
+    if (at.row + row >= rows || d >= D) {
+        return;
+    }
+    uint from = index_of(at, at.row + row) * (D + 1u) + d;
+    if ((phase & SUMS_IN) != 0u) {
+        sum = carried[from] + sum;
+    }
+    if ((phase & SUMS_OUT) != 0u) {
+        carried[from] = sum;
+    }
+    if ((phase & FINISH) != 0u) {
+        uvec2 place = head_and_query(at.row + row);
+        uint to = at.z * r_batch + (at.head * shared_by + place.x) * r_head + place.y * r_step + d;
+        result[to] = weight == T(0) ? T(0) : canon(p_divide(sum, weight));
+    }
+}
+
 void main() {
     uint me = gl_LocalInvocationIndex;
-    uint rows4 = me / 16u;  // this invocation's four rows
-    uint keys4 = me % 16u;  // its four keys, or its column
+    uint rows4 = me / 16u;   // four rows, and four keys or one column, whose products this invocation makes
+    uint keys4 = me % 16u;
+    uint own = me / 4u;      // the row of which it weighs every fourth key
+    uint quarter = me % 4u;
     for (uint number = first_block + gl_WorkGroupID.x; number < blocks; number += stride) {
         Block at = block_of(number);
-        uint row = at.row + rows4 * 4u;
+        uvec2 place = head_and_query(at.row + own);
+        uint index = index_of(at, at.row + own);
         if (me == 0u) {
             careful[0] = careful[1] = small_weights[0] = small_weights[1] = 0u;
         }
         barrier();
         uint turn = 0u;
-        T4 peak = T4(minus_infinity());
-        if ((phase & PEAKS_IN) != 0u) {
-            peak = T4(peaks[index_of(at, row)], peaks[index_of(at, row + 1u)], peaks[index_of(at, row + 2u)],
-                      peaks[index_of(at, row + 3u)]);
-        }
-        T4 weight_sum = T4(0);
+        T peak = (phase & PEAKS_IN) != 0u ? peaks[index] : minus_infinity();
+        T whole = T(0);  // the sum of weights
         T4 totals[SLICES];
         [[unroll]] for (uint c = 0u; c < SLICES; c++) {
             totals[c] = T4(0);
         }
         bool single = (phase & (FIND_PEAKS | ADD_UP)) == (FIND_PEAKS | ADD_UP) && at.end <= at.begin + 1u;
-        uint pass = (phase & FIND_PEAKS) != 0u && !single ? 0u : 1u;
+        uint first_pass = (phase & FIND_PEAKS) != 0u && !single ? 0u : 1u;
         uint passes = (phase & ADD_UP) != 0u ? 2u : 1u;
-        for (; pass < passes; pass++) {
+        for (uint pass = first_pass; pass < passes; pass++) {
             for (uint run = at.begin; run < at.end; run++) {
-                // Scores: dots[j] are those of four rows with key j of this invocation's.
+                // Scores of four rows with four keys.
                 T4 sums[4] = T4[4](T4(0), T4(0), T4(0), T4(0));
                 T4 dots[4] = T4[4](T4(0), T4(0), T4(0), T4(0));
                 for (uint slice = 0u; slice < SLICES; slice++) {
@@ -265,130 +281,120 @@ void main() {
                             sums[3] += mul4(p, w.w);
                         }
                     } else {
-                        [[unroll]] for (uint d = 0u; d < 16u; d++) {
-                            T4 p = q_tile[d * Q_PITCH + rows4];
-                            T4 w = tile[d * K_PITCH + keys4];
-                            sums[0] += p * T4(w.x);
-                            sums[1] += p * T4(w.y);
-                            sums[2] += p * T4(w.z);
-                            sums[3] += p * T4(w.w);
+                        for (uint start = 0u; start < SLICE; start += 4u) {
+                            [[unroll]] for (uint e = 0u; e < 4u; e++) {
+                                T4 p = q_tile[(start + e) * Q_PITCH + rows4];
+                                T4 w = tile[(start + e) * K_PITCH + keys4];
+                                sums[0] += p * T4(w.x);
+                                sums[1] += p * T4(w.y);
+                                sums[2] += p * T4(w.z);
+                                sums[3] += p * T4(w.w);
+                            }
                         }
                     }
                     turn ^= 1u;
-                    barrier();
                     if (slice % 4u == 3u || slice + 1u == SLICES) {
                         [[unroll]] for (uint j = 0u; j < 4u; j++) {
                             dots[j] += sums[j];
                             sums[j] = T4(0);
                         }
                     }
-                }
-                // The maxima of the run, over the four keys here, then over all.
-                T4 m = T4(minus_infinity());
-                [[unroll]] for (uint i = 0u; i < 4u; i++) {
-                    uvec2 place = head_and_query(row + i);
-                    [[unroll]] for (uint j = 0u; j < 4u; j++) {
-                        dots[j][i] = score(at, place, run * RUN + keys4 * 4u + j, dots[j][i]);
-                    }
+                    barrier();
                 }
                 [[unroll]] for (uint j = 0u; j < 4u; j++) {
-                    m = larger4(m, dots[j]);
+                    weights[(keys4 * 4u + j) * W_PITCH + rows4] = dots[j];
                 }
-                q_tile[keys4 * GROUPS + rows4] = m;
                 barrier();
-                [[unroll]] for (uint j = 0u; j < 16u; j++) {
-                    m = larger4(m, q_tile[j * GROUPS + rows4]);
+                // The largest score of the row.
+                T m = minus_infinity();
+                for (uint e = quarter; e < RUN; e += 4u) {
+                    T s = score(at, place, run * RUN + e, weights[e * W_PITCH + own / 4u][own % 4u]);
+                    weights[e * W_PITCH + own / 4u][own % 4u] = s;
+                    m = larger(m, s);
                 }
-                if (pass == 0u || single) {
-                    peak = larger4(peak, m);
-                }
+                q_tile[own][quarter] = m;
+                barrier();
+                T4 parts = q_tile[own];
+                m = larger(larger(parts.x, parts.y), larger(parts.z, parts.w));
+                peak = pass == 0u || single ? larger(peak, m) : peak;
                 uint slot = run & 1u;
                 if (pass == 1u) {
                     bool small = false;
-                    [[unroll]] for (uint j = 0u; j < 4u; j++) {
-                        T4 w;
-                        [[unroll]] for (uint i = 0u; i < 4u; i++) {
-                            w[i] = dots[j][i] == minus_infinity() ? minus_zero() : p_exp(dots[j][i] - m[i]);
-                            small = small || is_small(w[i]);
-                        }
-                        weights[(keys4 * 4u + j) * W_PITCH + rows4] = w;
+                    for (uint e = quarter; e < RUN; e += 4u) {
+                        T s = weights[e * W_PITCH + own / 4u][own % 4u];
+                        T w = s == minus_infinity() ? minus_zero() : p_exp(s - m);
+                        weights[e * W_PITCH + own / 4u][own % 4u] = w;
+                        small = small || is_small(w);
                     }
                     if (small) {
                         small_weights[slot] = 1u;
                     }
+                    // exp(m - peak); 0 where no key of the run counts.
+                    if (quarter == 0u) {
+                        factors[own / 4u][own % 4u] = m == minus_infinity() ? T(0) : p_exp(m - peak);
+                    }
                 }
                 barrier();
-                if (pass == 0u) {
-                    continue;
-                }
-                T4 scaled = T4(factor(m.x, peak.x), factor(m.y, peak.y), factor(m.z, peak.z), factor(m.w, peak.w));
-                T4 run_weight = T4(0);
-                for (uint j = 0u; j < RUN; j += 8u) {
-                    [[unroll]] for (uint e = 0u; e < 8u; e++) {
-                        run_weight += weights[(j + e) * W_PITCH + rows4];
-                    }
-                }
-                weight_sum += product4(scaled, canon4(run_weight));
-                [[unroll]] for (uint slice = 0u; slice < SLICES; slice++) {
-                    stage_values(at, run, slice, turn);
-                    barrier();
-                    T4 sum = T4(0);
-                    if (is_careful(turn) || small_weights[slot] != 0u) {
-                        for (uint j = 0u; j < RUN; j++) {
-                            sum += selected4(weights[j * W_PITCH + rows4], tile[j * 4u + keys4 / 4u][keys4 % 4u]);
-                        }
-                    } else {
-                        for (uint j = 0u; j < RUN; j += 8u) {
-                            [[unroll]] for (uint e = 0u; e < 8u; e++) {
-                                T x = tile[(j + e) * 4u + keys4 / 4u][keys4 % 4u];
-                                sum += weights[(j + e) * W_PITCH + rows4] * T4(x);
-                            }
+                if (pass == 1u) {
+                    T run_weight = T(0);
+                    for (uint e = 0u; e < RUN; e += 8u) {
+                        [[unroll]] for (uint f = 0u; f < 8u; f++) {
+                            run_weight += weights[(e + f) * W_PITCH + own / 4u][own % 4u];
                         }
                     }
-                    if (slice == 0u && me == 0u) {
-                        small_weights[slot ^ 1u] = 0u;
-                    }
-                    totals[slice] += product4(scaled, canon4(sum));
-                    turn ^= 1u;
-                    barrier();
-                }
-            }
-        }
-        [[unroll]] for (uint i = 0u; i < 4u; i++) {
-            if (row + i < rows) {
-                uint index = index_of(at, row + i);
-                uvec2 place = head_and_query(row + i);
-                uint to = at.z * r_batch + (at.head * shared_by + place.x) * r_head + place.y * r_step;
-                if ((phase & PEAKS_OUT) != 0u && keys4 == 0u) {
-                    peaks[index] = peak[i];
-                }
-                if ((phase & ADD_UP) != 0u) {
-                    // Every column has a sum of weights of its own.
-                    uint from = index * (D + 16u);
-                    T whole = weight_sum[i];
-                    if ((phase & SUMS_IN) != 0u) {
-                        whole = carried[from + D + keys4] + whole;
-                    }
-                    if ((phase & SUMS_OUT) != 0u) {
-                        carried[from + D + keys4] = whole;
-                    }
-                    [[unroll]] for (uint c = 0u; c < SLICES; c++) {
-                        uint d = c * SLICE + keys4;
-                        if (d < D) {
-                            T sum = totals[c][i];
-                            if ((phase & SUMS_IN) != 0u) {
-                                sum = carried[from + d] + sum;
+                    whole += mul(factors[own / 4u][own % 4u], canon(run_weight));
+                    for (uint slice = 0u; slice < SLICES; slice++) {
+                        stage_values(at, run, slice, turn);
+                        barrier();
+                        T4 sum = T4(0);
+                        if (is_careful(turn) || small_weights[slot] != 0u) {
+                            for (uint e = 0u; e < RUN; e++) {
+                                sum += selected4(weights[e * W_PITCH + rows4], tile[e * 4u + keys4 / 4u][keys4 % 4u]);
                             }
-                            if ((phase & SUMS_OUT) != 0u) {
-                                carried[from + d] = sum;
-                            }
-                            if ((phase & FINISH) != 0u) {
-                                result[to + d] = peak[i] == minus_infinity() ? T(0) : canon(p_divide(sum, whole));
+                        } else {
+                            for (uint e = 0u; e < RUN; e += 8u) {
+                                [[unroll]] for (uint f = 0u; f < 8u; f++) {
+                                    T x = tile[(e + f) * 4u + keys4 / 4u][keys4 % 4u];
+                                    sum += weights[(e + f) * W_PITCH + rows4] * T4(x);
+                                }
                             }
                         }
+                        if (me == 0u) {
+                            small_weights[slot ^ 1u] = 0u;
+                        }
+                        sum = product4(factors[rows4], canon4(sum));
+                        [[unroll]] for (uint c = 0u; c < SLICES; c++) {
+                            totals[c] += c == slice ? sum : T4(0);
+                        }
+                        turn ^= 1u;
+                        barrier();
                     }
                 }
             }
         }
+        if (quarter == 0u && at.row + own < rows) {
+            uint from = index * (D + 1u) + D;
+            if ((phase & PEAKS_OUT) != 0u) {
+                peaks[index] = peak;
+            }
+            whole = (phase & SUMS_IN) != 0u ? carried[from] + whole : whole;
+            if ((phase & SUMS_OUT) != 0u) {
+                carried[from] = whole;
+            }
+        }
+        if (quarter == 0u) {
+            factors[own / 4u][own % 4u] = peak == minus_infinity() ? T(0) : whole;
+        }
+        barrier();
+        if ((phase & ADD_UP) != 0u) {
+            for (uint c = 0u; c < SLICES * 4u; c++) {
+                T4 four = T4(0);
+                [[unroll]] for (uint j = 0u; j < SLICES; j++) {
+                    four = j == c / 4u ? totals[j] : four;
+                }
+                finish(at, rows4 * 4u + c % 4u, c / 4u * SLICE + keys4, four[c % 4u], factors[rows4][c % 4u]);
+            }
+        }
+        barrier();
     }
 }
