@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dashi.kernels.abi import Kernel, View
     from dashi.kernels.expressions import Expression
 
-__all__ = ["add", "default", "fuse", "fuse_product", "get", "names"]
+__all__ = ["add", "attention_with", "default", "fuse", "fuse_product", "get", "names"]
 
 # The one piece of module state: `dashi.kernels.add` has to remember. Made when first needed, never at import.
 _lock = threading.Lock()
@@ -89,3 +89,18 @@ def fuse_product(
     from dashi.kernels._product_fusion import fuse_product as fuse_tail
 
     return fuse_tail(tail, value, views, transpose_a, transpose_b, name)
+
+
+def attention_with(extras: str = "", views: Mapping[str, View] | None = None, name: str = "") -> Kernel:
+    """The kernel `attention` with more operands, behind q, k and v in this order, as far as `extras` names them:
+
+    - `mask` (B, Sk): a key counts where it is above 0;
+    - `bias`, stretched to (B, H, Sq, Sk): added to the scores; minus infinity leaves a key out;
+    - `lengths` (B,), u32: keys from there on do not count;
+    - `positions` (B,), u32: what is added to `offset`, the position of the first query.
+
+    `views` says of which elements of an array an operand consists: q as (B, H, Sq, D), k and v as (B, Hkv, Sk, D), with
+    any strides. It is the definition of `attention`, whatever the operands."""
+    from dashi.kernels.attention._making import attention_with as make
+
+    return make(extras, views, name)
