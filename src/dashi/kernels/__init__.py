@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from dashi.kernels.expressions import Expression
     from dashi.kernels.rows import RowKind
 
-__all__ = ["add", "default", "fuse", "get", "names", "reduce_rows", "row_map"]
+__all__ = [
+    "add", "attention_with", "cast", "default", "fuse", "fuse_product", "get", "names", "reduce_rows", "row_map",
+]  # fmt: skip
 
 # The one piece of module state: `dashi.kernels.add` has to remember. Made when first needed, never at import.
 _lock = threading.Lock()
@@ -129,3 +131,42 @@ def row_map(
     from dashi.kernels._rows import row_map as make
 
     return make(kind, head, tails, eps, axes, outputs, inputs, views, name)
+
+
+def fuse_product(
+    tail: Expression | None = None,
+    value: str = "value",
+    views: Mapping[str, View] | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    name: str = "",
+) -> Kernel:
+    """One kernel that computes matrix products a b and, in the same dispatch, a formula of every element: a bias, an
+    activation, a residual. It has the bits of the kernel `matmul` followed by those that the formula names.
+
+        value, bias, residual = arguments("value bias residual")
+        kernel = fuse_product(relu(value + bias) + residual)
+        d.run(kernel, a, b, bias, residual)
+
+    a (..., m, k) and b (..., k, n) are multiplied in their last two axes, which `transpose_a` and `transpose_b`
+    exchange; the axes before are stretched by NumPy's rules. `value` names the product among the tail's arguments; the
+    others, up to 4, are arrays that stretch to the result, passed behind a and b in the order in which the formula
+    names them. `views` says of which elements of an array an operand consists, before it is transposed."""
+    from dashi.kernels._product_fusion import fuse_product as fuse_tail
+
+    return fuse_tail(tail, value, views, transpose_a, transpose_b, name)
+
+
+def attention_with(extras: str = "", views: Mapping[str, View] | None = None, name: str = "") -> Kernel:
+    """The kernel `attention` with more operands, behind q, k and v in this order, as far as `extras` names them:
+
+    - `mask` (B, Sk): a key counts where it is above 0;
+    - `bias`, stretched to (B, H, Sq, Sk): added to the scores; minus infinity leaves a key out;
+    - `lengths` (B,), u32: keys from there on do not count;
+    - `positions` (B,), u32: what is added to `offset`, the position of the first query.
+
+    `views` says of which elements of an array an operand consists: q as (B, H, Sq, D), k and v as (B, Hkv, Sk, D), with
+    any strides. It is the definition of `attention`, whatever the operands."""
+    from dashi.kernels.attention._making import attention_with as make
+
+    return make(extras, views, name)

@@ -11,7 +11,7 @@ import numpy as np
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.kernels._arguments import is_number, usage
 from dashi.kernels._work import ceil_div
-from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar, View, part_of
+from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar, part_of
 from dashi.types import DTYPES, DType, Shape
 from dashi.types import dtype as dtype_of
 
@@ -37,9 +37,7 @@ def resolve_call(
         )
     values = _scalars(kernel, variant, scalars or {})
     bound, dims, free = _bind(kernel, shapes, values)
-    left = without_axes(free, kernel.reduces) if kernel.reduces else free
-    for operand in kernel.outputs:
-        bound[operand.name] = _output(operand, dims, left)
+    bound.update(_outputs(kernel, bound, values, dims, free))
     for name, shape in bound.items():
         if math.prod(shape) > MAX_ELEMENTS:
             raise ShapeError(
@@ -71,7 +69,9 @@ def _bind(
     for operand, given in zip(kernel.inputs, shapes, strict=True):
         shape = tuple(int(d) for d in given)
         bound[operand.name] = shape
-        if operand.shape is None:
+        if kernel.shape_rule is not None and operand.shape is None:
+            _viewed(kernel, operand, shape)
+        elif operand.shape is None:
             free = _free(kernel, operand, shape, free)
             dims["size"] = math.prod(free)
         else:
@@ -87,7 +87,7 @@ def _named(kernel: Kernel) -> set[str | int]:
 
 def _free(kernel: Kernel, operand: Operand, own: Shape, free: Shape | None) -> Shape:
     """The shape of inputs of any shape, with one more of them."""
-    shape = own if operand.view is None else _viewed(kernel, operand, operand.view, own)
+    shape = _viewed(kernel, operand, own)
     if kernel.broadcasts and free is not None:
         try:
             return np.broadcast_shapes(free, shape)
@@ -105,7 +105,11 @@ def _free(kernel: Kernel, operand: Operand, own: Shape, free: Shape | None) -> S
     return shape
 
 
-def _viewed(kernel: Kernel, operand: Operand, view: View, own: Shape) -> Shape:
+def _viewed(kernel: Kernel, operand: Operand, own: Shape) -> Shape:
+    """The shape that counts: that of the view, if there is one, and it names elements of the array alone."""
+    view = operand.view
+    if view is None:
+        return own
     low, high = view.bounds()
     if low < 0 or high >= math.prod(own):
         raise ShapeError(
@@ -135,6 +139,18 @@ def _unify(kernel: Kernel, operand: Operand, shape: Shape, dims: dict[str, int],
             )
         if isinstance(name, str) and "/" not in name:
             owner.setdefault(name, operand.name)
+
+
+def _outputs(
+    kernel: Kernel, bound: Mapping[str, Shape], values: Mapping[str, Number], dims: Mapping[str, int], free: Shape
+) -> dict[str, Shape]:
+    """The shapes of the outputs, by the kernel's own rule where it has one."""
+    if kernel.shape_rule is None:
+        left = without_axes(free, kernel.reduces) if kernel.reduces else free
+        return {operand.name: _output(operand, dims, left) for operand in kernel.outputs}
+    seen = {o.name: bound[o.name] if o.view is None else o.view.shape for o in kernel.inputs}
+    names = (operand.name for operand in kernel.outputs)
+    return dict(zip(names, kernel.shape_rule(seen, values), strict=True))
 
 
 def _output(operand: Operand, dims: Mapping[str, int], free: Shape) -> Shape:
