@@ -118,9 +118,9 @@ T flushed(T v) {
 #include "elementwise/trunc/kernel.comp"
 #undef apply
 #endif
-#include "choices.glsl"
+#include "_templates/elementwise/fused/choices.glsl"
 #ifdef INTEGER
-#include "integers.glsl"
+#include "_templates/elementwise/fused/integers.glsl"
 #endif
 
 // The compiler drops what is not called: this calls every function, and the stubs of `apply` call this.
