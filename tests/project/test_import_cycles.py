@@ -43,7 +43,7 @@ def imported_modules(tree: ast.AST, name: str, is_package: bool, modules: frozen
             origin = ".".join([*parents, *([node.module] if node.module else [])])
             members = (f"{origin}.{alias.name}" for alias in node.names)
             targets.update(member if member in modules else origin for member in members)
-    return (targets & modules) - {name}
+    return modules & (targets - {name})
 
 
 def import_graph() -> dict[str, frozenset[str]]:
