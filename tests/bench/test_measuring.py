@@ -29,7 +29,7 @@ class Clock:
         self.each, self.cold, self.open = each, cold, 0
         self.ran = list[int]()
 
-    def prepare(self, calls: int) -> stopwatch.Batch:
+    def prepare(self, calls: int) -> stopwatch.TimedCalls:
         clock = self
 
         class Made:

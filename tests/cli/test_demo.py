@@ -132,7 +132,7 @@ def test_a_rollout_has_a_report_too(here: Path) -> None:
 
 @pytest.mark.usefixtures("drawn")
 def test_a_simulation_has_a_report_too(here: Path) -> None:
-    words = "flow simulate --n 32 --steps 20 --device cpu --fast --out runs/flow --json"
+    words = "flow simulate --n 32 --steps 20 --device cpu --host-fft --out runs/flow --json"
     made = call(*words.split())
     assert made.exit_code == 0
     assert call("report", "runs/flow").exit_code == 0
@@ -151,7 +151,7 @@ def test_a_simulation_has_a_report_too(here: Path) -> None:
 
 
 def test_a_simulation_that_was_killed_within_its_first_frame_has_a_report(here: Path) -> None:
-    words = "flow simulate --n 32 --steps 20 --device cpu --fast --out runs/flow"
+    words = "flow simulate --n 32 --steps 20 --device cpu --host-fft --out runs/flow"
     assert call(*words.split()).exit_code == 0
     shutil.rmtree(here / "runs" / "flow" / "fields.zarr" / "time")  # the last that a frame writes
     assert call("report", "runs/flow").exit_code == 0

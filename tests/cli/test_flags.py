@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dashi.cli.flags import in_flags, speaking_of_flags
+from dashi.cli.flags import in_flags, renamed_flags, speaking_of_flags
 from dashi.cli.help import App
 from dashi.cli.progress import Shown
 from dashi.errors import InputError
@@ -25,7 +25,7 @@ def _command(text: str, fix: str = "leave it away.") -> App:
         hash_every: int = typer.Option(1, "--hash-every"),
         resume: bool = typer.Option(False, "--resume"),
         device: str = typer.Option("auto", "-d", "--device"),
-        fast: bool = typer.Option(False, "--fast"),
+        no_portable: bool = typer.Option(False, "--no-portable"),
         A: str = typer.Option("", "--A"),  # noqa: N803 - as in the equation
     ) -> None:
         Shown().remark(text)
@@ -40,7 +40,7 @@ def _command(text: str, fix: str = "leave it away.") -> App:
         ("`hash_every=` is 0.", "--hash-every is 0."),
         ("go on with `resume=True`.", "go on with --resume."),
         ("`device=\"cpu\"` computes, or `device='null'`.", "--device cpu computes, or --device null."),
-        ("certify a run without `portable=False`.", "certify a run without --fast."),
+        ("certify a run without `portable=False`.", "certify a run without --no-portable."),
         ("`A=` is needed.", "--A is needed."),
         ("say `A={'time': 't'}`.", "say --A time=t."),
         ("name `A=('u', 'v')`, or `A=[w`.", "name --A u --A v, or --A [w."),
@@ -64,6 +64,19 @@ def test_the_fix_is_translated_too() -> None:
     result = CliRunner().invoke(_command("no.", "ask with `hash_every=100`."), ["do", "c"])
     assert isinstance(result.exception, InputError)
     assert result.exception.fix == "ask with --hash-every 100."
+
+
+@pytest.mark.parametrize(
+    ("words", "flags", "meant"),
+    [
+        ("--fast --steps 4", {"--host-fft", "--steps"}, "--host-fft --steps 4"),
+        ("--fast --way tagged", {"--no-portable", "--strategy"}, "--no-portable --strategy tagged"),
+        ("--way=tagged -- --fast", {"--host-fft", "--strategy"}, "--strategy=tagged -- --fast"),
+        ("--fast --way tagged", {"--fast", "--steps"}, "--fast --way tagged"),
+    ],
+)
+def test_flags_that_were_renamed_are_still_read(words: str, flags: set[str], meant: str) -> None:
+    assert renamed_flags(words.split(), flags) == meant.split()
 
 
 def test_outside_of_commands_parameters_stay() -> None:

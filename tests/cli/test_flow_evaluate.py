@@ -18,7 +18,7 @@ from dashi.flow.evaluation._record import read_record
 from dashi.flow.proxy.galerkin._model import Truncation
 from dashi.lab import evaluation_plans
 
-EVALUATE = "--device cpu --fast --eval-seed 9 --no-train"
+EVALUATE = "--device cpu --host-fft --eval-seed 9 --no-train"
 
 
 def dashi(*words: str) -> Any:
@@ -31,7 +31,7 @@ def dashi(*words: str) -> Any:
         ("--perturb nu", "is not NAME=NUMBER"),
         ("--perturb nu=nan", "--perturb nu=nan is not NAME=NUMBER"),
         ("--perturb nu=1 --from nowhere", "--perturb is for simulations, and --from reads what is there"),
-        ("--from nowhere", "--fast is for simulations, and --from reads what is there"),
+        ("--from nowhere", "--host-fft is for simulations, and --from reads what is there"),
         ("--device nowhere", "nowhere"),
         ("--eval-steps -5", "--eval-steps is -5"),
         ("--perturb nu=0.01 --perturb nu=0.010", "--perturb has nu=0.01 twice"),
@@ -48,7 +48,7 @@ def test_what_cannot_be_evaluated_is_told_in_flags(fitted: Path, words: str, sai
 
 
 def test_a_refusal_with_json_is_a_document(fitted: Path) -> None:
-    refused = dashi("flow evaluate", str(fitted), "--device cpu --fast --eval-seed 3 --eval-steps 40 --json")
+    refused = dashi("flow evaluate", str(fitted), "--device cpu --host-fft --eval-seed 3 --eval-steps 40 --json")
     assert refused.exit_code == 3
     assert json.loads(refused.stdout)["error"]["type"] == "InputError"
     assert "rolling out" not in refused.stderr

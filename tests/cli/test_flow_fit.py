@@ -20,7 +20,7 @@ from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.simulation import simulate
 from dashi.flow.windows import simulated
 
-SMALL = "--n 16 --nu 0.01 --dt 0.02 --set peak=2 --k-cut 3 --device cpu --fast"
+SMALL = "--n 16 --nu 0.01 --dt 0.02 --set peak=2 --k-cut 3 --device cpu --host-fft"
 FIT = f"flow fit --train-steps 10 --frame-every 5 --spin-up 0 --seeds 1 --validation-seeds 0 {SMALL} --out m.npz"
 
 
@@ -81,7 +81,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("--forcing kolmogorov", "has forcing = none, and --forcing says kolmogorov."),
         ("--frame-every 4", "has a frame every 5 steps, and --frame-every says 4."),
         ("--seeds 9", "the record has no seed 7; it has 4, 5, 6."),
-        ("--fast", "--fast is for simulations, and --from reads what is there."),
+        ("--host-fft", "--host-fft is for simulations, and --from reads what is there."),
         ("--set peak=3", "--set is for simulations"),
         ("--initial random", "--initial is for simulations"),
     ],

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from dashi.cli.main import app
 
-BASE = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --fast --look-every 4 --frame-every 4 --hash-every 4"
+BASE = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --host-fft --look-every 4 --frame-every 4"
+BASE += " --hash-every 4"
 
 
 def dashi(*words: str) -> Any:

@@ -93,7 +93,7 @@ def test_what_is_no_whole_number_is_wrong_usage_that_says_what_one_is(text: str)
 
 
 def test_steps_in_scientific_notation_run() -> None:
-    done = call("flow", "simulate", "--n", "16", "--device", "cpu", "--fast", "--steps", "1e1")
+    done = call("flow", "simulate", "--n", "16", "--device", "cpu", "--host-fft", "--steps", "1e1")
     assert done.exit_code == 0
     assert "after 10 steps" in done.stdout
 

@@ -99,7 +99,7 @@ def test_an_ensemble_tells_of_each_member_and_has_the_same_bits() -> None:
 def test_the_faster_choice_is_one_remark_on_stderr() -> None:
     done = CliRunner().invoke(app, "flow simulate --n 16 --steps 1 --device cpu".split())
     assert len(re.findall("several times faster", done.stderr)) == 1
-    assert "--fast is several times faster, and not portable" in done.stderr
+    assert "--host-fft is several times faster, and not portable" in done.stderr
     assert "faster" not in done.stdout
 
 

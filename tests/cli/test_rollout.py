@@ -73,14 +73,14 @@ def test_the_command_of_the_issue_works_and_its_hashes_are_those_of_the_states(h
 
 
 def test_fast_says_that_it_is_not_portable_and_has_no_certificate(here: Path) -> None:
-    made = good(*INPUTS, "--steps", "4", "--fast", "--device", "cpu", "--out", "run")
+    made = good(*INPUTS, "--steps", "4", "--no-portable", "--device", "cpu", "--out", "run")
     assert made["portable"] is False
     assert not (here / "run" / "certificate.json").exists()
     assert (
         "no: these hashes hold on this device alone"
-        in call(*INPUTS, "--steps", "4", "--fast", "--device", "cpu").stdout
+        in call(*INPUTS, "--steps", "4", "--no-portable", "--device", "cpu").stdout
     )
-    assert "a fast run is not portable" in bad(*INPUTS, "--steps", "4", "--fast", "--certificate", "c.json")
+    assert "are not portable" in bad(*INPUTS, "--steps", "4", "--no-portable", "--certificate", "c.json")
 
 
 # What it leaves
@@ -89,7 +89,7 @@ def test_fast_says_that_it_is_not_portable_and_has_no_certificate(here: Path) ->
 def test_a_table_is_printed_for_people(here: Path) -> None:
     done = call(*INPUTS, "--steps", "20", "--device", "cpu", "--certificate", "c.json")
     rows = {line.split()[0] for line in done.stdout.splitlines() if line[0] != " "}
-    assert rows == {"verdict", "device", "steps", "time", "way", "hash", "certificate"}
+    assert rows == {"verdict", "device", "steps", "time", "strategy", "hash", "certificate"}
     assert done.stderr.startswith("rolling out 20 steps of linear on NumPy")
 
 
@@ -131,11 +131,11 @@ def test_a_full_device_is_told(here: Path) -> None:
     ("words", "said"),
     [
         (("--z0", "z0.npz", "--steps", "4"), "an operator is needed, and one only.\nFix: give --A, or --operator."),
-        (("--z0", "z0.npz", "--operator", "o", "--fast", "--steps", "4"), "--b, --psi and --fast go with --A."),
+        (("--z0", "z0.npz", "--operator", "o", "--no-portable", "--steps", "4"), "and --no-portable go with --A."),
         ((*INPUTS, "--steps", "0"), "--steps is 0."),
         ((*INPUTS, "--steps", "4", "--resume"), "checkpoints are kept in a run folder.\nFix: name one with --out."),
         ((*INPUTS, "--steps", "4", "--resume", "--out", "new"), "Fix: leave --resume away, or correct --out."),
-        ((*INPUTS, "--steps", "4", "--fast", "--certificate", "c"), "Fix: leave --fast or --certificate away."),
+        ((*INPUTS, "--steps", "4", "--no-portable", "--certificate", "c"), "leave --no-portable or --certificate"),
     ],
 )
 def test_options_that_cannot_be_meant_are_told(here: Path, words: tuple[str, ...], said: str) -> None:

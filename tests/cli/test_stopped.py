@@ -18,7 +18,7 @@ from dashi.core.rollouts._host_engine import HostEngine
 from dashi.lab.demos import _stages as stages
 from dashi.report.run import read_run
 
-SIMULATE = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --fast --steps 8 --frame-every 2"
+SIMULATE = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --host-fft --steps 8 --frame-every 2"
 
 
 def dashi(*words: str) -> Any:

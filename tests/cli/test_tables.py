@@ -80,7 +80,7 @@ def call(*command: str) -> None:
         "bench fft --case 3 --device cpu",
         "bench flow --n 16 --device cpu",
         "flow parity --n 16 --seeds 1 --k-cut 3 --anchors 2 --device cpu",
-        "flow simulate --n 16 --steps 2 --device cpu --fast",
+        "flow simulate --n 16 --steps 2 --device cpu --host-fft",
     ],
 )
 def test_no_table_breaks_a_word_or_passes_the_width(line: str, printed: list[TextTable]) -> None:

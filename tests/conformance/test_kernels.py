@@ -1,8 +1,14 @@
-"""Every kernel on every backend: its cases under all distributions, and arrays that hypothesis makes up."""
+"""Every kernel on every backend: its cases under all distributions, and arrays that hypothesis makes up.
+
+The quick tests try every case of every variant and tuning, with distributions in turn; the long one tries all of them
+with all of them.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 import hypothesis.extra.numpy as nps
@@ -13,35 +19,87 @@ from hypothesis import strategies as st
 
 from dashi import kernels
 from dashi.errors import AlignmentError, FeatureError
-from dashi.kernels._cases import inputs
+from dashi.kernels._cases import DISTRIBUTIONS, inputs
 from dashi.kernels.abi import Kernel
 from dashi.runtime._null_device import NullDevice
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.array import Array
-from dashi.runtime.conformance import check, missing_features
+from dashi.runtime.conformance import QUICK, Result, Trial, check_one, missing_features, samples, trials
 
 NAMES = kernels.names()
 LISTS = [n for n in NAMES if not n.startswith("complex_")]  # those take pairs
 IN_PLACE = [k for k in map(kernels.get, LISTS) if k.in_place and k.dtypes == ("f32", "f64")]
 ELEMENTWISE = [k.name for k in IN_PLACE if all(o.shape is None for o in k.inputs)]
+OTHERS = [name for name in DISTRIBUTIONS if name not in QUICK]
+
+
+def quick_trials(kernel: Kernel) -> list[Trial]:
+    """The trials that the quick tests make. The first tuning gets each case in each variant with inputs of normal
+    size, awkward ones, and one of the other distributions in turn; each other tuning gets each case once, variants and
+    distributions in turn."""
+    every = [*trials(kernel)]
+    drawn = sorted({trial.case for trial in every if trial.distribution in OTHERS})
+
+    def is_quick(trial: Trial) -> bool:
+        variant, number, name = kernel.dtypes.index(trial.variant), trial.case, trial.distribution
+        tuning = [None, *kernel.tunings].index(trial.tuning)
+        if tuning <= 1:
+            if name not in OTHERS or len(drawn) < len(OTHERS):
+                return True
+            return name == OTHERS[(drawn.index(number) + variant) % len(OTHERS)]
+        in_turn = name not in QUICK or not kernel.portable or name == QUICK[(number // 2 + tuning) % 2]
+        return in_turn and variant == (number + tuning) % len(kernel.dtypes)
+
+    return [trial for trial in every if is_quick(trial)]
+
+
+def results_of(device: VulkanDevice, kernel: Kernel, chosen: Iterable[Trial]) -> list[Result]:
+    """What comes of trials of a kernel; what the device gets wrong fails the test."""
+    missing = [missing_features(device, kernel, variant) for variant in kernel.dtypes]
+    if all(missing):
+        pytest.skip(f"this device lacks {', '.join(missing[0])}")
+    by_trial = samples(kernel)
+    results = [check_one(device, kernel, trial, by_trial=by_trial) for trial in chosen]
+    wrong = [
+        f"{r.variant} case {r.case} ({r.shapes}) {r.distribution} {r.tuning}: {r.message}" for r in results if not r.ok
+    ]
+    assert not wrong, "\n".join(wrong)
+    return results
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_kernel_gives_the_same_bits_on_vulkan_as_on_numpy(name: str, vulkan: VulkanDevice) -> None:
     kernel = kernels.get(name)
-    missing = [missing_features(vulkan, kernel, variant) for variant in kernel.dtypes]
-    if all(missing):
-        pytest.skip(f"this device lacks {', '.join(missing[0])}")
-    results = list(check(vulkan, kernel))
-    wrong = [f"{r.variant} case {r.case} ({r.shapes}) {r.distribution}: {r.message}" for r in results if not r.ok]
-    assert not wrong, "\n".join(wrong)
+    results = results_of(vulkan, kernel, quick_trials(kernel))
     assert any(not r.skipped for r in results)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kernel_gives_the_same_bits_with_every_tuning_under_every_distribution(
+    name: str, vulkan: VulkanDevice
+) -> None:
+    kernel = kernels.get(name)
+    quick = {*quick_trials(kernel)}
+    rest = [trial for trial in trials(kernel) if trial not in quick]
+    assert len(results_of(vulkan, kernel, rest)) == len(rest)
+
+
+def test_the_quick_tests_leave_out_no_case_of_a_variant_or_tuning_and_no_distribution() -> None:
+    for kernel in map(kernels.get, NAMES):
+        every, chosen = [*trials(kernel)], quick_trials(kernel)
+        for pair in ("variant case", "tuning case", "tuning variant", "distribution variant"):
+            both = attrgetter(*pair.split())
+            assert {*map(both, chosen)} == {*map(both, every)}, (kernel.name, pair)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_kernel_is_planned_and_recorded_without_a_device(name: str) -> None:
+    kernel = kernels.get(name)
     with NullDevice() as null:
-        results = list(check(null, kernels.get(name), quick=True))
+        chosen = (trial for trial in trials(kernel, quick=True) if trial.distribution != QUICK[1])
+        results = [check_one(null, kernel, trial) for trial in chosen]
+    assert results
     assert all(r.ok for r in results), [r.message for r in results if not r.ok]
 
 

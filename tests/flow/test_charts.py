@@ -83,7 +83,7 @@ def test_a_filter_that_filters_nothing_is_refused(wrong: dict[str, Any]) -> None
 def test_the_script_draws_a_figure_and_tells_what_was_found(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     script = Path(__file__).parents[2] / "benchmarks" / "les_chart.py"
-    words = "--n 32 --coarse 16 --steps 40 --device cpu --fast --out chart.png".split()
+    words = "--n 32 --coarse 16 --steps 40 --device cpu --host-fft --out chart.png".split()
     done = subprocess.run([sys.executable, str(script), *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "the filtered model's futures have the same bits: True" in done.stdout

@@ -98,7 +98,7 @@ def test_members_other_names_and_orders_are_understood() -> None:
 
 def test_a_run_of_our_own_comes_back_through_xarray(tmp_path: Path) -> None:
     pytest.importorskip("zarr")
-    words = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --fast --steps 24 --members 2 --seed 5"
+    words = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --host-fft --steps 24 --members 2 --seed 5"
     found = CliRunner().invoke(app, [*words.split(), "--frame-every", "2", "--out", str(tmp_path / "run")])
     assert found.exit_code == 0, found.output
     with xarray.open_zarr(tmp_path / "run" / "fields.zarr") as data:

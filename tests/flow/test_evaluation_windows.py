@@ -42,7 +42,7 @@ def made(device: Device) -> Windows:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder: two members from seed 5 on, frames of vorticity every 2 steps up to 24."""
     out = tmp_path_factory.mktemp("windows") / "run"
-    words = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --fast --steps 24 --members 2 --seed 5"
+    words = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --host-fft --steps 24 --members 2 --seed 5"
     more = ["--frame-every", "2", "--field", "vorticity", "--field", "velocity_x", "--field", "velocity_y"]
     found = CliRunner().invoke(app, [*words.split(), *more, "--out", str(out)])
     assert found.exit_code == 0, found.output

@@ -18,7 +18,7 @@ from dashi.core.certificates._certificate import read_certificate
 from dashi.core.certificates._verify import check
 from dashi.core.certificates.inputs import certified_inputs
 from dashi.errors import InputError, NoResultError, ShapeError
-from dashi.flow.v4 import GOLDEN, Encoder, Layout, Report, Row, Solver, encode, learn, measure, roll
+from dashi.flow.v4 import GOLDEN, Encoder, Layout, Row, Solver, V4Report, encode, learn, measure, roll
 from dashi.flow.v4.decode import decode, rest
 from dashi.flow.v4.linear import roll_on
 from dashi.flow.v4.measure import record, rolled
@@ -28,19 +28,19 @@ from dashi.runtime._cpu_device import CpuDevice
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
+def report() -> V4Report:
     with CpuDevice() as cpu:
         return measure(device=cpu)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_a_reported_number_is_reached_to_its_digits(name: str, report: Report) -> None:
+def test_a_reported_number_is_reached_to_its_digits(name: str, report: V4Report) -> None:
     row = next(row for row in report.rows if row.name == name)
     assert row.digits > 0
     assert row.agreeing(row.ours) == row.digits, f"{row.golden} was reported, {row.ours} is found"
 
 
-def test_all_reported_numbers_are_measured_and_no_other(report: Report) -> None:
+def test_all_reported_numbers_are_measured_and_no_other(report: V4Report) -> None:
     assert [row.name for row in report.rows] == list(GOLDEN)
     assert report.holds
 
@@ -77,7 +77,7 @@ def test_the_first_field_is_that_of_the_legacy_generator() -> None:
     np.testing.assert_allclose(Solver(64).start(7), noise / (noise.std() + 1e-12), rtol=0, atol=1e-13)
 
 
-def test_derivatives_that_stay_in_the_spectrum_would_end_elsewhere(report: Report, monkeypatch: Any) -> None:
+def test_derivatives_that_stay_in_the_spectrum_would_end_elsewhere(report: V4Report, monkeypatch: Any) -> None:
     def in_the_spectrum(self: Solver, omega: Any) -> Any:
         kx, ky, _, inverse = self.waves
         psi = np.fft.fft2(omega) * inverse
@@ -92,7 +92,7 @@ def test_derivatives_that_stay_in_the_spectrum_would_end_elsewhere(report: Repor
     assert np.linalg.norm(report.record.fields[300]) == pytest.approx(61.8156, abs=5e-5)
 
 
-def test_the_rank_does_not_hang_on_the_last_bits(report: Report) -> None:
+def test_the_rank_does_not_hang_on_the_last_bits(report: V4Report) -> None:
     values = np.linalg.svd(report.record.z[:-1], compute_uv=False)
     least = values[0] * 654 * np.finfo(np.float64).eps
     # Orders of rows and columns move these values by 2e-5 of themselves at most.
@@ -100,7 +100,7 @@ def test_the_rank_does_not_hang_on_the_last_bits(report: Report) -> None:
     assert values[238] < least * (1 - 1e-2)
 
 
-def test_a_rollout_on_a_device_reaches_the_same_digits(report: Report, device: Device) -> None:
+def test_a_rollout_on_a_device_reaches_the_same_digits(report: V4Report, device: Device) -> None:
     made = report.record
     states, run = roll_on(device, made.z[0], report.A, 300, hash_every=100)
     # 300 products of 654 numbers, whose sums are taken in another order.
@@ -110,7 +110,7 @@ def test_a_rollout_on_a_device_reaches_the_same_digits(report: Report, device: D
     assert [h.step for h in run.hashes] == [100, 200, 300]
 
 
-def test_a_rollout_has_the_same_bits_on_every_backend(report: Report, vulkan: Device) -> None:
+def test_a_rollout_has_the_same_bits_on_every_backend(report: V4Report, vulkan: Device) -> None:
     with CpuDevice() as cpu:
         one, first = roll_on(cpu, report.record.z[0], report.A, 20, hash_every=10)
     two, second = roll_on(vulkan, report.record.z[0], report.A, 20, hash_every=10)
@@ -134,7 +134,7 @@ def test_a_map_that_is_learned_on_a_device_is_the_same_map(device: Device) -> No
     np.testing.assert_allclose(learn(z, device=device), learn(z), rtol=0, atol=1e-10)
 
 
-def test_a_residual_is_drawn_anew_at_every_step_and_the_same_again(report: Report) -> None:
+def test_a_residual_is_drawn_anew_at_every_step_and_the_same_again(report: V4Report) -> None:
     encoder, z = report.record.encoder, report.record.z[0]
     assert np.array_equal(decode(encoder, z, 5), decode(encoder, z, 5))
     assert not np.array_equal(decode(encoder, z, 5), decode(encoder, z, 6))
@@ -182,7 +182,7 @@ def test_the_null_device_learns_nothing() -> None:
 
 
 def test_the_command_prints_every_number_and_where_it_ran(
-    report: Report, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    report: V4Report, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Measuring takes seconds, and is done already.
     monkeypatch.setattr(v4_comparison, "measure", lambda *setting, **_: {(64, 300, 0): report}[setting])
@@ -252,7 +252,7 @@ def test_a_gpu_that_is_required_is_not_replaced_by_another_device(command: str) 
 
 
 @pytest.mark.parametrize("command", ["evaluate", "rollout"])
-def test_both_commands_have_the_mode(command: str, report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_commands_have_the_mode(command: str, report: V4Report, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(v4_comparison, "measure", lambda *setting, **_: {(64, 300, 0): report}[setting])
     done = CliRunner().invoke(app, ["flow", command, "--compat", "v4", "--device", "cpu", "--json"])
     assert done.exit_code == 0, done.output
@@ -261,14 +261,14 @@ def test_both_commands_have_the_mode(command: str, report: Report, monkeypatch: 
     assert names == (set(GOLDEN) if command == "evaluate" else {row.name for row in report.rows if row.device})
 
 
-def test_the_mask_of_v4_covers_nearly_everything(report: Report) -> None:
+def test_the_mask_of_v4_covers_nearly_everything(report: V4Report) -> None:
     start = report.record.fields[0]
     assert np.mean(encode.threshold(start) != 0) == pytest.approx(0.17, abs=0.005)
     assert np.mean(encode.mask(start) != 0) == pytest.approx(0.996, abs=0.0005)
 
 
 def test_a_missing_digit_is_a_failed_check(
-    report: Report, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    report: V4Report, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = replace(report, rows=(replace(report.rows[0], ours=0.4), *report.rows[1:]))
     monkeypatch.setattr(v4_comparison, "measure", lambda *setting, **_: wrong)

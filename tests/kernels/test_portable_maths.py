@@ -185,9 +185,12 @@ def test_a_wrong_function_shows_in_the_measured_error(monkeypatch):
 
 
 def test_the_table_has_one_line_per_function():
-    rows = [accuracy.Row("exp", "float32", 0.81, (1.0,), 5), accuracy.Row("exp", "float64", 0.5, (1.0,), 5)]
+    rows = [
+        accuracy.AccuracyRow("exp", "float32", 0.81, (1.0,), 5),
+        accuracy.AccuracyRow("exp", "float64", 0.5, (1.0,), 5),
+    ]
     assert accuracy.markdown(rows).splitlines()[2] == "| exp | 0.810 | 0.500 (correctly rounded) |"
-    assert accuracy.markdown([accuracy.Row("floor", "float32", 0.0, (1.0,), 5)]).splitlines()[2] == (
+    assert accuracy.markdown([accuracy.AccuracyRow("floor", "float32", 0.0, (1.0,), 5)]).splitlines()[2] == (
         "| floor | 0.000 (exact) | - |"
     )
 

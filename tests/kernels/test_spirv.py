@@ -18,7 +18,7 @@ from dashi.kernels.abi import Binding, Kernel, Scalar, Shader, Spec
 from dashi.kernels.spirv._check import check_against
 from dashi.kernels.spirv._module import MAX_BYTES, Instruction, Module, parse
 from dashi.kernels.spirv._ops import OPS
-from dashi.kernels.spirv._reflect import Buffer, reflect
+from dashi.kernels.spirv._reflect import BufferVariable, reflect
 from dashi.kernels.spirv._structure import check_structure
 
 SHADER = Shader(
@@ -182,10 +182,10 @@ def test_reflection_reads_the_whole_interface(words: bytes) -> None:
     assert (found.local, found.local_ids) == ((4, 8, 1), (1, None, None))
     assert found.spec == {0: 16, 1: 4}
     assert found.buffers == (
-        Buffer(0, 0, "float", "read"),
-        Buffer(0, 1, "uint", "read"),
-        Buffer(0, 2, "uint", "readwrite"),
-        Buffer(0, 3, "float", "write"),
+        BufferVariable(0, 0, "float", "read"),
+        BufferVariable(0, 1, "uint", "read"),
+        BufferVariable(0, 2, "uint", "readwrite"),
+        BufferVariable(0, 3, "float", "write"),
     )
     assert found.push == ((0, "uint"), (4, "float"), (8, "int"))
     assert found.builtins == {"GlobalInvocationId", "LocalInvocationIndex", "WorkgroupSize"}

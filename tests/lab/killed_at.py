@@ -126,17 +126,17 @@ CASES = {
         "--seed 3", "run",
     ),
     "decode": Case(
-        ("flow simulate --n 16 --set peak=2 --steps 6 --frame-every 2 --fast --device cpu --out flow",),
+        ("flow simulate --n 16 --set peak=2 --steps 6 --frame-every 2 --host-fft --device cpu --out flow",),
         "flow rollout --fit-from flow --k-cut 2 --steps 2 --decode-every 2 --no-stage-times --device cpu "
         "--observer visualize --out run", "--ridge 0.5", "run",
     ),
     "evaluate": Case(
-        (f"flow fit {FIT} --validation-seeds 0 --fast --device cpu --out m.npz",),
-        "flow evaluate m.npz --seeds 1 --eval-steps 8 --device cpu --fast --out run", "--eval-seed 40", "run",
+        (f"flow fit {FIT} --validation-seeds 0 --host-fft --device cpu --out m.npz",),
+        "flow evaluate m.npz --seeds 1 --eval-steps 8 --device cpu --host-fft --out run", "--eval-seed 40", "run",
         digest=score_digest,
     ),
     "fit": Case(
-        (), f"flow fit {FIT} --validation-seeds 0 --fast --device cpu --out m.npz", "--train-seed 5", "m.npz",
+        (), f"flow fit {FIT} --validation-seeds 0 --host-fft --device cpu --out m.npz", "--train-seed 5", "m.npz",
         ("m.stopped*.npz",), fit_digest,
     ),
     "demo": Case(

@@ -104,7 +104,7 @@ def test_the_record_says_how_to_repeat_it_and_where_it_ran(fitted: Path, here: P
     assert made is not None
     assert made.command == (
         f"dashi flow evaluate {fitted} --eval-steps 80 --eval-seed 4 --seeds 1 --windows 1 --start 20 "
-        "--perturb nu=0.01 --fast --device cpu --out s"
+        "--perturb nu=0.01 --host-fft --device cpu --out s"
     )
     assert made.device is not None
     assert (made.device.spec, made.device.type, made.device.fallback) == ("cpu", "reference", "")

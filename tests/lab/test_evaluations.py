@@ -104,5 +104,5 @@ def test_the_record_repeats_it(model: Path, here: Path) -> None:
     scores = lab.evaluate(request(model, perturb=(("nu", 0.02),)), device="cpu", out="s")
     assert scores.record.command == (
         f"dashi flow evaluate {model} --eval-steps 10 --eval-seed 9 --seeds 1 --windows 1 --start 0 "
-        "--perturb nu=0.02 --fast --device cpu --out s"
+        "--perturb nu=0.02 --host-fft --device cpu --out s"
     )

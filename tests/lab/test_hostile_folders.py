@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from dashi.cli.main import app
 from dashi.io._run_mark import MARK
 
-SIMULATE = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --fast --steps 12 --frame-every 2 --members 2"
+SIMULATE = "flow simulate --n 16 --nu 0.01 --set peak=2 --device cpu --host-fft --steps 12 --frame-every 2 --members 2"
 READERS = (
     "verify evil/certificate.json --device cpu",
     "verify evil/unfinished/certificate.json --device cpu",

@@ -140,7 +140,7 @@ def test_device_order_is_not_portable_and_has_no_certificate(here: Path) -> None
     result = run(portable=False, out="run")
     assert result.metrics.portable is False
     assert not (here / "run" / "certificate.json").exists()
-    assert "a fast run is not portable" in refused(portable=False, certificate="c.json")
+    assert "own order are not portable" in refused(portable=False, certificate="c.json")
 
 
 @pytest.mark.usefixtures("here")

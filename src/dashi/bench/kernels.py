@@ -139,7 +139,7 @@ class _Bench:
         return steps, "all" if rotate and chained else "auto"
 
     def _time(self, steps: Sequence[Step], barriers: Barriers) -> stopwatch.Times:
-        def prepare(calls: int) -> stopwatch.Batch:
+        def prepare(calls: int) -> stopwatch.TimedCalls:
             cycle = [*steps] * (calls // len(steps))
             return TimedProgram(self._device.program(cycle, barriers=barriers, timed=True))
 

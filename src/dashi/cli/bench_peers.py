@@ -211,8 +211,8 @@ def flow(
     """What a step of RK4 takes: four stages of four inverse and one forward transform, dealiased.
 
     States are resident; two steps are compared with float64 first, and a wrong result gives exit code 1. Times are
-    medians on the device's own clock. On the device cpu the solver's --fast mode runs in turns with a plain solver by
-    SciPy (NumPy where that is not installed). Unless sizes or float64 are asked for, complex transforms follow on a
+    medians on the device's own clock. On the device cpu the solver's --host-fft mode runs in turns with a plain solver
+    by SciPy (NumPy where that is not installed). Unless sizes or float64 are asked for, complex transforms follow on a
     GPU, by torch too if it is a peer (all of them: dashi bench fft). What was measured is kept after each size.
     """
     from dashi.bench import fft as fft_bench

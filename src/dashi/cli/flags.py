@@ -22,16 +22,34 @@ if TYPE_CHECKING:
     from typer._click import Parameter
 
 OTHER_NAMES: Final[Mapping[str, str]] = {
-    "host_fft=True": "fast", "portable=False": "fast", "stop_on_nonfinite=False": "keep_going", "strategy": "way",
+    "portable=False": "no_portable", "stop_on_nonfinite=False": "keep_going",
     "variables": "variable", "initial_options": "options", "model_options": "option",
     "vorticity": "variable", "velocity": "variable", "baselines": "baseline", "fields": "field",
     "train": "train_seed", "validate": "validation_seeds", "first_seed": "eval_seed", "steps": "eval_steps",
 }  # fmt: skip
 """Parameters of the library, or what is passed for them, by the names that commands have for that."""
 
+FORMER_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "--fast": ("--host-fft", "--no-portable"),
+    "--way": ("--strategy",),
+}
+"""Flags that were renamed, and their names now: commands take both, and help shows the new one."""
+
 _ARGUMENT: Final = re.compile(r"`([A-Za-z]\w*)=([^`\n]*)`")
 _SWITCHES: Final = ("", "True", "False")
 _FLAGS: Final[ContextVar[Mapping[str, str]]] = ContextVar("dashi_flags", default=MappingProxyType({}))
+
+
+def renamed_flags(words: list[str], flags: set[str]) -> list[str]:
+    """The words of a command line with the names that flags have now, as far as the command has those."""
+    end = words.index("--") if "--" in words else len(words)
+    return [*(_renamed(word, flags) for word in words[:end]), *words[end:]]
+
+
+def _renamed(word: str, flags: set[str]) -> str:
+    flag, sign, value = word.partition("=")
+    names = [name for name in FORMER_FLAGS.get(flag, ()) if name in flags and flag not in flags]
+    return f"{names[0]}{sign}{value}" if names else word
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def simulate(
     field: o.Field = None,
     transfer: o.Transfer = False,
     device: OneDevice = "auto",
-    fast: o.Fast = False,
+    host_fft: o.HostFft = False,
     out: o.Out = None,
     resume: o.Resume = False,
     overwrite: Overwrite = False,
@@ -53,7 +53,7 @@ def simulate(
 
     Prints energy, enstrophy and a hash of the last state. With --out the fields stream to fields.zarr (xarray opens
     it), which `dashi flow fit --from` and `dashi flow rollout --from` take; a run that was stopped or killed goes on
-    with --resume, with the same hashes. A portable run (any but --fast) has the same hashes on every device: `dashi
+    with --resume, with the same hashes. A portable run (any but --host-fft) has the same hashes on every device: `dashi
     verify` repeats its certificate anywhere. A time step that is too long is an error that says which one is not. Exit
     code 3 on errors, 130 if stopped.
     """
@@ -69,7 +69,7 @@ def simulate(
     request = lab.SimulateRequest(
         flow=o.flow_of(flow, seed), steps=steps, seeds=range(seed, seed + members), initial=flow.initial,
         initial_options=o.named_numbers("--set", flow.options), look_every=look_every, frame_every=frame_every,
-        hash_every=hash_every, fields=tuple(field or ("vorticity",)), transfer=transfer, host_fft=fast,
+        hash_every=hash_every, fields=tuple(field or ("vorticity",)), transfer=transfer, host_fft=host_fft,
         allow_fallback=allow_fallback, require_gpu=require_gpu, trace=trace, command_line=typed(),
     )  # fmt: skip
     run, stopped = until_interrupted(

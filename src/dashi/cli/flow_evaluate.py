@@ -131,7 +131,7 @@ def evaluate(
     residual: Residual = False,
     allow_overlap: AllowOverlap = False,
     device: OneDevice = "auto",
-    fast: o.Fast = False,
+    host_fft: o.HostFft = False,
     out: Out = None,
     overwrite: Overwrite = False,
     compat: Compat = None,
@@ -176,7 +176,7 @@ def evaluate(
     request = lab.EvaluateRequest(
         model=model, steps=eval_steps, seeds=seeds, first_seed=eval_seed, windows=windows, start=start, source=source,
         variables=tuple(variable or ()), dims=o.axis_names(dims or ()), perturb=tuple(changes), perfect=perfect,
-        residual=residual, allow_overlap=allow_overlap, host_fft=fast, allow_fallback=allow_fallback,
+        residual=residual, allow_overlap=allow_overlap, host_fft=host_fft, allow_fallback=allow_fallback,
         require_gpu=require_gpu,
     )  # fmt: skip
     failure: DashiError | None = None

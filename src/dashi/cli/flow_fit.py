@@ -152,7 +152,7 @@ def fit(
     baseline: Baseline = None,
     flow: o.FlowOptions = o.DEFAULTS,
     device: OneDevice = "auto",
-    fast: o.Fast = False,
+    host_fft: o.HostFft = False,
     allow_fallback: o.Fallback = False,
     require_gpu: o.RequireGpu = False,
     json: Json = False,
@@ -185,7 +185,7 @@ def fit(
         train_steps=train_steps, frame_every=frame_every if simulated or "frame_every" in named else None,
         windows=windows, spin_up=spin_up, initial=flow.initial if simulated or "initial" in named else None,
         initial_options=o.named_numbers("--set", flow.options), k_cut=k_cut, anchors=anchors,
-        model_options=model_options(option or ()), baselines=tuple(baseline or ()), host_fft=fast,
+        model_options=model_options(option or ()), baselines=tuple(baseline or ()), host_fft=host_fft,
         allow_fallback=allow_fallback, require_gpu=require_gpu,
     )  # fmt: skip
     failure: FileError | None = None

@@ -268,10 +268,10 @@ Field = Annotated[
 Transfer = Annotated[
     bool, typer.Option("--transfer", rich_help_panel=RUN, help="Measure the transfer of energy between scales too.")
 ]
-Fast = Annotated[
+HostFft = Annotated[
     bool,
     typer.Option(
-        "--fast", rich_help_panel=DEVICE, help="NumPy's own transforms on the device cpu: quick, not portable."
+        "--host-fft", rich_help_panel=DEVICE, help="NumPy's own transforms on the device cpu: quick, not portable."
     ),
 ]
 Out = Annotated[

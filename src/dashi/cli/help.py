@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dashi.cli.flags import speaking_of_flags
+from dashi.cli.flags import renamed_flags, speaking_of_flags
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter, Parameter
@@ -33,6 +33,11 @@ _FEW: Final = 10
 
 class Command(TyperCommand):
     """A command whose options are listed by group, and whose errors speak of them."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Reads what was typed; flags that were renamed mean what they are called now."""
+        flags = {flag for parameter in self.params for flag in parameter.opts}
+        return super().parse_args(ctx, renamed_flags(args, flags))
 
     def invoke(self, ctx: Context) -> Any:
         with speaking_of_flags(self.params):

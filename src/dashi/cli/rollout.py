@@ -40,7 +40,7 @@ class Psi(StrEnum):
     clamp = "clamp"
 
 
-class AnyWay(StrEnum):
+class AnyStrategy(StrEnum):
     """How steps run, or the choice of the program."""
 
     auto = "auto"
@@ -148,13 +148,14 @@ OpDevice = Annotated[
         autocompletion=complete_devices,
     ),
 ]
-Way = Annotated[
-    AnyWay, typer.Option("--way", rich_help_panel=DEVICE, help="How steps run; every way gives the same bits.")
+Strategy = Annotated[
+    AnyStrategy,
+    typer.Option("--strategy", rich_help_panel=DEVICE, help="How steps run; every strategy gives the same bits."),
 ]
-Fast = Annotated[
+NoPortable = Annotated[
     bool,
     typer.Option(
-        "--fast", rich_help_panel=DEVICE, help="Products in the device's own order (BLAS on cpu): not portable."
+        "--no-portable", rich_help_panel=DEVICE, help="Products in the device's own order (BLAS on cpu): not portable."
     ),
 ]
 Fallback = Annotated[
@@ -197,8 +198,8 @@ def rollout(
     overwrite: Overwrite = False,
     device: OneDevice = "auto",
     op_device: OpDevice = None,
-    way: Way = AnyWay.auto,
-    fast: Fast = False,
+    strategy: Strategy = AnyStrategy.auto,
+    no_portable: NoPortable = False,
     allow_fallback: Fallback = False,
     require_gpu: RequireGpu = False,
     keep_going: KeepGoing = False,
@@ -215,9 +216,9 @@ def rollout(
     from dashi.lab._job import until_interrupted
 
     request = lab.RolloutRequest(
-        z0=z0, steps=steps, operator=operator, A=A, b=b, psi=psi, alpha=alpha, low=low, high=high, portable=not fast,
-        dtype=dtype, hash_every=hash_every, observe_every=observe_every, sheet_every=sheet_every, bands=bands,
-        checkpoint_every=checkpoint_every, certificate=certificate, metrics=metrics, strategy=way,
+        z0=z0, steps=steps, operator=operator, A=A, b=b, psi=psi, alpha=alpha, low=low, high=high, dtype=dtype,
+        portable=not no_portable, hash_every=hash_every, observe_every=observe_every, sheet_every=sheet_every,
+        bands=bands, checkpoint_every=checkpoint_every, certificate=certificate, metrics=metrics, strategy=strategy,
         stop_on_nonfinite=not keep_going, allow_fallback=allow_fallback, require_gpu=require_gpu, command_line=typed(),
     )  # fmt: skip
     where = partial(lab.rollout, device=op_device or device, out=out, resume=resume, overwrite=overwrite)
@@ -255,7 +256,7 @@ def print_report(
         "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
         "steps": _steps(run, metrics),
         "time": f"{metrics.ns_per_step / 1000:.3f} us per step ({metrics.steps_per_s:,.0f} steps/s)",
-        "way": f"{run.strategy}: {run.reason}",
+        "strategy": f"{run.strategy}: {run.reason}",
         "hash": metrics.hashes[-1].hash if metrics.hashes else "none",
         "portable": "" if metrics.portable else "no: these hashes hold on this device alone",
         "fell back": "; ".join(f"{f.name}: {f.used} instead of {f.requested} ({f.reason})" for f in metrics.perf_flags),

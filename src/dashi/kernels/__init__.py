@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,19 +18,12 @@ __all__ = [
     "add", "attention_with", "cast", "default", "fuse", "fuse_product", "get", "names", "reduce_rows", "row_map",
 ]  # fmt: skip
 
-# The one piece of module state: `dashi.kernels.add` has to remember. Made when first needed, never at import.
-_lock = threading.Lock()
-_default: list[Registry] = []
-
 
 def default() -> Registry:
     """The registry that `add`, `get` and `names` use."""
-    with _lock:
-        if not _default:
-            from dashi.kernels._registry import Registry
+    from dashi.kernels._registry import default as default_registry
 
-            _default.append(Registry())
-        return _default[0]
+    return default_registry()
 
 
 def add(folder: str | Path, build: bool = True) -> Kernel:

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi import kernels
 from dashi.kernels import portable
 from dashi.kernels._calls import resolve_call
+from dashi.kernels._registry import default
 from dashi.kernels.abi import Kernel
 from dashi.types import DTYPES, HostArray
 
@@ -33,7 +33,7 @@ class Op:
     @property
     def kernel(self) -> Kernel:
         """The kernel of that name: the definition, with its NumPy twin."""
-        return kernels.get(self.name)
+        return default().get(self.name)
 
     def twin(self, *values: HostArray) -> HostArray:
         """What it makes of values in NumPy; a truth value is 0 or 1 of their type."""

@@ -64,7 +64,7 @@ def prefer_lanes(limits: abi.Limits, variant: str) -> str:
 
 
 @dataclass(frozen=True)
-class Pass:
+class ReductionPass:
     """One dispatch of a reduction: n addends to one value per tile; each workgroup makes `rounds` rounds of its loop,
     with one tile in each."""
 
@@ -115,15 +115,15 @@ def spec_of(tuning: Mapping[str, int]) -> dict[str, int]:
     return {"LANES": tuning["lanes"], "STAGED": tuning["staged"]}
 
 
-def passes(n: int, limits: abi.Limits) -> tuple[Pass, ...]:
+def passes(n: int, limits: abi.Limits) -> tuple[ReductionPass, ...]:
     """The passes that bring n addends down to one value, in the canonical order."""
     return tuple(_passes([], n, limits))
 
 
-def stream_passes(n: int, call: abi.Call) -> tuple[Pass, ...]:
+def stream_passes(n: int, call: abi.Call) -> tuple[ReductionPass, ...]:
     """The passes that bring n elements down to one value, the first in any order; each workgroup has an element."""
     groups = min(call.tuning["groups"], call.limits.groups, max(1, -(-vectors(n, call.dtype) // LANES)))
-    return tuple(_passes([Pass(0, n, groups, groups, 1, groups == 1)], groups, call.limits))
+    return tuple(_passes([ReductionPass(0, n, groups, groups, 1, groups == 1)], groups, call.limits))
 
 
 def vectors(n: int, kind: DType) -> int:
@@ -131,11 +131,11 @@ def vectors(n: int, kind: DType) -> int:
     return ceil_div(n * kind.size, VECTOR)
 
 
-def _passes(steps: list[Pass], n: int, limits: abi.Limits) -> list[Pass]:
+def _passes(steps: list[ReductionPass], n: int, limits: abi.Limits) -> list[ReductionPass]:
     while not steps or not steps[-1].last:
         tiles = max(1, ceil_div(n, TILE))
         groups, rounds = even_groups(tiles, limits)
-        steps.append(Pass(len(steps), n, tiles, groups, rounds, tiles == 1))
+        steps.append(ReductionPass(len(steps), n, tiles, groups, rounds, tiles == 1))
         n = tiles
     return steps
 
@@ -215,7 +215,7 @@ def reduction(
     numbers, one after another. `flops` counts per element; `empty` says whether no elements at all have a result,
     `ordered` whether kernel.comp is made around reduce64.glsl or stream64.glsl."""
 
-    def steps_of(call: abi.Call) -> tuple[Pass, ...]:
+    def steps_of(call: abi.Call) -> tuple[ReductionPass, ...]:
         n = call.size(inputs[0])
         return passes(n, call.limits) if ordered else stream_passes(n, call)
 
@@ -298,7 +298,7 @@ def arg_reduction(*, summary: str, reference: Callable[..., HostArray], aliases:
     )
 
 
-def values_moved(steps: tuple[Pass, ...]) -> int:
+def values_moved(steps: tuple[ReductionPass, ...]) -> int:
     """Values of tiles that the passes write, and read again."""
     return sum(p.tiles for p in steps) + sum(p.n for p in steps[1:])
 

@@ -28,6 +28,18 @@ ROOT: Final = Path(__file__).parent
 TEMPLATES: Final = ROOT / "_templates"
 ADDED: Final = "added"
 
+# The one piece of module state: `dashi.kernels.add` has to remember. Made when first needed, never at import.
+_default_lock = threading.Lock()
+_default: list[Registry] = []
+
+
+def default() -> Registry:
+    """The registry of `dashi.kernels.add`, `get` and `names`."""
+    with _default_lock:
+        if not _default:
+            _default.append(Registry())
+        return _default[0]
+
 
 class Registry:
     """The kernels of a tree `<family>/<name>/kernel.py`, and those added from elsewhere. Safe to share by threads."""

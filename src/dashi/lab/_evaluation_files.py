@@ -160,7 +160,7 @@ def command_of(request: EvaluateRequest, what: Chosen, device: str, out: Path | 
         words += ["--perturb", change]
     for flag in ("perfect", "residual", "allow_overlap"):
         words += [f"--{flag.replace('_', '-')}"] if getattr(request, flag) else []
-    words += ["--fast"] if request.host_fft else []
+    words += ["--host-fft"] if request.host_fft else []
     words += ["--device", device]
     return shlex.join([*words, *(["--out", str(out)] if out is not None else [])])
 

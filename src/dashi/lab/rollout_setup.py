@@ -145,7 +145,7 @@ def check_request(request: RolloutRequest, job: Job) -> None:
         raise InputError("checkpoints are kept in a run folder.", "name one with `out=`.")
     if not request.portable and request.certificate:
         raise InputError(
-            "a fast run is not portable, so nobody could verify its certificate elsewhere.",
+            "sums in the device's own order are not portable: nobody could verify the certificate elsewhere.",
             "leave `portable=False` or `certificate=` away.",
         )
     if request.certificate is not None and any(not isinstance(one, _PATH) for one in _inputs(request)):

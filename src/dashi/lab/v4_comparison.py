@@ -13,7 +13,7 @@ from dashi.core.metrics._document import Stages, build_metrics
 from dashi.core.metrics._placement import Placement
 from dashi.core.operators.affine import Linear
 from dashi.flow.v4.golden import SETTING, Row
-from dashi.flow.v4.measure import Report, measure
+from dashi.flow.v4.measure import V4Report, measure
 from dashi.io import _run_folder as run_folder
 from dashi.io._whole_folder import Owner, require_replaceable, whole_folder
 from dashi.io.arrays import write_arrays
@@ -52,7 +52,7 @@ class V4Request(Request):
 class V4Comparison:
     """Golden numbers beside ours."""
 
-    report: Report
+    report: V4Report
     certificate_digest: str | None = None
     """The digest of the rollout's certificate, where a folder was asked for."""
     folder: Path | None = None
@@ -99,7 +99,7 @@ def compare_v4(
     return V4Comparison(report, digest, job.out)
 
 
-def _leave(report: Report, placed: Placement, stages: Stages, out: Path, owner: Owner) -> str | None:
+def _leave(report: V4Report, placed: Placement, stages: Stages, out: Path, owner: Owner) -> str | None:
     """Writes the run folder of the rollout; its certificate's digest."""
     run, operator = report.run, Linear(report.A)
     assert run is not None

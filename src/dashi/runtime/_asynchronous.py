@@ -13,12 +13,12 @@ from dashi.runtime._events import Awaited, Event
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime._host_values import host_array, require_like
 from dashi.runtime._operands import require_on
-from dashi.runtime._program import Waitable, require_tickets
+from dashi.runtime._program import Waitable
 from dashi.runtime._steps import require_copyable
 from dashi.runtime._submissions import Listener, Listeners
 from dashi.runtime.array import Array
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Download
+from dashi.runtime.landing import Download, require_tickets
 from dashi.types import HostArray
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ def measure(device: Device) -> Bandwidth:
     return Bandwidth(moved / copied.median, moved / scaled.median, source.nbytes)
 
 
-def _copies(device: Device, source: Array, target: Array, times: int) -> stopwatch.Batch:
+def _copies(device: Device, source: Array, target: Array, times: int) -> stopwatch.TimedCalls:
     if isinstance(device, VulkanDevice):
         return _RecordedCopies(device, source, target, times)
     return _HostCopies(device, source, target, times)

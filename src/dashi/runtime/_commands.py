@@ -15,7 +15,7 @@ from dashi.runtime._exports import Exports
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside
 from dashi.runtime._hazards import Batch
-from dashi.runtime._program import Program, Recording, Waitable, require_tickets
+from dashi.runtime._program import Program, Recording, Waitable
 from dashi.runtime._segments import named, segments
 from dashi.runtime._staging import synchronise
 from dashi.runtime._steps import AnyStep, HostStep
@@ -25,7 +25,7 @@ from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_record import RawCommands, RawSubmission, Waits
 from dashi.runtime._waits import waits_of
 from dashi.runtime.array import Array
-from dashi.runtime.landing import Landing, Slot
+from dashi.runtime.landing import Landing, Slot, require_tickets
 from dashi.types import HostArray
 
 if TYPE_CHECKING:

@@ -19,12 +19,11 @@ from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
 from dashi.runtime._host_queues import HostDownload, HostQueues, HostTicket
-from dashi.runtime._program import require_tickets
 from dashi.runtime._steps import FillStep, HostStep
 from dashi.runtime.array import Array
 from dashi.runtime.device import LONGEST_WAIT, AnyStep, Device, Program, Recording, Step, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Download, Landing, Slot
+from dashi.runtime.landing import Download, Landing, Slot, require_tickets
 from dashi.types import HostArray
 
 EVERY_FEATURE = frozenset(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dashi.errors import ClosedError, DashiError, TimeoutError_
 from dashi.runtime._gate import inside
-from dashi.runtime.landing import Ticket
+from dashi.runtime.landing import Ticket, require_tickets
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
@@ -34,8 +34,6 @@ class Event(Ticket):
     def signal(self, after: Iterable[Ticket] = ()) -> None:
         """Whoever waits for the event goes on: now, or once the work is done that `after` names, of any device. A
         second signal changes nothing."""
-        from dashi.runtime._program import require_tickets
-
         tickets = require_tickets(after) if after else []
         if tickets:
             when_all_done(tickets, self.finish)

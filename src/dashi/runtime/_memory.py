@@ -18,7 +18,7 @@ _BLOCK: Final = 64 << 20
 
 
 @dataclass
-class Block:
+class DeviceMemory:
     """One VkDeviceMemory. `free` holds (offset, size) in order of offset; a dedicated block serves one buffer."""
 
     memory: int
@@ -54,7 +54,7 @@ class Block:
 class Allocation:
     """A range of a block. `view` is the host's view of it, if it is mapped."""
 
-    block: Block
+    block: DeviceMemory
     offset: int
     size: int
     coherent: bool
@@ -104,7 +104,7 @@ class Allocator:
         self._raw = raw
         self._info = info
         self._lock = threading.Lock()
-        self._blocks: list[Block] = []
+        self._blocks: list[DeviceMemory] = []
         self._used = 0
         self._allocations = 0
         self._peak = 0
@@ -127,7 +127,7 @@ class Allocator:
             self._allocations += 1
         return Allocation(block, offset, size, kind.host_coherent)
 
-    def _place(self, size: int, alignment: int, index: int) -> tuple[Block, int]:
+    def _place(self, size: int, alignment: int, index: int) -> tuple[DeviceMemory, int]:
         largest = min(_BLOCK, self._info.heaps[self._info.memory_types[index].heap].size // 8)
         if size > largest // 2:
             return self._new_block(size, index, dedicated=True), 0
@@ -142,7 +142,7 @@ class Allocator:
         assert offset is not None  # an empty block holds at least twice the size
         return block, offset
 
-    def _new_block(self, size: int, index: int, *, dedicated: bool) -> Block:
+    def _new_block(self, size: int, index: int, *, dedicated: bool) -> DeviceMemory:
         heap = self._info.heaps[self._info.memory_types[index].heap]
         if size > heap.size:
             raise OutOfMemoryError(
@@ -156,7 +156,7 @@ class Allocator:
         except BaseException:
             self._raw.free(memory)
             raise
-        block = Block(memory, size, index, dedicated, view, [] if dedicated else [(0, size)])
+        block = DeviceMemory(memory, size, index, dedicated, view, [] if dedicated else [(0, size)])
         self._blocks.append(block)
         self._peak = max(self._peak, self._reserved())
         return block
@@ -188,6 +188,6 @@ class Allocator:
             self._blocks.clear()
             self._used = self._allocations = 0
 
-    def _free(self, block: Block) -> None:
+    def _free(self, block: DeviceMemory) -> None:
         block.view = None  # the mapping ends with the memory
         self._raw.free(block.memory)

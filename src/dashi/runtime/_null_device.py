@@ -18,11 +18,10 @@ from dashi.runtime._events import Done, Event, relayed, when_all_done
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside
 from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
-from dashi.runtime._program import require_tickets
 from dashi.runtime.array import Array
 from dashi.runtime.device import AnyStep, Device, Program, Recording, Waitable
 from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Download, Landing, Slot, Ticket
+from dashi.runtime.landing import Download, Landing, Slot, Ticket, require_tickets
 from dashi.types import HostArray
 
 

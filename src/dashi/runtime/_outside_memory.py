@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dashi.runtime._buffer import Buffer
-from dashi.runtime._memory import Allocation, Block, choose_type
+from dashi.runtime._memory import Allocation, DeviceMemory, choose_type
 from dashi.runtime._vk_device import OPAQUE_FD
 from dashi.runtime._vk_external import (
     HOST_ALLOCATION,
@@ -86,7 +86,7 @@ def _buffer(
         if memory:
             raw.free(memory)
         raise
-    block = Block(memory, allocated, kind, True, view)
+    block = DeviceMemory(memory, allocated, kind, True, view)
     coherent = device.info.memory_types[kind].host_coherent
 
     def destroy() -> None:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Self
 
 from dashi.errors import ClosedError, InputError
 from dashi.runtime._description import Description, describe
@@ -188,13 +188,3 @@ class Program(ABC):
             f"<Program {self.label!r} on {self.device.info.spec}: {len(self.steps)} steps, "
             f"{self.dispatches} dispatches, {self.barriers} barriers{closed}>"
         )
-
-
-def require_tickets(after: Any) -> list[Waitable]:
-    """What work is to come after must be tickets, in a list."""
-    tickets = list(cast("Iterable[Any]", after)) if isinstance(after, Iterable) else None
-    if tickets is None or not all(hasattr(ticket, "wait") for ticket in tickets):
-        raise InputError(
-            f"`after` takes a list of tickets, not {after!r}.", "pass what submit() or copy() gave: after=[ticket]."
-        )
-    return tickets

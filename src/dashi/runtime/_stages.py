@@ -53,7 +53,7 @@ class QueueDownload(QueueTicket, Download):
 
     __slots__ = ("_array", "_give_back", "_result", "_stage", "_stages")
 
-    def __init__(self, stages: Stages, stage: Stage, array: Array) -> None:
+    def __init__(self, stages: QueueStages, stage: Stage, array: Array) -> None:
         super().__init__(stages.device, stages.queue)
         self._stages = stages
         self._stage = stage
@@ -74,7 +74,7 @@ class QueueDownload(QueueTicket, Download):
             return self._result
 
 
-class Stages:
+class QueueStages:
     """The stages of one queue; thread-safe."""
 
     def __init__(self, device: VulkanDevice, queue: Queue, use: Use) -> None:

@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar
 Result = TypeVar("Result")
 
 
-class Batch(Protocol):
+class TimedCalls(Protocol):
     """Some calls, ready to run again and again."""
 
     def run(self) -> int:
@@ -49,7 +49,7 @@ class Times:
     runs: int
 
 
-def measure(prepare: Callable[[int], Batch], effort: Effort, multiple: int = 1) -> Times:
+def measure(prepare: Callable[[int], TimedCalls], effort: Effort, multiple: int = 1) -> Times:
     """Times the calls that `prepare(n)` makes ready, n a multiple of `multiple` (the number of input sets)."""
     with ExitStack() as stack:
         calls = multiple

@@ -30,7 +30,7 @@ from dashi.runtime._probes import SAFE_TRIPS, loop_limit
 from dashi.runtime._queues import QueuePlan, Queues
 from dashi.runtime._relay import Relay
 from dashi.runtime._residence import known_groups, resident_groups
-from dashi.runtime._stages import Stages
+from dashi.runtime._stages import QueueStages
 from dashi.runtime._staging import Staging
 from dashi.runtime._sync import Queue, QueueTicket
 from dashi.runtime._transfers import copy_command, fill_command
@@ -97,8 +97,8 @@ class VulkanDevice(Device):
         self.work_per_dispatch = _HARDWARE_WORK if info.is_hardware else _SOFTWARE_WORK
         self._staging = Staging(self.raw, self.allocator, self.graveyard, self.queues)
         self.preparation = Preparation(self)
-        self._uploads = Stages(self, self.by_role.upload, "upload")
-        self._downloads = Stages(self, self.by_role.download, "readback")
+        self._uploads = QueueStages(self, self.by_role.upload, "upload")
+        self._downloads = QueueStages(self, self.by_role.download, "readback")
         self._loader = Loader()
         self._binaries: dict[tuple[Any, ...], Binary] = {}
         self._lock = threading.RLock()

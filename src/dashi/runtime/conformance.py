@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from dashi.errors import ClosedError, DashiError, DeviceLostError, LimitError
 from dashi.kernels import _cases as cases
 from dashi.kernels._calls import resolve_call
 from dashi.kernels.abi import Case, Kernel, Number, Operand, plan_features
-from dashi.runtime.array import Array
-from dashi.runtime.device import Device
 from dashi.types import DTYPES, DType, HostArray
+
+if TYPE_CHECKING:
+    from dashi.runtime.array import Array
+    from dashi.runtime.device import Device
 
 _POISON: Final = {1: 0xA5, 2: 0xFEA5, 4: 0xFFF5A5A5, 8: 0xFFF5A5A5FFF5A5A5}
 """As a float, a NaN that no kernel makes; as an integer, an unlikely number."""

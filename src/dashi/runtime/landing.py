@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from dashi.errors import BusyError, DTypeError, InputError, ShapeError, TimeoutError_
 from dashi.runtime._gate import Gate, inside
@@ -87,6 +87,16 @@ class Ticket:
             )
         self.wait()
         return self.landing.of_ticket(self, array, out)
+
+
+def require_tickets(after: Any) -> list[Ticket]:
+    """What work is to come after must be tickets, in a list."""
+    tickets = list(cast("Iterable[Any]", after)) if isinstance(after, Iterable) else None
+    if tickets is None or not all(hasattr(ticket, "wait") for ticket in tickets):
+        raise InputError(
+            f"`after` takes a list of tickets, not {after!r}.", "pass what submit() or copy() gave: after=[ticket]."
+        )
+    return tickets
 
 
 class Download(Ticket):

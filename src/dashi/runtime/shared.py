@@ -13,12 +13,11 @@ from dashi.errors import InputError, LimitError, UnsupportedOperationError
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime._events import Event
 from dashi.runtime._outside_memory import aligned_bytes, export_buffer, import_buffer, import_host
-from dashi.runtime._program import require_tickets
 from dashi.runtime._shapes import whole_number
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device
-from dashi.runtime.landing import Download, Ticket
+from dashi.runtime.landing import Download, Ticket, require_tickets
 from dashi.types import dtype as dtype_of
 
 Mode = Literal["exported", "host", "staging"]

@@ -19,7 +19,7 @@ from dashi.core.operators.operator import Strategy
 from dashi.core.rollouts._fingerprint import Used
 from dashi.core.rollouts._guard import FiniteCheck
 from dashi.core.rollouts._record import SlotBuffer
-from dashi.core.rollouts._segments import MOST_SEGMENTS, Segment, StepBlock
+from dashi.core.rollouts._segments import MOST_SEGMENTS, StepBlock, StepSegment
 from dashi.core.rollouts.observer import Bound, Context, Observer, Slot, Values
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Step, Waitable
@@ -244,7 +244,7 @@ class DeviceEngine:
             recorded.program.close()
         self._programs.clear()
 
-    def _recorded(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> BlockProgram:
+    def _recorded(self, segments: tuple[StepSegment, ...], strategy: Strategy, start: int, side: int) -> BlockProgram:
         key = (segments, strategy, start, side)
         if key not in self._programs:
             self._forget()
@@ -261,7 +261,7 @@ class DeviceEngine:
             if id(recorded) not in self._busy:
                 self._programs.pop(key).program.close()
 
-    def _record(self, segments: tuple[Segment, ...], strategy: Strategy, start: int, side: int) -> BlockProgram:
+    def _record(self, segments: tuple[StepSegment, ...], strategy: Strategy, start: int, side: int) -> BlockProgram:
         record = SlotBuffer(
             self.device, [slot for segment in segments for slot in self._slots(segment, segments, strategy)]
         )
@@ -297,7 +297,9 @@ class DeviceEngine:
         program = self.device.program(steps, label=_LABELS[strategy], fetch=[record.array])
         return BlockProgram(program, record, strategy, at)
 
-    def _looks(self, segment: Segment, at: int, slots: Iterator[Array]) -> tuple[list[Step], list[Step], list[Step]]:
+    def _looks(
+        self, segment: StepSegment, at: int, slots: Iterator[Array]
+    ) -> tuple[list[Step], list[Step], list[Step]]:
         """The steps of observers that compare, which follow a segment's last step at once; those of the others, which
         read the states that it ends with and nothing else; and those of both that certificates name."""
         compared, deferred, certified = list[Step](), list[Step](), list[Step]()
@@ -308,7 +310,7 @@ class DeviceEngine:
             certified += steps if observer.certified else ()
         return compared, deferred, certified
 
-    def _slots(self, segment: Segment, segments: Sequence[Segment], strategy: Strategy) -> Iterator[Slot]:
+    def _slots(self, segment: StepSegment, segments: Sequence[StepSegment], strategy: Strategy) -> Iterator[Slot]:
         """What a segment leaves behind, in the order in which it is bound and read."""
         if strategy == "tagged" and self._alone(segment):
             yield (4,), np.uint32
@@ -317,13 +319,13 @@ class DeviceEngine:
         if self._checks(segment, segments):
             yield self._check.slot(self.operator.dtype)
 
-    def _checks(self, segment: Segment, segments: Sequence[Segment]) -> bool:
+    def _checks(self, segment: StepSegment, segments: Sequence[StepSegment]) -> bool:
         """Whether a kernel checks the states after a segment; NumPy looks at the last ones itself."""
         return segment.check and not (self._on_host and segment is segments[-1])
 
-    def _compared(self, segment: Segment) -> int:
+    def _compared(self, segment: StepSegment) -> int:
         return int(not self._compares.isdisjoint(segment.due))
 
-    def _alone(self, segment: Segment) -> int:
+    def _alone(self, segment: StepSegment) -> int:
         """Steps of a segment that nobody looks at: some observers compare the states before and after the last one."""
         return segment.steps - self._compared(segment)

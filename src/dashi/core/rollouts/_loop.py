@@ -19,7 +19,7 @@ from dashi.core.rollouts._guard import Guard
 from dashi.core.rollouts._interrupt import deferred_interrupt
 from dashi.core.rollouts._observers import StateCopies
 from dashi.core.rollouts._record import observation
-from dashi.core.rollouts._segments import Schedule, Segment, StepBlock
+from dashi.core.rollouts._segments import Schedule, StepBlock, StepSegment
 from dashi.core.rollouts.observer import Fault, Observer, Values
 from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted, NonFiniteError
@@ -103,17 +103,17 @@ class Loop:
             *others, last = block.segments
             looked = [self._checked(part) if self._needs_finite(part) else part for part in others]
             return replace(block, segments=(*looked, self._checked(last)))
-        marked: list[Segment] = []
+        marked: list[StepSegment] = []
         for number, segment in enumerate(block.segments, start=1):
             looking = [self.observers[due].name for due in segment.due]
             checks = self._guard.checks(last=number == len(block.segments), seen=looking)
             marked.append(replace(segment, check=checks))
         return replace(block, segments=tuple(marked))
 
-    def _needs_finite(self, segment: Segment) -> bool:
+    def _needs_finite(self, segment: StepSegment) -> bool:
         return any(self.observers[number].needs_finite for number in segment.due)
 
-    def _checked(self, segment: Segment) -> Segment:
+    def _checked(self, segment: StepSegment) -> StepSegment:
         """The segment, with a look at its last states where faults are to be found."""
         if not self._stop or _METRICS in segment.due:
             return segment
@@ -205,13 +205,13 @@ class Loop:
             raise self._nonfinite(bad)
         self._submitted, self._exact = self._done, True
 
-    def _search(self, first: int, at: int, segment: Segment) -> None:
+    def _search(self, first: int, at: int, segment: StepSegment) -> None:
         """Does a segment in pieces, ever smaller ones where a piece went wrong, and raises at the step that did."""
         step, stride = first, at - first
         while step < at:
             count = min(max(1, stride // 16), MOST_RECORDED, at - step)
             due = segment.due if step + count == at else ()
-            flight = self.engine.submit(StepBlock(step, (_counted(Segment(count, due)),)), "stepwise")
+            flight = self.engine.submit(StepBlock(step, (_counted(StepSegment(count, due)),)), "stepwise")
             result = self.engine.collect(flight)
             bad = _first_bad(result)
             if bad is None:
@@ -267,7 +267,7 @@ class Loop:
         )
 
 
-def _counted(segment: Segment) -> Segment:
+def _counted(segment: StepSegment) -> StepSegment:
     """The segment, with a count of values that are not finite after it."""
     return segment if _METRICS in segment.due else replace(segment, due=(_METRICS, *segment.due))
 
@@ -282,7 +282,7 @@ def _first_bad(result: BlockResult) -> Observation | None:
     return None
 
 
-def _pieces(segment: Segment) -> list[Segment]:
+def _pieces(segment: StepSegment) -> list[StepSegment]:
     """A segment in pieces that can be recorded step by step; the last one has its observers."""
     rest = [MOST_RECORDED] * ((segment.steps - 1) // MOST_RECORDED)
-    return [*(Segment(n) for n in rest), replace(segment, steps=segment.steps - sum(rest))]
+    return [*(StepSegment(n) for n in rest), replace(segment, steps=segment.steps - sum(rest))]

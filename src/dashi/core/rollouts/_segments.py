@@ -15,7 +15,7 @@ MOST_BYTES: Final = 1 << 25
 
 
 @dataclass(frozen=True)
-class Segment:
+class StepSegment:
     """Steps, and which observers look after the last of them, by their numbers."""
 
     steps: int
@@ -29,7 +29,7 @@ class StepBlock:
     """Segments that are recorded and submitted together; the first starts after `first` steps."""
 
     first: int
-    segments: tuple[Segment, ...]
+    segments: tuple[StepSegment, ...]
 
     @property
     def steps(self) -> int:
@@ -39,7 +39,7 @@ class StepBlock:
     def last(self) -> int:
         return self.first + self.steps
 
-    def ends(self) -> Iterator[tuple[int, Segment]]:
+    def ends(self) -> Iterator[tuple[int, StepSegment]]:
         """Each segment with the step that it ends at."""
         at = self.first
         for segment in self.segments:
@@ -60,7 +60,7 @@ class Schedule:
 
     def block(self, at: int, most: int) -> StepBlock:
         """The block that starts after `at` steps, of at most so many."""
-        segments: list[Segment] = []
+        segments: list[StepSegment] = []
         now = size = 0
         while at + now < self._end and len(segments) < self._most_segments:
             steps = self._steps(at + now, most)
@@ -78,6 +78,6 @@ class Schedule:
         """Up to the next look, and at most so many."""
         return min(self._end - at, most, *(stride - at % stride for stride in self._strides))
 
-    def _segment(self, at: int, steps: int) -> Segment:
+    def _segment(self, at: int, steps: int) -> StepSegment:
         due = (number for number, one in enumerate(self._observers) if one.due(at + steps, self._end))
-        return Segment(steps, tuple(due))
+        return StepSegment(steps, tuple(due))

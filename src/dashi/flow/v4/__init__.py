@@ -10,16 +10,16 @@ from dashi.flow.v4.decode import decode, decode_anchors, lowpass
 from dashi.flow.v4.encode import Encoder, Layout
 from dashi.flow.v4.golden import GOLDEN, Row
 from dashi.flow.v4.linear import learn, roll
-from dashi.flow.v4.measure import Report, measure
+from dashi.flow.v4.measure import V4Report, measure
 from dashi.flow.v4.solver import Solver
 
 __all__ = [
     "GOLDEN",
     "Encoder",
     "Layout",
-    "Report",
     "Row",
     "Solver",
+    "V4Report",
     "decode",
     "decode_anchors",
     "learn",

@@ -54,7 +54,7 @@ class V4Record:
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class V4Report:
     """The rows, where each part ran, and the rollout on the device, if there was one."""
 
     record: V4Record
@@ -97,7 +97,7 @@ def record(
 def measure(
     n: int = 64, steps: int = 300, seed: int = 0, *, device: Device | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Report:  # fmt: skip
+) -> V4Report:  # fmt: skip
     """Every number of GOLDEN in this setting. With a device the map is also learned and rolled there (learned by NumPy
     where the device is NumPy)."""
     if device is not None and device.info.type == "null":
@@ -119,7 +119,7 @@ def measure(
     golden: Mapping[str, str] = GOLDEN if (n, steps, seed) == SETTING else {}
     names = [*golden, *(name for name in numbers if name not in golden)]
     rows = tuple(Row(name, golden.get(name, ""), numbers[name], there.get(name)) for name in names)
-    return Report(simulated, rows, where, matrix, run)
+    return V4Report(simulated, rows, where, matrix, run)
 
 
 def flow_numbers(run: V4Record) -> dict[str, float]:

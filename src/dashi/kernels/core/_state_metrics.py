@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.kernels._reductions import PUSH, TILE, Pass, passes, values_moved
+from dashi.kernels._reductions import PUSH, TILE, ReductionPass, passes, values_moved
 from dashi.kernels._work import RUN
 from dashi.kernels.abi import Binding, Call, Dispatch, Limits, Number, Plan, Scalar, Shader, Spec
 from dashi.kernels.portable import canon, divide, mul, order_key, order_value, sqrt, sum64
@@ -96,7 +96,7 @@ def plan(
     return Plan(tuple(dispatches), scratch | counts)
 
 
-def _joins(p: Pass) -> int:
+def _joins(p: ReductionPass) -> int:
     """Loop iterations of a pass that joins 64 values of eight numbers in a row, twice."""
     return p.rounds * (1 + 2 * RUN * (3 + 2 * 4) + 32)
 

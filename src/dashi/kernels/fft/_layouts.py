@@ -50,7 +50,7 @@ SECTOR: Final = 32
 
 
 @dataclass(frozen=True)
-class Layout:
+class WorkgroupLayout:
     """Transforms of n values on a workgroup: their radices; how many lines of how many interleaved transforms, on how
     many invocations; how much shared memory (in values, per line and part) in how many pieces; whether factors are
     loaded first, and whether a workgroup holds those of the second stage together."""
@@ -102,7 +102,7 @@ def layout(
     use: Use = "within",
     resumed_radix: int = 1,
     hold: bool = False,
-) -> Layout:
+) -> WorkgroupLayout:
     """Where transforms of n values of `size` bytes a part go, for an array (lines, n, columns); so many lines at least
     on a workgroup. Of transforms that were begun, those are the values left after a first stage of radix
     `resumed_radix`."""
@@ -139,7 +139,7 @@ def layout(
         banks = BANKS // (size * (3 - parts))
         span = _span(sequence, inner, ceil_div(n * inner, windows), banks, windows == 1)
         if stacked * span * size * (3 - parts) <= room:
-            return Layout(n, sequence, stacked, inner, lanes, each, span, parts, windows, short, hold)
+            return WorkgroupLayout(n, sequence, stacked, inner, lanes, each, span, parts, windows, short, hold)
     raise LimitError(
         f"a Fourier transform of {n} values does not fit {room} bytes of shared memory.",
         "use another device.",
@@ -173,7 +173,7 @@ def _span(sequence: tuple[int, ...], inner: int, window: int, banks: int, pitche
     return span
 
 
-def trips(layout: Layout) -> int:
+def trips(layout: WorkgroupLayout) -> int:
     """Loop iterations of an invocation, if its driver unrolls none: every stage runs over its values a few times."""
     stages = len(layout.sequence) + 2
     return stages * (layout.each * 4 + 8) * layout.parts * layout.windows

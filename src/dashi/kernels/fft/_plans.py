@@ -20,7 +20,7 @@ from dashi.kernels.abi import (
     Spec,
 )
 from dashi.kernels.fft import _layouts as fourier_layouts
-from dashi.kernels.fft._layouts import SHARED, Layout, layout, trips
+from dashi.kernels.fft._layouts import SHARED, WorkgroupLayout, layout, trips
 from dashi.kernels.fft._roots import FIELD_USES, MOST_STAGES, Use, radices
 from dashi.types import HostArray, Shape
 
@@ -88,7 +88,7 @@ class Pass:
     resumed_radix: int = 1
     height: int = 1
 
-    def layout(self, call: Call) -> Layout:
+    def layout(self, call: Call) -> WorkgroupLayout:
         """How the lines of the pass lie on workgroups."""
         least = max(self.bundle, self.fused_radix)
         return layout(

@@ -114,7 +114,7 @@ def _shader(element: str, file: str) -> Shader:
 
 
 @dataclass(frozen=True)
-class Cut:
+class ColumnCut:
     """How a call is cut: vectors per row, the workgroup's width and depth, the runs that it holds at a time."""
 
     shader: str
@@ -131,7 +131,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Pass:
+class ColumnPass:
     """One dispatch: `rows` rows to `rows_after` rows, by `levels` levels of the tree."""
 
     rows: int
@@ -169,7 +169,7 @@ def _held(call: Call) -> Dispatch | None:
     return Dispatch(name, ("x", "A", "result"), {"pitch": pitch, "rows": k}, (groups, 1, 1), trips, spec)
 
 
-def _cut(call: Call) -> Cut:
+def _cut(call: Call) -> ColumnCut:
     """The tuning's shape, fitted to the matrix: what few columns leave over goes to depth, and the other way round."""
     numbers = call.tuning or TUNINGS[prefer(call.limits, call.dtype.name)]
     per_vector = VECTOR_BYTES // call.dtype.size
@@ -181,17 +181,17 @@ def _cut(call: Call) -> Cut:
     # Sixteen doubles at once take too many registers.
     batch = numbers["batch"] if call.dtype.size == 4 else min(8, numbers["batch"])
     if numbers["depth"] == 1:
-        return Cut("wide_direct" if wide else "any_direct", pitch, lanes, 1, runs, numbers["fill"], batch)
+        return ColumnCut("wide_direct" if wide else "any_direct", pitch, lanes, 1, runs, numbers["fill"], batch)
     depth = min(runs, room // lanes)
     lanes = max(lanes, min(next_power_of_two(pitch), WIDEST, room // depth))
     while lanes > 1 and runs * lanes * VECTOR_BYTES > call.limits.shared_bytes:
         lanes //= 2
-    return Cut("wide" if wide else "any", pitch, lanes, depth, runs, numbers["fill"], batch)
+    return ColumnCut("wide" if wide else "any", pitch, lanes, depth, runs, numbers["fill"], batch)
 
 
-def passes(rows: int, batches: int, cut: Cut, limits: Limits) -> tuple[Pass, ...]:
+def passes(rows: int, batches: int, cut: ColumnCut, limits: Limits) -> tuple[ColumnPass, ...]:
     """The passes that bring a matrix down to one row."""
-    steps: list[Pass] = []
+    steps: list[ColumnPass] = []
     while not steps or rows > 1:
         rows_after = [max(1, -(-rows // RUN**levels)) for levels in (1, 2, 3)]
         blocks = [ceil_div(rows_after[0], cut.depth), rows_after[1], rows_after[2]]
@@ -200,12 +200,12 @@ def passes(rows: int, batches: int, cut: Cut, limits: Limits) -> tuple[Pass, ...
         levels = max(full, default=2 if rows <= FEW_ROWS and 2 in fits else 1)
         # No more levels than the tree has.
         levels = next(n for n in (1, 2, 3) if n == levels or rows_after[n - 1] == rows_after[levels - 1])
-        steps.append(Pass(rows, rows_after[levels - 1], levels, cut.across * blocks[levels - 1] * batches))
+        steps.append(ColumnPass(rows, rows_after[levels - 1], levels, cut.across * blocks[levels - 1] * batches))
         rows = rows_after[levels - 1]
     return tuple(steps)
 
 
-def _trips(rows: int, levels: int, cut: Cut) -> int:
+def _trips(rows: int, levels: int, cut: ColumnCut) -> int:
     """Loop iterations of an invocation for one block."""
     per_run = RUN // cut.batch + 2 * RUN
     per_tile = 1 + ceil_div(cut.held, cut.depth) * (1 + per_run) + cut.held
@@ -232,7 +232,9 @@ def plan(call: Call) -> Plan:
     return Plan(tuple(dispatches), scratch)
 
 
-def _dispatches(p: Pass, cut: Cut, batches: int, buffers: tuple[str, str, str], limits: Limits) -> Iterator[Dispatch]:
+def _dispatches(
+    p: ColumnPass, cut: ColumnCut, batches: int, buffers: tuple[str, str, str], limits: Limits
+) -> Iterator[Dispatch]:
     numbers = {"pitch": cut.pitch, "rows": p.rows, "made": p.rows_after, "across": cut.across, "depth": p.levels}
     flags = {"first": int(buffers[1] == "A"), "last": int(buffers[2] == "result")}
     spec: Mapping[str, int] = {"LANES": cut.lanes, "DEPTH": cut.depth, "HELD": cut.held, "BATCH": cut.batch}

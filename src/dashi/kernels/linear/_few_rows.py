@@ -40,7 +40,7 @@ def _shader(element: str, rows: int) -> Shader:
 
 
 @dataclass(frozen=True)
-class Shape:
+class RowShape:
     """How a workgroup works: rows of a, vectors of a row of b, and runs of 64 that it has."""
 
     rows: int
@@ -67,7 +67,7 @@ def multiply(call: Call, reach: tuple[int, int], target: str, flags: Mapping[str
     return Dispatch(name, ("a", "b", target), push, (groups, 1, 1), trips, spec)
 
 
-def shape_for(call: Call, pitch: int, runs: int, scale: int) -> Shape:
+def shape_for(call: Call, pitch: int, runs: int, scale: int) -> RowShape:
     """The widest workgroups that are enough to fill a device; where none are, the narrowest, with more runs each.
     `scale` is how many elements lie where otherwise a vector would."""
     numbers, m = call.tuning, call.dims["m"]
@@ -80,9 +80,9 @@ def shape_for(call: Call, pitch: int, runs: int, scale: int) -> Shape:
         rows, lanes, invocations = shapes[-1][0], 8 * scale, 2 * invocations
     lanes = min(lanes, next_power_of_two(pitch))
     depth = max(JOINED, min(RUN, next_power_of_two(runs), min(invocations, call.limits.invocations) // lanes))
-    while depth > JOINED and _shared(call, Shape(rows, lanes, depth)) > call.limits.shared_bytes:
+    while depth > JOINED and _shared(call, RowShape(rows, lanes, depth)) > call.limits.shared_bytes:
         depth //= 2
-    return Shape(rows, lanes, depth)
+    return RowShape(rows, lanes, depth)
 
 
 def _rows(m: int) -> tuple[tuple[int, int], ...]:
@@ -95,13 +95,13 @@ def _rows(m: int) -> tuple[tuple[int, int], ...]:
     return ((8, 8),) if m <= 16 else ((16, 16), (8, 8))
 
 
-def _shared(call: Call, shape: Shape) -> int:
+def _shared(call: Call, shape: RowShape) -> int:
     """Bytes of shared memory: a step of a for every row and run with a vector more, and the sums that are joined."""
     staged = shape.rows * shape.depth * (STEPS[shape.rows] * call.dtype.size + VECTOR_BYTES)
     return staged + JOINED * shape.depth * shape.lanes * VECTOR_BYTES + VECTOR_BYTES
 
 
-def _trips(shape: Shape, length: int, per_vector: int, element: int) -> int:
+def _trips(shape: RowShape, length: int, per_vector: int, element: int) -> int:
     """Loop iterations of an invocation, short loops that are unrolled included."""
     rows, depth, step = shape.rows, shape.depth, STEPS[shape.rows]
     brought = ceil_div(rows * step // per_vector, shape.lanes)

@@ -23,7 +23,7 @@ NUMBERS: Final = ("m", "n", "k", "begin", "end", "across", "span", "fresh", "las
 
 
 @dataclass(frozen=True)
-class Shape:
+class TileShape:
     """How a workgroup works: teams of `across` x `down` invocations with blocks of `block` x 4 results, side by side
     through `slab` of k each."""
 
@@ -106,7 +106,7 @@ def multiply(
     return Dispatch(name, ("a", "b", target), {**push, **flags}, groups, trips, dict(zip(names, sizes, strict=True)))
 
 
-def shape_for(call: Call, depth: int) -> Shape | None:
+def shape_for(call: Call, depth: int) -> TileShape | None:
     """The tile that keeps a device busy for the shortest time, with as many teams as k has runs for and fit in."""
     numbers, m, n = call.tuning, call.dims["m"], call.dims["n"]
     slab = numbers["slab"] if call.dtype.size == 4 else numbers["slab"] // 2
@@ -121,7 +121,7 @@ def shape_for(call: Call, depth: int) -> Shape | None:
     runs = max(1, ceil_div(depth, RUN))
     for most in range(min(runs, numbers["invocations"]), 0, -1):
         teams = -(-runs // ceil_div(runs, most))
-        shape = Shape(columns // 4, rows // block, block, teams, slab)
+        shape = TileShape(columns // 4, rows // block, block, teams, slab)
         invocations = min(numbers["invocations"], call.limits.invocations)
         room = call.limits.shared_bytes - VECTOR_BYTES
         if teams * shape.across * shape.down <= invocations and shape.pool * 4 * call.dtype.size <= room:
@@ -129,7 +129,7 @@ def shape_for(call: Call, depth: int) -> Shape | None:
     return None
 
 
-def _trips(shape: Shape, depth: int, span: int, per_vector: int) -> int:
+def _trips(shape: TileShape, depth: int, span: int, per_vector: int) -> int:
     """Loop iterations of an invocation, short loops that are unrolled included."""
     team = shape.across * shape.down
     rows_at_once, depth_at_once = team * per_vector // shape.slab, team * per_vector // shape.columns

@@ -28,7 +28,7 @@ _SHORT: Final = 1 << 13
 
 
 @dataclass(frozen=True)
-class Row:
+class AccuracyRow:
     """The largest error found for one function and precision, with the argument that shows it."""
 
     function: str
@@ -96,12 +96,12 @@ FUNCTIONS: Final = (
 )
 
 
-def rows(samples: int = 1 << 19, seed: int = 0) -> list[Row]:
+def rows(samples: int = 1 << 19, seed: int = 0) -> list[AccuracyRow]:
     """Measure every function in both precisions; `samples` random arguments each, besides the hard ones."""
     return [measure(f, form, samples, seed) for f in FUNCTIONS for form in (F32, F64)]
 
 
-def measure(function: Measured, form: Format, samples: int, seed: int) -> Row:
+def measure(function: Measured, form: Format, samples: int, seed: int) -> AccuracyRow:
     """Measure one function in one precision."""
     rng = np.random.default_rng(seed)
     spans = (function.ranges, function.second or function.ranges)[: function.arguments]
@@ -115,10 +115,10 @@ def measure(function: Measured, form: Format, samples: int, seed: int) -> Row:
     worst = np.argsort(errors)[-_CONFIRMED:]
     arguments = [np.concatenate([a[worst], b]) for a, b in zip(random, fixed, strict=True)]
     ulp, at = max(_confirm(function, form, arguments))
-    return Row(function.name, np.dtype(form.float).name, ulp, at, samples + hard.size)
+    return AccuracyRow(function.name, np.dtype(form.float).name, ulp, at, samples + hard.size)
 
 
-def markdown(measured: Sequence[Row]) -> str:
+def markdown(measured: Sequence[AccuracyRow]) -> str:
     """The rows as a table, one line per function."""
     lines = ["| function | fp32 max error (ulp) | fp64 max error (ulp) |", "|---|---|---|"]
     for name in dict.fromkeys(r.function for r in measured):

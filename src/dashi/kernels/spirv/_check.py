@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dashi.errors import SpirvError
 from dashi.kernels import _glsl as glsl
 from dashi.kernels.abi import Kernel, features
-from dashi.kernels.spirv._reflect import Buffer, Reflection
+from dashi.kernels.spirv._reflect import BufferVariable, Reflection
 from dashi.types import DTYPES
 
 
@@ -42,7 +42,7 @@ def _differences(
     for number, default in reflection.spec.items():
         if number >= len(shader.spec) or shader.spec[number].default != default:
             yield f"specialisation constant {number}", default, [s.default for s in shader.spec]
-    declared = [Buffer(0, n, glsl.glsl_type(b.dtype, kind), b.access) for n, b in enumerate(shader.buffers)]
+    declared = [BufferVariable(0, n, glsl.glsl_type(b.dtype, kind), b.access) for n, b in enumerate(shader.buffers)]
     for buffer in reflection.buffers:
         if buffer not in declared:
             yield f"the buffer (set {buffer.set}, binding {buffer.binding})", buffer, declared

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dashi.errors import SpirvError
-from dashi.kernels.spirv._ops import OPS, Op
+from dashi.kernels.spirv._ops import OPS, Opcode
 
 MAGIC: Final = 0x07230203
 MAX_BYTES: Final = 16 << 20
@@ -29,7 +29,7 @@ class Instruction(NamedTuple):
     A tuple, since binaries hold a million of them, and a tuple is made in a third of the time of a dataclass.
     """
 
-    info: Op
+    info: Opcode
     words: tuple[int, ...]
     at: int = 0
 

@@ -12,7 +12,7 @@ from typing import Final
 
 
 @dataclass(frozen=True)
-class Op:
+class Opcode:
     """One instruction of the specification."""
 
     number: int
@@ -111,11 +111,11 @@ _TABLE: Final = """
 """
 
 
-def _ops() -> dict[int, Op]:
-    table: dict[int, Op] = {}
+def _ops() -> dict[int, Opcode]:
+    table: dict[int, Opcode] = {}
     for entry in _TABLE.strip().replace("\n", "|").split("|"):
         number, name, layout = entry.split()
-        table[int(number)] = Op(int(number), name, layout.strip("-"))
+        table[int(number)] = Opcode(int(number), name, layout.strip("-"))
     return table
 
 

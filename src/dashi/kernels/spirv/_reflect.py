@@ -30,7 +30,7 @@ _VECTORS: Final = {
 
 
 @dataclass(frozen=True)
-class Buffer:
+class BufferVariable:
     """A storage buffer: an array of one GLSL type."""
 
     set: int
@@ -49,7 +49,7 @@ class Reflection:
     local: tuple[int, int, int]
     local_ids: tuple[int | None, int | None, int | None]
     spec: Mapping[int, int]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[BufferVariable, ...]
     push: tuple[tuple[int, str], ...]
     builtins: frozenset[str]
     shared_bytes: int | None
@@ -77,7 +77,7 @@ class _Reader:
         spec = self._spec()
         local, ids = self._local()
         push: tuple[tuple[int, str], ...] = ()
-        buffers: list[Buffer] = []
+        buffers: list[BufferVariable] = []
         for variable in self.module.all("Variable"):
             storage = variable.operands[0]
             if storage == _STORAGE:
@@ -204,7 +204,7 @@ class _Reader:
             raise refused(f"its variable {variable.words[1]} is no block")
         return block
 
-    def _buffer(self, variable: Instruction) -> Buffer:
+    def _buffer(self, variable: Instruction) -> BufferVariable:
         block = self._block(variable)
         array = self.module.defined[block.operands[0]] if len(block.operands) == 1 else None
         if array is None or array.info.name != "TypeRuntimeArray":
@@ -215,7 +215,7 @@ class _Reader:
             raise refused(f"its storage buffer {variable.words[1]} is not a dense array of {element}")
         marks = {d for d in (_NON_WRITABLE, _NON_READABLE) if self._marked(block.words[0], variable.words[1], d)}
         access = "none" if len(marks) == 2 else "read" if _NON_WRITABLE in marks else "write" if marks else "readwrite"
-        return Buffer(
+        return BufferVariable(
             self._number(variable.words[1], _SET, "a storage buffer without a set"),
             self._number(variable.words[1], _BINDING, "a storage buffer without a binding"),
             element,

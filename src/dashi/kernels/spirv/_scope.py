@@ -84,7 +84,7 @@ def _check_function(module: Module, blocks: list[_Block], known: set[int]) -> No
         _check_block_shape(block, first=place == 0)
     if blocks[0].before:
         raise refused(f"it jumps to the first block of a function (id {blocks[0].label})")
-    function = _Function(blocks, places, known)
+    function = _FunctionScope(blocks, places, known)
     _check_order(blocks, function.dominators)
     _check_loops(blocks, function.dominators)
     for place, block in enumerate(blocks):
@@ -137,7 +137,7 @@ def _place(places: Mapping[int, int], instruction: Instruction, label: int) -> i
     return places[label]
 
 
-class _Function:
+class _FunctionScope:
     """Where the values of a function are made, and which blocks come before others on every path."""
 
     def __init__(self, blocks: list[_Block], places: Mapping[int, int], known: set[int]) -> None:

@@ -10,7 +10,7 @@ from dashi.kernels._reductions import (
     SHAPES,
     SPEC,
     TUNINGS,
-    Pass,
+    ReductionPass,
     first_shaders,
     passes,
     prefer,
@@ -44,17 +44,17 @@ def plan(call: Call) -> Plan:
     return Plan(up + down, scratch)
 
 
-def _list(p: Pass) -> str:
+def _list(p: ReductionPass) -> str:
     """What is scanned at this level: the elements, or the totals of the tiles of the level below."""
     return "x" if p.index == 0 else p.source("totals")
 
 
-def _up(p: Pass, call: Call) -> Dispatch:
+def _up(p: ReductionPass, call: Call) -> Dispatch:
     made = p.first_dispatch("up", (_list(p), p.target("totals")), call)
     return replace(made, push=_numbers(p, made.push["stride"]))
 
 
-def _down(p: Pass, call: Call) -> Dispatch:
+def _down(p: ReductionPass, call: Call) -> Dispatch:
     # A list of one tile has no carries: the two buffers are bound to something, but not read.
     carries = (_list(p), _list(p)) if p.last else (p.target("totals"), p.target("scanned"))
     made = "result" if p.index == 0 else p.source("scanned")
@@ -62,7 +62,7 @@ def _down(p: Pass, call: Call) -> Dispatch:
     return _dispatch("odd" if odd else "main", (_list(p), *carries, made), p, call)
 
 
-def _dispatch(shader: str, buffers: tuple[str, ...], p: Pass, call: Call) -> Dispatch:
+def _dispatch(shader: str, buffers: tuple[str, ...], p: ReductionPass, call: Call) -> Dispatch:
     # On top of what a pass up does: back through shared memory or the totals of runs, and out by elements.
     each = vectors(RUN, call.dtype)
     if call.tuning["quads"]:
@@ -75,7 +75,7 @@ def _dispatch(shader: str, buffers: tuple[str, ...], p: Pass, call: Call) -> Dis
     return Dispatch(shader, buffers, _numbers(p, p.groups), (p.groups, 1, 1), p.rounds * trips, spec)
 
 
-def _numbers(p: Pass, stride: Number) -> dict[str, Number]:
+def _numbers(p: ReductionPass, stride: Number) -> dict[str, Number]:
     return {"n": p.n, "tiles": p.tiles, "stride": stride, "first": int(p.index == 0)}
 
 
