@@ -26,6 +26,7 @@ from dashi.runtime.device import LONGEST_WAIT, AnyStep, Device, Program, Recordi
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Download, Landing, Slot
 from dashi.types import HostArray
+from dashi.types import dtype as dtype_of
 
 EVERY_FEATURE = frozenset(
     """
@@ -226,6 +227,10 @@ def _values(array: Array) -> HostArray:
     return array.storage.view(array.dtype.numpy).reshape(array.shape)
 
 
+def _flat_bytes(host: HostArray) -> HostArray:
+    return host.reshape(-1).view(np.uint8)
+
+
 class CpuDevice(Device):
     """Runs the NumPy reference of each kernel, in a thread of its own: what is submitted, one after another, as a queue
     does."""
@@ -261,7 +266,7 @@ class CpuDevice(Device):
         return _byte_range(storage)
 
     def ends_memory(self, storage: Any) -> bool:
-        whole = storage if storage.base is None else storage.base
+        whole = storage.base if isinstance(storage.base, np.ndarray) else storage
         return storage.ctypes.data + storage.nbytes == whole.ctypes.data + whole.nbytes
 
     def write(self, array: Array, values: HostArray) -> None:
@@ -274,6 +279,15 @@ class CpuDevice(Device):
 
     def read(self, array: Array) -> HostArray:
         return self.host_queues.settled(array.storage.copy)
+
+    @inside
+    def host_memory(self, array: Array, *, quick: bool = False) -> HostArray:
+        return self.host_queues.settled(partial(_values, array))
+
+    def _borrow(self, host: HostArray) -> Array:
+        # The root of what it is the memory of: not a part of an array whose end would be elsewhere.
+        storage = np.frombuffer(memoryview(_flat_bytes(host)), np.uint8) if host.nbytes else np.zeros(0, np.uint8)
+        return Array(self, host.shape, dtype_of(host.dtype), storage)
 
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
         return Lowered(

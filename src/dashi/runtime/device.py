@@ -18,12 +18,13 @@ from typing import Any, Final, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from dashi.errors import AlignmentError, LimitError, ShapeError
+from dashi.errors import AlignmentError, LimitError, ShapeError, UnsupportedOperationError
 from dashi.kernels._arguments import require_arrays
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
 from dashi.runtime._asynchronous import Asynchronous
 from dashi.runtime._binding import Step as Step
 from dashi.runtime._binding import as_kernel, bind
+from dashi.runtime._dlpack import from_dlpack
 from dashi.runtime._events import Awaited
 from dashi.runtime._events import Event as Event
 from dashi.runtime._gate import Gate, inside
@@ -225,6 +226,26 @@ class Device(StepMaker, Asynchronous):
         array = self.empty(host.shape, host.dtype)
         self.write(array, host)
         return array
+
+    @inside
+    def from_dlpack(self, values: Any, *, copy: bool | None = None) -> Array:
+        """An array of NumPy, or of any library with DLPack, in its own memory where this device can use that, else a
+        copy of it; `copy=True` always copies, `copy=False` never: it raises instead. The NumPy device uses any memory
+        of the host that lies in one piece in C order and may be written; Vulkan devices such memory where the driver
+        imports it, from a multiple of `part_alignment` bytes on. What is borrowed lives as long as the array. Who
+        touches it when is the caller's business: wait for work before looking, and look before the next."""
+        return from_dlpack(self.array, self._borrow, values, copy)
+
+    def _borrow(self, host: HostArray) -> Array:
+        """An array in memory of the host: C-ordered, writeable, of an element type that devices store."""
+        raise UnsupportedOperationError(
+            f"{self.info.name!r} uses no memory of the host.", "copy the values: device.array(values)."
+        )
+
+    def host_memory(self, array: Array, *, quick: bool = False) -> HostArray | None:
+        """The array's own memory as an array of the host, once all work submitted so far is done; it lives as long as
+        anybody uses it. None where the host does not reach it, or, if it is to be `quick`, not through its caches."""
+        return None
 
     @inside
     def block(self, nbytes: SupportsIndex) -> Block:
