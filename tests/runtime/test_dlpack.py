@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from dashi import errors
@@ -36,7 +37,7 @@ class Foreign:
         return self._values.__dlpack_device__()
 
 
-def numbers(count: int, offset: int = 0) -> HostArray:
+def numbers(count: int, offset: int = 0) -> npt.NDArray[np.float32]:
     """0, 1, 2, ... in memory of the host that begins `offset` bytes after the beginning of a page."""
     values = aligned_bytes(4 * count + offset, PAGE)[offset : offset + 4 * count].view(np.float32)
     values[...] = np.arange(count)

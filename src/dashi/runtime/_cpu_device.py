@@ -266,7 +266,8 @@ class CpuDevice(Device):
         return _byte_range(storage)
 
     def ends_memory(self, storage: Any) -> bool:
-        whole = storage.base if isinstance(storage.base, np.ndarray) else storage
+        base: Any = storage.base
+        whole: Any = base if isinstance(base, np.ndarray) else storage
         return storage.ctypes.data + storage.nbytes == whole.ctypes.data + whole.nbytes
 
     def write(self, array: Array, values: HostArray) -> None:
@@ -286,7 +287,7 @@ class CpuDevice(Device):
 
     def _borrow(self, host: HostArray) -> Array:
         # The root of what it is the memory of: not a part of an array whose end would be elsewhere.
-        storage = np.frombuffer(memoryview(_flat_bytes(host)), np.uint8) if host.nbytes else np.zeros(0, np.uint8)
+        storage = np.frombuffer(_flat_bytes(host).data, np.uint8) if host.nbytes else np.zeros(0, np.uint8)
         return Array(self, host.shape, dtype_of(host.dtype), storage)
 
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:

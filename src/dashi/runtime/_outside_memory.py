@@ -86,7 +86,7 @@ def _borrow_pages(device: VulkanDevice, host: HostArray) -> Buffer:
     address = host.ctypes.data
     start = address // page * page
     size = -(-(address + host.nbytes) // page) * page - start
-    pages: HostArray = np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8)
+    pages: HostArray = np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(start)), np.uint8)
     whole = import_host(device, pages, size, host)
     whole.key, whole.origin = HOST_MEMORY, start
     if not whole.allocation.coherent:
