@@ -15,6 +15,7 @@ import numpy as np
 from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime._asynchronous import After
+from dashi.runtime._clock import HostStopwatch, RunTimes
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
@@ -73,12 +74,14 @@ class CpuProgram(Program):
         self._queue = 0 if options.queue == "compute" else options.queue
         self._sources: list[HostArray] = [array.storage for array in self.fetches]
         self._targets: list[HostArray] = [_values(array) for array in self.feeds]
-        if self.fetches or self.feeds:
-            self._landing = Landing(label, self.fetches, options.slots, self._slot(), _reader(self.fetches))
+        self._timed = options.timed
+        if self.fetches or self.feeds or self._timed:
+            reader, times = _reader(self.fetches), _times if self._timed else None
+            self._landing = Landing(label, self.fetches, options.slots, self._slot(), reader, times)
 
     def _slot(self) -> CpuSlot:
         feeds = {id(array): np.zeros_like(target) for array, target in zip(self.feeds, self._targets, strict=True)}
-        return CpuSlot([np.empty_like(source) for source in self._sources], feeds)
+        return CpuSlot([np.empty_like(source) for source in self._sources], feeds, [])
 
     def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
         assert self._landing is not None
@@ -94,6 +97,8 @@ class CpuProgram(Program):
             self.device.host_queues.submit(ticket, self._queue, self.compute, others)
         else:
             self._submit_to(self._landing, filled, ticket, others)
+        if self._timed:
+            self._note_run(ticket)
         if self.device.listeners:
             self._tell(ticket)
         return ticket
@@ -126,10 +131,15 @@ class CpuProgram(Program):
 
     def _compute_in(self, slot: CpuSlot, landing: Landing, ticket: weakref.ref[HostTicket]) -> None:
         """Does the work with the values of a slot, and leaves there what comes back."""
+        stopwatch = HostStopwatch(self._timed == "steps")
         try:
             for target, values in zip(self._targets, slot.feeds.values(), strict=True):
                 target[...] = values
-            self.compute()
+            stopwatch.lap("feed" if self._targets else None)
+            if self._timed == "steps":
+                self._compute_timed(stopwatch)
+            else:
+                self.compute()
         except BaseException:
             owner = ticket()
             if owner is not None:
@@ -137,6 +147,16 @@ class CpuProgram(Program):
             raise
         for source, target in zip(self._sources, slot.landing, strict=True):
             target[...] = source
+        stopwatch.lap("fetch" if self._sources else None)
+        slot.times[:] = [stopwatch.times()]
+
+    def _compute_timed(self, stopwatch: HostStopwatch) -> None:
+        try:
+            for step in self.steps:
+                _compute(step)
+                stopwatch.lap(step.name)
+        except MemoryError as error:
+            raise no_memory(str(error)) from error
 
     def schedule(self) -> list[Batch]:
         # Each step begins when the one before it has ended.
@@ -153,6 +173,8 @@ class CpuSlot:
 
     landing: Sequence[HostArray]
     feeds: Mapping[int, HostArray]
+    times: list[RunTimes]
+    """Those of the latest run."""
 
     def views(self) -> Mapping[int, HostArray]:
         """The memory that values come from, for somebody to fill."""
@@ -172,6 +194,10 @@ def _reader(arrays: Sequence[Array]) -> Callable[[CpuSlot, int, HostArray | None
         return out
 
     return read
+
+
+def _times(slot: CpuSlot) -> RunTimes:
+    return slot.times[0]
 
 
 def no_memory(why: str) -> OutOfMemoryError:
@@ -266,8 +292,9 @@ class CpuDevice(Device):
         return _byte_range(storage)
 
     def ends_memory(self, storage: Any) -> bool:
-        base: Any = storage.base
-        whole: Any = base if isinstance(base, np.ndarray) else storage
+        whole = storage if storage.base is None else storage.base
+        if not isinstance(whole, np.ndarray):  # memory that was borrowed
+            whole = storage
         return storage.ctypes.data + storage.nbytes == whole.ctypes.data + whole.nbytes
 
     def write(self, array: Array, values: HostArray) -> None:

@@ -34,6 +34,7 @@ from dashi.runtime._operands import require_on
 from dashi.runtime._plans import PlanCache
 from dashi.runtime._program import Program as Program
 from dashi.runtime._program import Recording as Recording
+from dashi.runtime._program import Timed as Timed
 from dashi.runtime._program import Timing as Timing
 from dashi.runtime._program import Waitable as Waitable
 from dashi.runtime._proof import check_kernel
@@ -317,7 +318,7 @@ class Device(StepMaker, Asynchronous):
         *,
         label: str = "",
         barriers: Barriers = "auto",
-        timed: bool = False,
+        timed: Timed = False,
         queue: int | Role = 0,
         fetch: Sequence[Array] = (),
         slots: int = 2,
@@ -325,7 +326,8 @@ class Device(StepMaker, Asynchronous):
     ) -> Program:
         """Records steps in order; each sees what those before it wrote. Programs of one queue run in the order of
         their submission; between queues, `submit(after=...)` says what must come first. `timed` programs know how
-        long their last run took on the device's own clock. What `fetch` names comes back to the host with every run
+        long runs took on the device's own clock (`Ticket.device_ns`), with `timed="steps"` each of their steps too
+        (`Ticket.step_times`). What `fetch` names comes back to the host with every run
         (`Program.fetched`, `Ticket.fetched`), whatever is submitted meanwhile; what `feed` names takes new values from
         the host with every run (`submit(feed={array: values})`, or `Program.slot`). `slots` is how many runs may be
         under way or wait to be read (memory for them is taken when it is first needed)."""
