@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
+from dashi.errors import InputError, NoResultError
 from dashi.runtime import Device, Submission, open_device
 from dashi.runtime._vulkan_device import VulkanDevice
 
@@ -81,3 +83,90 @@ def test_the_devices_clock_is_on_the_hosts_axis(
     slack = 2 * clock.deviation_ns + 2_000_000
     assert before - slack <= interval[0] <= interval[1] <= after + slack
     assert abs(interval[1] - interval[0] - nanoseconds) <= 2
+
+
+def timed_steps(device: Device, count: int = 1 << 16) -> tuple[Any, Any, list[Any]]:
+    """An array that is fed, one that is fetched, and three steps of different weight between them."""
+    x, y = device.zeros(count), device.zeros(count)
+    steps = [device.bind("sin", x, out=y), *[device.bind("sin", y, out=y)] * 30, device.fill_step(y, 2.0)]
+    return x, y, steps
+
+
+def test_every_submission_has_a_device_time_of_its_own(device: Device) -> None:
+    x, y, steps = timed_steps(device)
+    with device.program(steps, feed=[x], fetch=[y], slots=3, timed=True) as program:
+        before = time.perf_counter_ns()
+        tickets = [program.submit(feed={x: np.full(x.shape, i, np.float32)}) for i in range(3)]
+        times = [ticket.device_ns() for ticket in tickets]
+        wall = time.perf_counter_ns() - before
+        assert all(nanoseconds is not None and nanoseconds > 0 for nanoseconds in times)
+        # Runs of one queue follow each other: their times add up to no more than passed outside.
+        assert sum(nanoseconds or 0 for nanoseconds in times) <= 1.02 * wall
+        assert times == [ticket.device_ns() for ticket in tickets]
+        assert program.device_ns() == times[-1]
+        with pytest.raises(InputError, match=r"steps of this work were not timed\. Fix: .* timed=\"steps\""):
+            tickets[0].step_times()
+
+
+def test_times_of_runs_without_results_stay_for_as_many_as_there_are_slots(device: Device) -> None:
+    x = device.zeros(64)
+    with device.program([device.bind("add", x, x)], timed=True, slots=3, label="sum") as program:
+        assert program.device_ns() is None
+        tickets = [program.submit() for _ in range(5)]
+        times = [ticket.device_ns() for ticket in tickets[2:]]
+        assert None not in times
+        for ticket in tickets[:2]:
+            with pytest.raises(InputError, match=r"run \d of the program 'sum' left gave way .* slots=4"):
+                ticket.device_ns()
+        with pytest.raises(InputError, match="nothing comes back with the program"):
+            program.fetched(x)
+    assert [ticket.device_ns() for ticket in tickets[2:]] == times  # closing the program keeps them
+
+
+@pytest.mark.parametrize("host_step", [False, True])
+def test_every_step_has_a_time_on_the_devices_axis(device: Device, host_step: bool) -> None:
+    x, y, steps = timed_steps(device)
+    names = ["feed", *["sin"] * 31, "fill", "fetch"]
+    if host_step:
+        steps.insert(1, device.host_step(lambda values: values, [y], [y], name="host"))
+        between = ["host"] if device.info.spec == "cpu" else ["host (inputs)", "host (outputs)"]
+        names[2:2] = between
+    with device.program(steps, feed=[x], fetch=[y], timed="steps") as program:
+        ticket = program.submit(feed={x: np.ones(x.shape, np.float32)})
+        times = ticket.step_times()
+        assert (ticket.fetched(y) == 2).all()
+        assert [step.label for step in times] == names
+        edges = [moment for step in times for moment in step[1:]]
+        assert edges == sorted(edges)
+        assert ticket.device_ns() == edges[-1] - edges[0]
+        interval = program.interval()
+        assert interval is not None
+        assert abs(interval[1] - interval[0] - (edges[-1] - edges[0])) <= 2
+        with program.slot() as slot:
+            slot[x][...] = 1
+            again = slot.submit()
+        assert again.step_times()[0].start_ns >= times[-1].end_ns
+        assert again.step_times() != times
+
+
+def test_what_is_not_timed_has_no_device_time(any_device: Device) -> None:
+    x = any_device.zeros(8)
+    with any_device.program([any_device.bind("add", x, x)]) as program:
+        ticket = program.submit()
+        assert ticket.device_ns() is None
+        assert program.device_ns() is None
+        with pytest.raises(InputError, match="were not timed"):
+            ticket.step_times()
+    assert any_device.copy(x, any_device.zeros(8)).device_ns() is None
+    with pytest.raises(InputError, match=r"timed='step' is none of False, True and 'steps'\. Fix:"):
+        any_device.program([], timed="step")  # pyright: ignore[reportArgumentType]
+
+
+def test_the_null_device_has_no_clock() -> None:
+    with open_device("null") as device:
+        x = device.zeros(8)
+        with device.program([device.bind("add", x, x)], timed="steps") as program:
+            ticket = program.submit()
+            assert ticket.device_ns() is None
+            with pytest.raises(NoResultError, match=r"'null' has no clock .* Fix: time it elsewhere"):
+                ticket.step_times()

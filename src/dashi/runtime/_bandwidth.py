@@ -79,11 +79,12 @@ class _RecordedCopies:
         self._stamps = device.raw.create_query_pool(2)
         self._commands = commands = RawCommands(device.raw, device.queue.family)
         commands.begin()
-        commands.timestamp(self._stamps, 0, end=False)
+        commands.reset_queries(self._stamps, 2)
+        commands.timestamp(self._stamps, 0)
         for _ in range(times):
             commands.in_order()
             commands.copy((source.storage.handle, 0), (target.storage.handle, 0), source.nbytes)
-        commands.timestamp(self._stamps, 1, end=True)
+        commands.timestamp(self._stamps, 1)
         commands.end()
         self._submission = RawSubmission(device.raw, [commands.handle], device.queue.timeline)
 

@@ -17,6 +17,9 @@ from dashi.runtime._vk_device import RawDevice
 
 _MINIMUM: Final = 16  # Vulkan has no empty buffers, and descriptors want at least one word
 
+HOST_MEMORY: Final = 0
+"""The key of memory of the host that buffers were imported from: they begin at their address."""
+
 
 def _whole(nbytes: int) -> int:
     """Rounded up to vectors of 16 bytes, in which shaders may read a buffer to its end."""
@@ -71,9 +74,11 @@ class Graveyard:
 
 
 class Buffer:
-    """A storage buffer with its memory, freed when it is forgotten. `key` identifies it in hazard tracking."""
+    """A storage buffer with its memory, freed when it is forgotten. `key` identifies the memory in hazard tracking,
+    where the buffer begins at byte `origin`: that of the host is one memory, of which buffers may have bytes in
+    common."""
 
-    __slots__ = ("__weakref__", "allocation", "handle", "key", "nbytes", "offset", "whole")
+    __slots__ = ("__weakref__", "allocation", "handle", "key", "nbytes", "offset", "origin", "whole")
     _keys = itertools.count(1)
 
     def __init__(self, raw: RawDevice, allocator: Allocator, graveyard: Graveyard, nbytes: int, use: Use) -> None:
@@ -88,7 +93,7 @@ class Buffer:
         self.handle = handle
         self.allocation: Allocation = allocation
         self.nbytes = nbytes
-        self.offset = 0
+        self.offset = self.origin = 0
         self.whole: Buffer | None = None
         self.key = next(Buffer._keys)
 
@@ -105,7 +110,7 @@ class Buffer:
         """A buffer whose memory comes from elsewhere: `destroy` ends it."""
         buffer = object.__new__(cls)
         buffer.handle, buffer.allocation, buffer.nbytes = handle, allocation, nbytes
-        buffer.offset, buffer.whole = 0, None
+        buffer.offset, buffer.origin, buffer.whole = 0, 0, None
         buffer.key = next(cls._keys)
         graveyard.watch(buffer, destroy)
         return buffer
@@ -118,12 +123,14 @@ class Buffer:
     @property
     def bound_bytes(self) -> Range:
         """What a shader may touch through a descriptor of it, in hazard tracking."""
-        return (self.key, self.offset, self.offset + _whole(max(self.nbytes, _MINIMUM)))
+        start = self.origin + self.offset
+        return (self.key, start, start + _whole(max(self.nbytes, _MINIMUM)))
 
     @property
     def bytes(self) -> Range:
         """What a copy of all of it touches, in hazard tracking."""
-        return (self.key, self.offset, self.offset + self.nbytes)
+        start = self.origin + self.offset
+        return (self.key, start, start + self.nbytes)
 
     @property
     def view(self) -> memoryview | None:
@@ -134,6 +141,6 @@ class Buffer:
     def part(self, offset: int, nbytes: int) -> Buffer:
         """Bytes of this buffer from an offset on, which descriptors can start at. The buffer lives as long as it."""
         part = object.__new__(Buffer)
-        part.handle, part.allocation, part.key = self.handle, self.allocation, self.key
+        part.handle, part.allocation, part.key, part.origin = self.handle, self.allocation, self.key, self.origin
         part.nbytes, part.offset, part.whole = nbytes, self.offset + offset, self.whole or self
         return part

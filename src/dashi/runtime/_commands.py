@@ -11,13 +11,14 @@ import numpy as np
 
 from dashi.errors import BusyError
 from dashi.runtime._buffer import Buffer
+from dashi.runtime._clock import RunTimes
 from dashi.runtime._exports import Exports
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
-from dashi.runtime._gate import inside
 from dashi.runtime._hazards import Batch
 from dashi.runtime._program import Program, Recording, Waitable
 from dashi.runtime._segments import named, segments
 from dashi.runtime._staging import synchronise
+from dashi.runtime._stamps import Stamps, parts_of
 from dashi.runtime._steps import AnyStep, HostStep
 from dashi.runtime._sync import Queue, QueueTicket
 from dashi.runtime._transfers import HostCall, copy_command, host_view
@@ -42,21 +43,23 @@ class VulkanProgram(Program):
     ) -> None:
         super().__init__(device, steps, label, options)
         self._queue = queue
-        self._timestamps = device.raw.create_query_pool(2) if options.timed else None
         self._recorded: list[RawCommands] = []
-        self._bury = device.graveyard.watch(self, _destroy(device.raw, self._recorded, self._timestamps))
+        self._bury = device.graveyard.watch(self, _destroy(self._recorded))
         self._sources: list[Buffer] = [array.storage for array in self.fetches]
         self._targets: list[Buffer] = [array.storage for array in self.feeds]
         self._segments = list(segments(device, self.steps, self._targets, self._sources, options.barriers))
+        self._timed = bool(options.timed)
+        self._stamps = self._timed and device.info.timestamp_ns > 0
+        self._parts = parts_of(self._segments, self.steps) if options.timed == "steps" else None
         self._lock = threading.Lock()
         self._calling: int | None = None
         first = self._record_slot()
         self._submissions = first.submissions
-        if self.fetches or self.feeds:
-            self._landing = Landing(label, self.fetches, options.slots, first, _reader(device.raw, self.fetches))
+        if self.fetches or self.feeds or self._timed:
+            reader, times = _reader(device.raw, self.fetches), _times if self._timed else None
+            self._landing = Landing(label, self.fetches, options.slots, first, reader, times)
         self.dispatches = sum(commands.dispatches for commands in self._recorded)
         self.barriers = sum(batch.step_barriers for segment in self._segments for batch in segment.batches)
-        self._ran_timed = False
 
     def _record_slot(self) -> _Slot:
         """Everything that a run needs which takes values from memory of its own, and brings them back there."""
@@ -65,6 +68,7 @@ class VulkanProgram(Program):
         feeds = [copy_command(*pair) for pair in zip(uploads, self._targets, strict=True)]
         fetches = [copy_command(*pair) for pair in zip(self._sources, landing, strict=True)]
         timeline = self._queue.timeline
+        stamps = Stamps(self.device, self._parts) if self._stamps else None
         batches = [batch for segment in self._segments for batch in segment.batches]
         submissions: list[list[RawSubmission]] = []
         for segment in self._segments:
@@ -72,17 +76,19 @@ class VulkanProgram(Program):
             for batch in segment.batches:
                 first, last = batch is batches[0], batch is batches[-1]
                 commands = self._begin()
-                if first and self._timestamps is not None:
-                    commands.timestamp(self._timestamps, 0, end=False)
                 before, after = feeds if first else batch.before, fetches if last else batch.after
                 transfers = bool(before or after or batch.transfers)
-                commands.record([*before, *batch.steps, *after], batch.barriers, transfers=transfers)
-                if last and self._timestamps is not None:
-                    commands.timestamp(self._timestamps, 1, end=True)
+                recorded = [*before, *batch.steps, *after]
+                if stamps is None:
+                    commands.record(recorded, batch.barriers, transfers=transfers)
+                else:
+                    stamps.record(commands, batches.index(batch), recorded, batch.barriers, transfers=transfers)
+                    if last:
+                        stamps.finish(commands)
                 self._end(commands)
                 submissions[-1].append(RawSubmission(self.device.raw, [commands.handle], timeline))
         results = [host_view(buffer) for buffer in landing]
-        return _Slot(submissions, landing, results, uploads, self.feeds, self.device.exports)
+        return _Slot(submissions, landing, results, uploads, self.feeds, self.device.exports, stamps)
 
     def schedule(self) -> list[Batch]:
         return named(self._segments, self.steps)
@@ -133,7 +139,8 @@ class VulkanProgram(Program):
                     self._submit_to(self._landing, slot, ticket, waits)
         finally:
             entered.pop()
-        self._ran_timed = self._timestamps is not None
+        if self._timed:
+            self._note_run(ticket)
         if device.listeners:
             self._tell(ticket)
         return ticket
@@ -182,25 +189,12 @@ class VulkanProgram(Program):
         assert self._landing is not None
         return self._landing.hand_out(slot, self._record_slot, timeout)
 
-    @inside
-    def device_ns(self) -> int | None:
-        # Whoever closes the program waits: it would take the timestamps away.
-        with self._lock:
-            self.require_open()
-            if self._timestamps is None or not self._ran_timed:
-                return None
-            start, end = self.device.raw.query_results(self._timestamps, 2)
-        return round((end - start) * self.device.info.timestamp_ns)
-
-    @inside
     def interval(self) -> tuple[int, int] | None:
-        with self._lock:
-            self.require_open()
-            if self._timestamps is None or not self._ran_timed:
-                return None
-            start, end = self.device.raw.query_results(self._timestamps, 2)
+        times = self._last_times()
+        if times is None:
+            return None
         clock = self.device.clock()
-        return clock.host(start), clock.host(end)
+        return clock.host(times.start_ns), clock.host(times.end_ns)
 
     def close(self) -> None:
         gate = self.device.gate
@@ -227,6 +221,7 @@ class _Slot:
     uploads: Sequence[Buffer]
     feeds: Sequence[Array]
     exports: Exports
+    stamps: Stamps | None
 
     def views(self) -> dict[int, HostArray]:
         """The memory that values come from, for somebody to fill."""
@@ -252,11 +247,13 @@ def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int, Ho
     return read
 
 
-def _destroy(raw: RawDevice, recorded: list[RawCommands], timestamps: int | None) -> Callable[[], None]:
+def _times(slot: _Slot) -> RunTimes | None:
+    return None if slot.stamps is None else slot.stamps.read()
+
+
+def _destroy(recorded: list[RawCommands]) -> Callable[[], None]:
     def destroy() -> None:
         for commands in recorded:
             commands.close()
-        if timestamps is not None:
-            raw.destroy("QueryPool", timestamps)
 
     return destroy

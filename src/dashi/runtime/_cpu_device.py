@@ -15,6 +15,7 @@ import numpy as np
 from dashi.errors import OutOfMemoryError
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.runtime._asynchronous import After
+from dashi.runtime._clock import HostStopwatch, RunTimes
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
@@ -25,6 +26,7 @@ from dashi.runtime.device import LONGEST_WAIT, AnyStep, Device, Program, Recordi
 from dashi.runtime.info import DeviceInfo
 from dashi.runtime.landing import Download, Landing, Slot, require_tickets
 from dashi.types import HostArray
+from dashi.types import dtype as dtype_of
 
 EVERY_FEATURE = frozenset(
     """
@@ -71,12 +73,14 @@ class CpuProgram(Program):
         self._queue = 0 if options.queue == "compute" else options.queue
         self._sources: list[HostArray] = [array.storage for array in self.fetches]
         self._targets: list[HostArray] = [_values(array) for array in self.feeds]
-        if self.fetches or self.feeds:
-            self._landing = Landing(label, self.fetches, options.slots, self._slot(), _reader(self.fetches))
+        self._timed = options.timed
+        if self.fetches or self.feeds or self._timed:
+            reader, times = _reader(self.fetches), _times if self._timed else None
+            self._landing = Landing(label, self.fetches, options.slots, self._slot(), reader, times)
 
     def _slot(self) -> CpuSlot:
         feeds = {id(array): np.zeros_like(target) for array, target in zip(self.feeds, self._targets, strict=True)}
-        return CpuSlot([np.empty_like(source) for source in self._sources], feeds)
+        return CpuSlot([np.empty_like(source) for source in self._sources], feeds, [])
 
     def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
         assert self._landing is not None
@@ -92,6 +96,8 @@ class CpuProgram(Program):
             self.device.host_queues.submit(ticket, self._queue, self.compute, others)
         else:
             self._submit_to(self._landing, filled, ticket, others)
+        if self._timed:
+            self._note_run(ticket)
         if self.device.listeners:
             self._tell(ticket)
         return ticket
@@ -124,10 +130,15 @@ class CpuProgram(Program):
 
     def _compute_in(self, slot: CpuSlot, landing: Landing, ticket: weakref.ref[HostTicket]) -> None:
         """Does the work with the values of a slot, and leaves there what comes back."""
+        stopwatch = HostStopwatch(self._timed == "steps")
         try:
             for target, values in zip(self._targets, slot.feeds.values(), strict=True):
                 target[...] = values
-            self.compute()
+            stopwatch.lap("feed" if self._targets else None)
+            if self._timed == "steps":
+                self._compute_timed(stopwatch)
+            else:
+                self.compute()
         except BaseException:
             owner = ticket()
             if owner is not None:
@@ -135,6 +146,16 @@ class CpuProgram(Program):
             raise
         for source, target in zip(self._sources, slot.landing, strict=True):
             target[...] = source
+        stopwatch.lap("fetch" if self._sources else None)
+        slot.times[:] = [stopwatch.times()]
+
+    def _compute_timed(self, stopwatch: HostStopwatch) -> None:
+        try:
+            for step in self.steps:
+                _compute(step)
+                stopwatch.lap(step.name)
+        except MemoryError as error:
+            raise no_memory(str(error)) from error
 
     def schedule(self) -> list[Batch]:
         # Each step begins when the one before it has ended.
@@ -151,6 +172,8 @@ class CpuSlot:
 
     landing: Sequence[HostArray]
     feeds: Mapping[int, HostArray]
+    times: list[RunTimes]
+    """Those of the latest run."""
 
     def views(self) -> Mapping[int, HostArray]:
         """The memory that values come from, for somebody to fill."""
@@ -170,6 +193,10 @@ def _reader(arrays: Sequence[Array]) -> Callable[[CpuSlot, int, HostArray | None
         return out
 
     return read
+
+
+def _times(slot: CpuSlot) -> RunTimes:
+    return slot.times[0]
 
 
 def no_memory(why: str) -> OutOfMemoryError:
@@ -225,6 +252,10 @@ def _values(array: Array) -> HostArray:
     return array.storage.view(array.dtype.stored).reshape(array.shape)
 
 
+def _flat_bytes(host: HostArray) -> HostArray:
+    return host.reshape(-1).view(np.uint8)
+
+
 class CpuDevice(Device):
     """Runs the NumPy reference of each kernel, in a thread of its own: what is submitted, one after another, as a queue
     does."""
@@ -261,6 +292,8 @@ class CpuDevice(Device):
 
     def ends_memory(self, storage: Any) -> bool:
         whole = storage if storage.base is None else storage.base
+        if not isinstance(whole, np.ndarray):  # memory that was borrowed
+            whole = storage
         return storage.ctypes.data + storage.nbytes == whole.ctypes.data + whole.nbytes
 
     def write(self, array: Array, values: HostArray) -> None:
@@ -273,6 +306,15 @@ class CpuDevice(Device):
 
     def read(self, array: Array) -> HostArray:
         return self.host_queues.settled(array.storage.copy)
+
+    @inside
+    def host_memory(self, array: Array, *, quick: bool = False) -> HostArray:
+        return self.host_queues.settled(partial(_values, array))
+
+    def _borrow(self, host: HostArray) -> Array:
+        # The root of what it is the memory of: not a part of an array whose end would be elsewhere.
+        storage = np.frombuffer(_flat_bytes(host).data, np.uint8) if host.nbytes else np.zeros(0, np.uint8)
+        return Array(self, host.shape, dtype_of(host.dtype), storage)
 
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Any:
         return Lowered(

@@ -57,8 +57,9 @@ class NullProgram(Program):
         touched = [command for _, command in commands]
         self._batch = Batch(touched, place_barriers(touched, options.barriers), [name for name, _ in commands])
         self.barriers = len(touched) - bytes(self._batch.barriers).count(0)
-        if self.fetches or self.feeds:
-            self._landing = Landing(label, self.fetches, options.slots, self._slot(), _no_result)
+        if self.fetches or self.feeds or options.timed:
+            times = _no_times if options.timed else None
+            self._landing = Landing(label, self.fetches, options.slots, self._slot(), _no_result, times)
 
     def _slot(self) -> NullSlot:
         return NullSlot({id(array): np.zeros(array.shape, array.dtype.stored) for array in self.feeds})
@@ -107,6 +108,10 @@ def _no_result(*_: object) -> Never:
         "the null device computes nothing.",
         'compute elsewhere: `device="auto"`, `device="cpu"` or `device="vulkan:0"`.',
     )
+
+
+def _no_times(_: NullSlot) -> None:
+    """Nothing runs, and so nothing takes time."""
 
 
 class NullTicket(Ticket):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dashi.runtime._buffer import Buffer
+from dashi.errors import AlignmentError, LimitError, OutOfMemoryError, UnsupportedOperationError, VulkanError
+from dashi.runtime._buffer import HOST_MEMORY, Buffer
 from dashi.runtime._memory import Allocation, DeviceMemory, choose_type
-from dashi.runtime._vk_device import OPAQUE_FD
+from dashi.runtime._vk_device import OPAQUE_FD, RawDevice
 from dashi.runtime._vk_external import (
     HOST_ALLOCATION,
     allocate_exportable,
@@ -18,7 +21,9 @@ from dashi.runtime._vk_external import (
     import_host_memory,
     import_memory,
 )
+from dashi.runtime.array import Array
 from dashi.types import HostArray
+from dashi.types import dtype as dtype_of
 
 if TYPE_CHECKING:
     from dashi.runtime._vulkan_device import VulkanDevice
@@ -32,15 +37,64 @@ def aligned_bytes(nbytes: int, alignment: int) -> HostArray:
     return room[start : start + size]
 
 
-def import_host(device: VulkanDevice, host: HostArray, nbytes: int) -> Buffer:
-    """A buffer in memory of the host, which lives as long as the buffer."""
+def import_host(device: VulkanDevice, host: HostArray, nbytes: int, owner: object = None) -> Buffer:
+    """A buffer in memory of the host, which lives as long as the buffer, and so does its owner."""
     raw, address = device.raw, host.ctypes.data
 
     def allocate(_buffer: int, _needed: int, allowed: int) -> tuple[int, int, int]:
         kind = choose_type(device.info.memory_types, allowed & host_memory_types(raw, address), "upload")
         return import_host_memory(raw, address, host.nbytes, kind), kind, host.nbytes
 
-    return _buffer(device, host.nbytes, nbytes, HOST_ALLOCATION, allocate, host)
+    return _buffer(device, host.nbytes, nbytes, HOST_ALLOCATION, allocate, host, owner)
+
+
+def borrowed_array(device: VulkanDevice, host: HostArray) -> Array:
+    """An array in memory of the host; raises where the driver cannot import it, or no shader could start there."""
+    page, alignment = device.external.host_alignment, device.part_alignment
+    if not page:
+        raise UnsupportedOperationError(
+            f"the driver of {device.info.name!r} imports no memory of the host.",
+            "copy the values: device.array(values).",
+        )
+    if not host.nbytes:
+        return device.empty(host.shape, host.dtype)
+    if host.ctypes.data % alignment:
+        raise AlignmentError(
+            f"memory at address {host.ctypes.data:#x} cannot be used by {device.info.name!r} without a copy.",
+            f"make an array that begins at a multiple of {alignment} bytes, or copy the values: device.array(values).",
+        )
+    if host.nbytes > device.limits.storage_range:
+        raise LimitError(
+            f"an array of {host.nbytes} bytes is larger than {device.info.name!r} can bind "
+            f"({device.limits.storage_range}).",
+            "borrow parts of it.",
+        )
+    try:
+        buffer = _borrow_pages(device, host)
+    except (VulkanError, OutOfMemoryError) as error:
+        raise UnsupportedOperationError(
+            f"the driver of {device.info.name!r} does not import this memory of the host: {error.what}",
+            "copy the values: device.array(values).",
+        ) from error
+    return Array(device, host.shape, dtype_of(host.dtype), buffer, host.ctypes.data % page)
+
+
+def _borrow_pages(device: VulkanDevice, host: HostArray) -> Buffer:
+    """A buffer in the memory of an array of the host, which lives as long as the buffer. Drivers import whole pages:
+    those that the array begins and ends in too, of which nothing but the array's bytes is used."""
+    page = device.external.host_alignment
+    address = host.ctypes.data
+    start = address // page * page
+    size = -(-(address + host.nbytes) // page) * page - start
+    pages: HostArray = np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(start)), np.uint8)
+    whole = import_host(device, pages, size, host)
+    whole.key, whole.origin = HOST_MEMORY, start
+    if not whole.allocation.coherent:
+        raise UnsupportedOperationError(
+            f"{device.info.name!r} sees what the host writes there only when it is told.",
+            "copy the values: device.array(values).",
+        )
+    return whole.part(address - start, host.nbytes)
 
 
 def export_buffer(device: VulkanDevice, nbytes: int) -> tuple[Buffer, int]:
@@ -71,6 +125,7 @@ def _buffer(
     outside: int,
     allocate: Callable[[int, int, int], tuple[int, int, int]],
     host: HostArray | None,
+    owner: object = None,
 ) -> Buffer:
     raw = device.raw
     whole = -(-max(size, 16) // 16) * 16
@@ -89,9 +144,11 @@ def _buffer(
     block = DeviceMemory(memory, allocated, kind, True, view)
     coherent = device.info.memory_types[kind].host_coherent
 
-    def destroy() -> None:
-        block.view = None  # the host's memory, or the mapping, is needed to here
-        raw.destroy("Buffer", handle)
-        raw.free(memory)
-
+    destroy = partial(_destroy, raw, handle, block, owner)
     return Buffer.of(handle, Allocation(block, 0, allocated, coherent), nbytes, device.graveyard, destroy)
+
+
+def _destroy(raw: RawDevice, handle: int, block: DeviceMemory, _owner: object) -> None:
+    block.view = None  # the host's memory, or the mapping, is needed to here
+    raw.destroy("Buffer", handle)
+    raw.free(block.memory)

@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from dashi.errors import ClosedError, InputError
+from dashi.runtime._clock import RunTimes
 from dashi.runtime._description import Description, describe
 from dashi.runtime._feeding import Feed, RunSlot, require_no_feed
 from dashi.runtime._gate import Gate, inside
@@ -23,6 +24,9 @@ from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
+
+Timed = bool | Literal["steps"]
+"""Whether runs are timed on the device's own clock, and each of their steps too."""
 
 Waitable = Ticket
 """Submitted work."""
@@ -45,7 +49,7 @@ class Recording:
     every run."""
 
     barriers: Barriers = "auto"
-    timed: bool = False
+    timed: Timed = False
     queue: int | Role = 0
     fetch: tuple[Array, ...] = ()
     slots: int = 2
@@ -67,6 +71,7 @@ class Program(ABC):
         self.barriers = 0
         self._closed = False
         self._landing: Landing | None = None
+        self._last_run: tuple[Waitable, int] | None = None
 
     @property
     def gate(self) -> Gate:
@@ -113,10 +118,24 @@ class Program(ABC):
         return Timing(end - start, submitted - start, end - submitted, self.device_ns())
 
     def device_ns(self) -> int | None:
-        """Time of the last run on the device's own clock (programs made with `timed=True`)."""
-        self.device.require_open()
+        """Nanoseconds that the last run took on the device's own clock; waits for it. None where that is not known
+        (programs made without `timed`). `Ticket.device_ns` gives that of one certain run."""
+        times = self._last_times()
+        return None if times is None else times.end_ns - times.start_ns
+
+    @inside
+    def _last_times(self) -> RunTimes | None:
+        """The times of the last run, which is waited for."""
         self.require_open()
-        return None
+        if self._last_run is None or self._landing is None:
+            return None
+        end, run = self._last_run
+        end.wait()
+        return self._landing.times_of(run)
+
+    def _note_run(self, ticket: Waitable) -> None:
+        """The run is the last now. Its ticket is not held: that would hold its slot."""
+        self._last_run = (ticket.end, ticket.run)
 
     @abstractmethod
     def schedule(self) -> Sequence[Batch]:
@@ -135,10 +154,9 @@ class Program(ABC):
 
     def interval(self) -> tuple[int, int] | None:
         """When the last run began and ended on the device, on the axis of `time.perf_counter_ns`; waits for it. None
-        where that is not known (programs made without `timed=True`)."""
-        self.device.require_open()
-        self.require_open()
-        return None
+        where that is not known (programs made without `timed`)."""
+        times = self._last_times()
+        return None if times is None else (times.start_ns, times.end_ns)
 
     @inside
     def fetched(self, array: Array, out: HostArray | None = None) -> HostArray:
@@ -146,7 +164,7 @@ class Program(ABC):
         that was waited for, new or in `out`; a run submitted since neither changes nor delays it. Once all of them
         were read, the next submission may take their place: then this raises until that run was waited for.
         `Ticket.fetched` gives what one certain run left."""
-        if self._landing is None:
+        if self._landing is None or not self.fetches:
             raise InputError(
                 f"nothing comes back with the program {self.label!r}.",
                 "name what should: device.program(..., fetch=[array]).",

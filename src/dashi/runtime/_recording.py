@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_args
 from dashi.errors import InputError
 from dashi.runtime._binding import Step
 from dashi.runtime._operands import require_on
-from dashi.runtime._program import Recording
+from dashi.runtime._program import Recording, Timed
 from dashi.runtime._shapes import whole_number
 from dashi.runtime._steps import AnyStep
 from dashi.runtime.array import Array
@@ -23,7 +23,7 @@ _ROLES: Final = get_args(Role)
 
 
 def recording(
-    device: Device, barriers: Any, timed: bool, queue: Any, fetch: Any, slots: Any, feed: Any = ()
+    device: Device, barriers: Any, timed: Any, queue: Any, fetch: Any, slots: Any, feed: Any = ()
 ) -> Recording:
     """The options of a program, each of them checked."""
     if not isinstance(barriers, str) or barriers not in _BARRIERS:
@@ -32,6 +32,8 @@ def recording(
             f"barriers={barriers!r} is none of {', '.join(map(repr, _BARRIERS))}.",
             f"did you mean {near[0]!r}?" if near else "leave it away: 'auto' puts them where a hazard is.",
         )
+    if isinstance(timed, str) and timed != "steps":
+        raise InputError(f"timed={timed!r} is none of False, True and 'steps'.", 'pass timed="steps", or timed=True.')
     number = cast("Role", queue) if queue in _ROLES else whole_number(queue, "the queue of a program")
     if isinstance(number, int) and number < 0:
         raise InputError(f"there is no queue {number}.", "queues are counted from 0.")
@@ -45,7 +47,8 @@ def recording(
                 f"two of the arrays that a program is fed with share memory: {array.description} is written twice.",
                 "feed arrays that do not overlap.",
             )
-    return Recording(cast("Barriers", barriers), bool(timed), number, fetches, most, feeds)
+    times: Timed = "steps" if isinstance(timed, str) else bool(timed)
+    return Recording(cast("Barriers", barriers), times, number, fetches, most, feeds)
 
 
 def _arrays(device: Device, name: str, arrays: Any) -> tuple[Array, ...]:

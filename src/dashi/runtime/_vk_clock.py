@@ -47,12 +47,12 @@ def calibrated(raw: RawDevice, ns_per_tick: float) -> Clock:
 
 def bracketed(raw: RawDevice, queue: Queue, ns_per_tick: float) -> Clock:
     """The device's clock between two readings of the host's; the narrowest of a few such brackets."""
-    pool = raw.create_query_pool(2)
+    pool = raw.create_query_pool(1)
     commands = RawCommands(raw, queue.family)
     try:
         commands.begin()
-        commands.timestamp(pool, 0, end=False)
-        commands.timestamp(pool, 1, end=True)
+        commands.reset_queries(pool, 1)
+        commands.timestamp(pool, 0)
         commands.end()
         submission = RawSubmission(raw, [commands.handle], queue.timeline)
         best: Clock | None = None
@@ -62,7 +62,7 @@ def bracketed(raw: RawDevice, queue: Queue, ns_per_tick: float) -> Clock:
             after = time.perf_counter_ns()
             half = (after - before) // 2
             if best is None or half < best.deviation_ns:
-                best = Clock(before + half, raw.query_results(pool, 2)[1], ns_per_tick, half, calibrated=False)
+                best = Clock(before + half, raw.query_results(pool, 1)[0], ns_per_tick, half, calibrated=False)
         assert best is not None
         return best
     finally:

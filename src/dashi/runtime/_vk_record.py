@@ -17,7 +17,6 @@ _STAGE_COMPUTE: Final = 0x800
 _STAGE_TRANSFER: Final = 0x1000
 _STAGE_HOST: Final = 0x4000
 _STAGE_ALL: Final = 0x10000
-_STAGE_TOP: Final = 0x1
 _STAGE_BOTTOM: Final = 0x2000
 _SHADER_READ_WRITE: Final = 0x20 | 0x40
 _TRANSFER_READ_WRITE: Final = 0x800 | 0x1000
@@ -200,10 +199,13 @@ class RawCommands:
         if size:
             self._device.fns.CmdFillBuffer(self.handle, target[0], target[1], size, word)
 
-    def timestamp(self, pool: int, index: int, *, end: bool) -> None:
-        if not end:
-            self._device.fns.CmdResetQueryPool(self.handle, pool, 0, 2)
-        self._device.fns.CmdWriteTimestamp(self.handle, _STAGE_BOTTOM if end else _STAGE_TOP, pool, index)
+    def reset_queries(self, pool: int, count: int) -> None:
+        """Makes the timestamps of a pool ready to be written."""
+        self._device.fns.CmdResetQueryPool(self.handle, pool, 0, count)
+
+    def timestamp(self, pool: int, index: int) -> None:
+        """Writes the time at which all that was recorded before, and submitted before to the queue, has ended."""
+        self._device.fns.CmdWriteTimestamp(self.handle, _STAGE_BOTTOM, pool, index)
 
     def label(self, name: str) -> None:
         """Opens a debug label, where debug utilities are loaded."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
+
 from dashi.kernels._build import Binary, Loader
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.kernels.spirv._float_controls import declare_float_controls
@@ -25,6 +27,7 @@ from dashi.runtime._hazards import Range
 from dashi.runtime._instance import Instance
 from dashi.runtime._lowering import Preparation
 from dashi.runtime._memory import Allocator, MemoryStats
+from dashi.runtime._outside_memory import borrowed_array
 from dashi.runtime._pipeline import DescriptorSets, Pipelines, PoolSet
 from dashi.runtime._probes import SAFE_TRIPS, loop_limit
 from dashi.runtime._queues import QueuePlan, Queues
@@ -168,11 +171,8 @@ class VulkanDevice(Device):
         return storage.part(offset, nbytes)
 
     def shared(self, first: Any, other: Any) -> bool:
-        return (
-            first.key == other.key
-            and first.offset < other.offset + other.nbytes
-            and other.offset < first.offset + first.nbytes
-        )
+        (key, start, end), (other_key, other_start, other_end) = first.bytes, other.bytes
+        return key == other_key and start < other_end and other_start < end
 
     def byte_range(self, storage: Any) -> Range:
         return storage.bytes
@@ -196,6 +196,20 @@ class VulkanDevice(Device):
     @inside
     def read(self, array: Array) -> HostArray:
         return self._staging.read(array.storage)
+
+    @inside
+    def host_memory(self, array: Array, *, quick: bool = False) -> HostArray | None:
+        buffer: Buffer = array.storage
+        memory = self.info.memory_types[buffer.allocation.block.kind]
+        if buffer.allocation.view is None or not memory.host_coherent or (quick and not memory.host_cached):
+            return None
+        self.wait()
+        if not array.size:
+            return np.empty(array.shape, array.dtype.numpy)
+        return self.exports.show(buffer, array.shape, array.dtype, writeable=True)
+
+    def _borrow(self, host: HostArray) -> Array:
+        return borrowed_array(self, host)
 
     def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         return VulkanProgram(self, steps, label, options, self.by_role.for_kernels(options.queue, self.info.spec))

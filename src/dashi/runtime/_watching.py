@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
+from dashi.runtime._clock import RunTimes
 from dashi.runtime._description import Description
 from dashi.runtime._feeding import Feed, RunSlot
 from dashi.runtime._hazards import Batch
@@ -30,8 +31,8 @@ class WatchedProgram(Program):
     def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
         return self._inner._hand_out(slot, timeout)
 
-    def device_ns(self) -> int | None:
-        return self._inner.device_ns()
+    def _last_times(self) -> RunTimes | None:
+        return self._inner._last_times()
 
     def schedule(self) -> Sequence[Batch]:
         return self._inner.schedule()

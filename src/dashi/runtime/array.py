@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final, Never
 
+import numpy as np
 import numpy.typing as npt
 
 from dashi import kernels
 from dashi.errors import ClosedError, ShapeError, UnsupportedOperationError
 from dashi.runtime._array_text import array_repr, facts_text
+from dashi.runtime._dlpack import HOST_DEVICE, capsule, refusal, shown_memory
 from dashi.runtime._host_values import assignable, require_like
 from dashi.runtime._host_values import host_array as host_array
 from dashi.runtime._indexing import contiguous_part
@@ -166,19 +168,23 @@ class Array:
 
     # Other libraries
 
-    def __dlpack__(self, **options: Any) -> Any:
-        """A host copy through DLPack, so that any array library can take it."""
-        if options.get("copy") is False:
-            raise BufferError("an array on a device reaches the host only as a copy. Fix: leave copy=False away.")
-        host: Any = self.numpy()
-        return host.__dlpack__(**options)
+    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+        """The array for any library with DLPack, as memory of the host, after all work submitted so far: the memory
+        itself where the host reaches it (the NumPy device, devices in the host's memory), which lives as long as
+        anybody uses it; else a copy. What work is submitted later may change the former. `copy=True` always copies,
+        `copy=False` never: it raises BufferError instead."""
+        return capsule(self, copy, options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return HOST_DEVICE
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
+        """A copy for NumPy; with `copy=False` the memory itself, where the host reaches it."""
         if copy is False:
-            raise ValueError("an array on a device reaches NumPy only as a copy. Fix: leave copy=False away.")
+            shown = shown_memory(self)
+            if shown is None:
+                raise ValueError(refusal(self))
+            return shown if dtype is None else np.asarray(shown, dtype, copy=False)
         host = self.numpy()
         return host if dtype is None else host.astype(dtype, copy=False)
 

@@ -18,13 +18,14 @@ from typing import Any, Final, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from dashi.errors import AlignmentError, LimitError, ShapeError
+from dashi.errors import AlignmentError, LimitError, ShapeError, UnsupportedOperationError
 from dashi.kernels._arguments import require_arrays
 from dashi.kernels._general import is_general
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
 from dashi.runtime._asynchronous import Asynchronous
 from dashi.runtime._binding import Step as Step
 from dashi.runtime._binding import as_kernel, bind
+from dashi.runtime._dlpack import from_dlpack
 from dashi.runtime._events import Awaited
 from dashi.runtime._events import Event as Event
 from dashi.runtime._gate import Gate, inside
@@ -34,6 +35,7 @@ from dashi.runtime._operands import require_on
 from dashi.runtime._plans import PlanCache
 from dashi.runtime._program import Program as Program
 from dashi.runtime._program import Recording as Recording
+from dashi.runtime._program import Timed as Timed
 from dashi.runtime._program import Timing as Timing
 from dashi.runtime._program import Waitable as Waitable
 from dashi.runtime._proof import check_kernel
@@ -230,6 +232,26 @@ class Device(StepMaker, Asynchronous):
         return array
 
     @inside
+    def from_dlpack(self, values: Any, *, copy: bool | None = None) -> Array:
+        """An array of NumPy, or of any library with DLPack, in its own memory where this device can use that, else a
+        copy of it; `copy=True` always copies, `copy=False` never: it raises instead. The NumPy device uses any memory
+        of the host that lies in one piece in C order and may be written; Vulkan devices such memory where the driver
+        imports it, from a multiple of `part_alignment` bytes on. What is borrowed lives as long as the array. Who
+        touches it when is the caller's business: wait for work before looking, and look before the next."""
+        return from_dlpack(self.array, self._borrow, values, copy)
+
+    def _borrow(self, host: HostArray) -> Array:
+        """An array in memory of the host: C-ordered, writeable, of an element type that devices store."""
+        raise UnsupportedOperationError(
+            f"{self.info.name!r} uses no memory of the host.", "copy the values: device.array(values)."
+        )
+
+    def host_memory(self, array: Array, *, quick: bool = False) -> HostArray | None:
+        """The array's own memory as an array of the host, once all work submitted so far is done; it lives as long as
+        anybody uses it. None where the host does not reach it, or, if it is to be `quick`, not through its caches."""
+        return None
+
+    @inside
     def block(self, nbytes: SupportsIndex) -> Block:
         """Memory of which parts are arrays (`block.array(offset, shape, dtype)`): it may be larger than what a shader
         can bind, up to the device's largest allocation. Its contents are undefined."""
@@ -299,7 +321,7 @@ class Device(StepMaker, Asynchronous):
         *,
         label: str = "",
         barriers: Barriers = "auto",
-        timed: bool = False,
+        timed: Timed = False,
         queue: int | Role = 0,
         fetch: Sequence[Array] = (),
         slots: int = 2,
@@ -307,7 +329,8 @@ class Device(StepMaker, Asynchronous):
     ) -> Program:
         """Records steps in order; each sees what those before it wrote. Programs of one queue run in the order of
         their submission; between queues, `submit(after=...)` says what must come first. `timed` programs know how
-        long their last run took on the device's own clock. What `fetch` names comes back to the host with every run
+        long runs took on the device's own clock (`Ticket.device_ns`), with `timed="steps"` each of their steps too
+        (`Ticket.step_times`). What `fetch` names comes back to the host with every run
         (`Program.fetched`, `Ticket.fetched`), whatever is submitted meanwhile; what `feed` names takes new values from
         the host with every run (`submit(feed={array: values})`, or `Program.slot`). `slots` is how many runs may be
         under way or wait to be read (memory for them is taken when it is first needed)."""

@@ -12,7 +12,8 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from dashi.errors import BusyError, DTypeError, InputError, ShapeError, TimeoutError_
+from dashi.errors import BusyError, DTypeError, InputError, NoResultError, ShapeError, TimeoutError_
+from dashi.runtime._clock import RunTimes, StepTime
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime.array import Array
 from dashi.types import HostArray
@@ -88,6 +89,37 @@ class Ticket:
         self.wait()
         return self.landing.of_ticket(self, array, out)
 
+    @inside
+    def device_ns(self) -> int | None:
+        """Nanoseconds that the run took on the device's own clock; waits for it. None where that is not known: programs
+        made without `timed`, copies. A program has the times of as many runs as it has slots: those of earlier ones
+        give way."""
+        times = self._run_times()
+        return None if times is None else times.end_ns - times.start_ns
+
+    @inside
+    def step_times(self) -> tuple[StepTime, ...]:
+        """When each step of the run was under way, on the device's own clock; waits for it. For programs made with
+        `timed="steps"`."""
+        times = self._run_times()
+        if times is None and self.landing is not None and self.landing.times_runs:
+            raise NoResultError(
+                f"{self.device.info.name!r} has no clock that runs are timed by.",
+                "time it elsewhere: another device of `dashi devices list`.",
+            )
+        if times is None or times.steps is None:
+            raise InputError(
+                "the steps of this work were not timed.",
+                'say so when it is recorded: device.program(..., timed="steps").',
+            )
+        return times.steps
+
+    def _run_times(self) -> RunTimes | None:
+        if self.landing is None or not self.landing.times_runs:
+            return None
+        self.wait()
+        return self.landing.times_of(self.run)
+
 
 def require_tickets(after: Any) -> list[Ticket]:
     """What work is to come after must be tickets, in a list."""
@@ -143,16 +175,30 @@ class Slot:
         return self.held or (bool(self.unread) and self.owner is not None and self.owner() is not None)
 
 
+def _run_of(slot: Slot) -> int:
+    return slot.run
+
+
 class Landing:
     """The slots of one program: `storage` is that of the first, and `read` copies an array out of one, into an array
-    of the host where there is one."""
+    of the host where there is one. Where runs are timed, `times` reads those of the latest run in a slot, and slots are
+    taken in turn, so that the times of earlier runs stay."""
 
-    def __init__(self, label: str, arrays: Sequence[Array], most: int, storage: Any, read: Read) -> None:
+    def __init__(
+        self,
+        label: str,
+        arrays: Sequence[Array],
+        most: int,
+        storage: Any,
+        read: Read,
+        times: Callable[[Any], RunTimes | None] | None = None,
+    ) -> None:
         self._label = label
         self._index = {id(array): i for i, array in enumerate(arrays)}
         self._all = sum(1 << i for i, array in enumerate(arrays) if array.nbytes)
         self._most = most
         self._read = read
+        self._times = times
         self._lock = threading.Lock()
         self._slots = [Slot(storage)]
         self._run = 0
@@ -223,21 +269,24 @@ class Landing:
     def _free(self, make: Callable[[], Any]) -> Slot:
         last: Slot | None = None
         oldest: Slot | None = None
-        for slot in self._slots:
+        grows = len(self._slots) < self._most
+        for slot in self._slots if self._times is None else sorted(self._slots, key=_run_of):
             if slot.claimed:
                 continue
             if slot.end is not None and slot.end.done:
                 slot.end = None
             if slot.end is not None:
                 oldest = slot if oldest is None or slot.run < oldest.run else oldest
-            elif slot.run != self._waited:
+            elif not slot.run or slot.run != self._waited:
+                if slot.run and grows and self._times is not None:
+                    break
                 return slot
             else:
                 last = slot
         # What the program itself answers for goes last: it was read, or there can be no other slot.
-        if last is not None and (not last.unread or len(self._slots) == self._most):
+        if last is not None and not (grows and (last.unread or self._times is not None)):
             return last
-        if len(self._slots) < self._most:
+        if grows:
             self._slots.append(Slot(make()))
             return self._slots[-1]
         if oldest is not None:
@@ -274,6 +323,27 @@ class Landing:
         with self._lock:
             return self._values(self._waited, array, out)
 
+    @property
+    def times_runs(self) -> bool:
+        """Whether the device takes the times of runs."""
+        return self._times is not None
+
+    def times_of(self, run: int) -> RunTimes | None:
+        """The times of a run that is done; None where the device takes none."""
+        if self._times is None:
+            return None
+        with self._lock:
+            return self._times(self._slot_of(run).storage)
+
+    def _slot_of(self, run: int) -> Slot:
+        slot = next((slot for slot in self._slots if slot.run == run), None)
+        if slot is None:
+            raise InputError(
+                f"what run {run} of the program {self._label!r} left gave way to a run that was submitted since.",
+                f"read it before submitting again, or ask for more slots: device.program(..., slots={self._most + 1}).",
+            )
+        return slot
+
     def _values(self, run: int, array: Array, out: HostArray | None) -> HostArray:
         """A copy, made under the lock: meanwhile no submission takes the slot."""
         index = self._index.get(id(array))
@@ -287,12 +357,7 @@ class Landing:
                 f"no run of the program {self._label!r} was waited for, so nothing came back yet.",
                 "run it first: program.run(), or ticket.wait() after program.submit().",
             )
-        slot = next((slot for slot in self._slots if slot.run == run), None)
-        if slot is None:
-            raise InputError(
-                f"what run {run} of the program {self._label!r} left gave way to a run that was submitted since.",
-                f"read it before submitting again, or ask for more slots: device.program(..., slots={self._most + 1}).",
-            )
+        slot = self._slot_of(run)
         if out is not None and (out.dtype != array.dtype.numpy or out.shape != array.shape):
             require_same(f"`out` for {array.description}", out, array)
         values = self._read(slot.storage, index, out)
