@@ -29,6 +29,9 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Parameters of the library, or what is passed for them, by the names that commands have for that."""
 
+OTHER_COMMANDS: Final[Mapping[str, str]] = {"fields": "--field", "inputs": "--inputs", "resume": "--resume"}
+"""Flags of parameters that errors of one command name, and that another command has."""
+
 _ARGUMENT: Final = re.compile(r"`([A-Za-z]\w*)=([^`\n]*)`")
 _SWITCHES: Final = ("", "True", "False")
 _FLAGS: Final[ContextVar[Mapping[str, str]]] = ContextVar("dashi_flags", default=MappingProxyType({}))
@@ -54,6 +57,7 @@ def in_flags(text: str) -> str:
     def flag(match: re.Match[str]) -> str:
         name, value = match[1], match[2].strip("\"'")
         word = flags.get(name) or flags.get(OTHER_NAMES.get(f"{name}={value}") or OTHER_NAMES.get(name, ""))
+        word = word or (OTHER_COMMANDS.get(name) if flags else None)
         if word is None:
             return match[0]
         return word if value in _SWITCHES else " ".join(f"{word} {each}" for each in _values(value))

@@ -65,3 +65,11 @@ def fuse(
     from dashi.kernels._fusion import fuse as fuse_expressions
 
     return fuse_expressions(*results, outputs=outputs, inputs=inputs, views=views, name=name)
+
+
+if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
+
+    def __getattr__(name: str) -> object:
+        from dashi._lazy import below
+
+        return below(__name__, name)
