@@ -95,6 +95,10 @@ def kernel(source: str, **options: Unpack[TextOptions]) -> Kernel:
     function of the same values, is compared bit for bit before a device first runs the kernel; without one the kernel
     is unproved, and says so. The page on kernels of your own (docs/own-kernels.md) has all options.
     """
+    if not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers' own
+        raise errors.InputError(
+            f"{source!r:.80} is no kernel.", 'pass its name, `dashi.kernel("axpy")`, or GLSL: `T apply(T x) { ... }`.'
+        )
     if "{" in source:
         from dashi.kernels._text import from_text
 

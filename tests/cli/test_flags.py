@@ -49,6 +49,8 @@ def _command(text: str, fix: str = "leave it away.") -> App:
         ("look at the `device` and at `dashi doctor`.", "look at the `device` and at `dashi doctor`."),
         ("device=cpu, resume=True and hash_every= stay.", "device=cpu, resume=True and hash_every= stay."),
         ("`bands=4` is none of its options.", "`bands=4` is none of its options."),
+        ("simulate with `fields=('a', 'b')`.", "simulate with --field a --field b."),
+        ("verify with `inputs=DIR`.", "verify with --inputs DIR."),
         ("`portable=True` has no flag.", "`portable=True` has no flag."),
         ("`numpy.savez(f, A=A)` is a call.", "`numpy.savez(f, A=A)` is a call."),
     ],

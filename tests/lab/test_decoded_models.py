@@ -200,7 +200,7 @@ def test_what_is_refused_is_refused_before_the_first_step(
 def test_files_that_are_something_else_are_told_as_such(run: str, models: dict[str, str], here: Path) -> None:
     (here / "empty.npz").write_bytes(b"")
     model = models["galerkin"]
-    assert refused(model="empty.npz", start=run).endswith("Fix: name a file of `dashi flow fit`, or of save_model.")
+    assert refused(model="empty.npz", start=run).endswith("Fix: name a file of dashi.flow.fit, or of save_model.")
     assert refused(model=model, z0=model).endswith("name a file of save_z, such as the z.npz of a run.")
     told = refused(model=model, start=run, residual="statistics", statistics=model)
     assert told.endswith("spectrum is missing. Fix: name a file of save_statistics.")

@@ -1,1 +1,13 @@
 """The command line: one file per noun."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dashi._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dashi.cli import main as main
+
+if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
+    __all__, __getattr__, __dir__ = lazy_names(__name__, {}, more=("main",))

@@ -18,7 +18,6 @@ from dashi.cli.kernels import Folder, Names, chosen
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import print_json, print_rows, remark
 from dashi.cli.progress import progress
-from dashi.errors import DeviceNotFoundError
 from dashi.io._files import require_writable
 
 if TYPE_CHECKING:
@@ -42,24 +41,12 @@ def host(device: OneDevice = "auto", json: Json = False) -> None:
     `vulkan` where that is installed. Times are the best of several rounds; only the ratios
     carry over to other machines.
     """
-    import dashi
+    from dashi.bench import host as hostbench
     from dashi.runtime import _hostcost as hostcost
-    from dashi.runtime._vulkan_device import VulkanDevice
 
-    with dashi.open(device, validation=False, queues=3) as opened:
-        if not isinstance(opened, VulkanDevice):
-            raise DeviceNotFoundError(
-                f"{opened.info.name!r} is not a Vulkan device, and only those record and submit.",
-                "install a driver (`dashi doctor` says how), or name one: --device vulkan:0.",
-            )
+    with hostbench.open_vulkan(device) as opened:
         remark(f"measuring on {opened.info.name}: {hostcost.ROUNDS} rounds of {hostcost.STEPS} steps")
-        costs = {
-            "record a step": hostcost.recording(opened),
-            "resubmit and wait": hostcost.resubmission(opened),
-            "bind a step": hostcost.binding(opened),
-            "feed, run, fetch 64 KiB": hostcost.feeding(opened),
-            "resubmit after two queues": hostcost.waiting(opened),
-        }
+        costs = hostbench.measure(opened)
         name = opened.info.name
     if json:
         rows = {

@@ -34,6 +34,8 @@ FORMER_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "--way": ("--strategy",),
 }
 """Flags that were renamed, and their names now: commands take both, and help shows the new one."""
+OTHER_COMMANDS: Final[Mapping[str, str]] = {"fields": "--field", "inputs": "--inputs", "resume": "--resume"}
+"""Flags of parameters that errors of one command name, and that another command has."""
 
 _ARGUMENT: Final = re.compile(r"`([A-Za-z]\w*)=([^`\n]*)`")
 _SWITCHES: Final = ("", "True", "False")
@@ -72,6 +74,7 @@ def in_flags(text: str) -> str:
     def flag(match: re.Match[str]) -> str:
         name, value = match[1], match[2].strip("\"'")
         word = flags.get(name) or flags.get(OTHER_NAMES.get(f"{name}={value}") or OTHER_NAMES.get(name, ""))
+        word = word or (OTHER_COMMANDS.get(name) if flags else None)
         if word is None:
             return match[0]
         return word if value in _SWITCHES else " ".join(f"{word} {each}" for each in _values(value))

@@ -44,9 +44,9 @@ def chosen(names: Sequence[str] | None, folder: Path | None) -> list[Kernel]:
     from dashi import kernels
 
     if folder is not None:
-        from dashi.kernels._registry import read_all
+        from dashi.lab import read_kernels
 
-        there = {kernel.name: kernel for kernel in read_all(folder.resolve())}
+        there = {kernel.name: kernel for kernel in read_kernels(folder)}
         wanted = [name for name in names or () if name in there] or list(there)
         return [there.get(name) or kernels.get(name) for name in dict.fromkeys((*wanted, *(names or ())))]
     return [kernels.get(name) for name in names or kernels.names()]
@@ -74,19 +74,10 @@ def build_kernels(
 
     With --check, rebuild in memory and compare with the binaries in the folders; exit code 1 on any difference.
     """
-    from dashi.kernels import _build as build
-    from dashi.kernels._compiler import Compiler
+    from dashi import lab
+    from dashi.cli.progress import Shown
 
-    asked = buildable(names, folder)
-    done: list[dict[str, Any]] = []
-    with Compiler() as compiler, progress("building", len(asked), "kernels") as advance:
-        for kernel in asked:
-            if check:
-                done.append({"name": kernel.name, "differences": list(build.check(kernel, compiler))})
-            else:
-                built = build.build(kernel, compiler)
-                done.append({"name": kernel.name, "binaries": {key: b.binary.digest for key, b in built.items()}})
-            advance(1)
+    done = lab.build_kernels(buildable(names, folder), check=check, events=Shown()).rows
     differing = [d for d in done if d.get("differences")]
     if json:
         print_json({"ok": not differing, "kernels": done})
@@ -223,9 +214,9 @@ def new_kernel(
     json: Json = False,
 ) -> None:
     """Make a kernel folder that builds and passes its checks as it stands: the place to start from."""
-    from dashi.kernels._scaffold import new
+    from dashi import lab
 
-    created = new(name, folder, family)
+    created = lab.new_kernel(name, folder, family)
     if json:
         print_json({"name": name, "folder": str(created), "files": sorted(p.name for p in created.iterdir())})
     else:
@@ -243,14 +234,10 @@ def accuracy(
 
     The exact values come from mpmath (a development dependency: `./dev setup` installs it).
     """
-    from importlib.util import find_spec
+    from dashi import lab
+    from dashi.kernels.portable._accuracy import markdown
 
-    from dashi.errors import InputError
-    from dashi.kernels.portable._accuracy import markdown, rows
-
-    if find_spec("mpmath") is None:
-        raise InputError("mpmath is not installed, and the exact values come from it.", "pip install mpmath.")
-    measured = rows(samples)
+    measured = lab.measure_accuracy(samples)
     if json:
         print_json({"samples": samples, "functions": [asdict(row) for row in measured]})
     else:

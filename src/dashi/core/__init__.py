@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dashi.core.carriers.check_kernel import PROJECTOR as PROJECTOR
     from dashi.core.carriers.check_kernel import check_kernel as check_kernel
     from dashi.core.carriers.check_samples import fields as fields
+    from dashi.core.certificates.certified_runs import certify as certify
     from dashi.core.certificates.inputs import load_operator as load_operator
     from dashi.core.certificates.inputs import save_operator as save_operator
     from dashi.core.learning.learner import fit_bands as fit_bands
@@ -57,6 +58,7 @@ _MODULES = {
     "carriers.check_defects": "majority_energy",
     "carriers.check_kernel": "PROJECTOR check_kernel",
     "carriers.check_samples": "fields",
+    "certificates.certified_runs": "certify",
     "certificates.inputs": "load_operator save_operator",
     "learning.learner": "fit_bands",
     "learning.ridge": "fit_pairs fit_ridge ridge",

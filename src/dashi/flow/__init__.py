@@ -40,7 +40,9 @@ if not TYPE_CHECKING:  # to a type checker a name that is not imported above is 
 
     def __getattr__(name: str) -> object:
         if name not in _JOBS:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from dashi._lazy import below
+
+            return below(__name__, name)
         from dashi.lab import front
 
         return getattr(front, name)

@@ -162,3 +162,11 @@ def attention_with(extras: str = "", views: Mapping[str, View] | None = None, na
     from dashi.kernels.attention._making import attention_with as make
 
     return make(extras, views, name)
+
+
+if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
+
+    def __getattr__(name: str) -> object:
+        from dashi._lazy import below
+
+        return below(__name__, name)

@@ -43,6 +43,11 @@ if TYPE_CHECKING:
     from dashi.lab.isa.machine_code import inspect_machine_code as inspect_machine_code
     from dashi.lab.kernel_checks import KernelChecks as KernelChecks
     from dashi.lab.kernel_checks import check_kernels as check_kernels
+    from dashi.lab.kernel_folders import BuiltKernels as BuiltKernels
+    from dashi.lab.kernel_folders import build_kernels as build_kernels
+    from dashi.lab.kernel_folders import measure_accuracy as measure_accuracy
+    from dashi.lab.kernel_folders import new_kernel as new_kernel
+    from dashi.lab.kernel_folders import read_kernels as read_kernels
     from dashi.lab.printed_events import PrintedEvents as PrintedEvents
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
     from dashi.lab.rollouts import rollout as rollout
@@ -73,6 +78,7 @@ _MODULES = {
     "health": "Health examine",
     "isa.machine_code": "MachineCodeReport MachineCodeRequest inspect_machine_code",
     "kernel_checks": "KernelChecks check_kernels",
+    "kernel_folders": "BuiltKernels build_kernels measure_accuracy new_kernel read_kernels",
     "printed_events": "PrintedEvents",
     "rollout_setup": "RolloutRequest",
     "rollouts": "rollout",

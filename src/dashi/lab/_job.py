@@ -36,7 +36,9 @@ from dashi.core.traces.trace import Trace, write_trace
 from dashi.errors import DeviceNotFoundError, FileError, Interrupted, NoResultError
 from dashi.io import _run_folder as run_folder
 from dashi.io._files import require_writable
+from dashi.io._paths import path_of
 from dashi.io.metrics import Metrics
+from dashi.lab._arguments import require_types
 from dashi.lab.events import SILENT, Advance, Events
 from dashi.runtime.device import Device
 
@@ -57,6 +59,9 @@ class Request:
     """A file for the trace of stages and device queues, for ui.perfetto.dev."""
     command_line: str = ""
     """The shell command that repeats the job, which its files tell; empty where Python asked for it."""
+
+    def __post_init__(self) -> None:
+        require_types(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,9 +139,9 @@ class Job:
             write_trace(file, trace.spans)
 
 
-def as_path(path: AnyPath | None) -> Path | None:
-    """A path of the caller's; None stays None."""
-    return None if path is None else Path(path)
+def as_path(path: AnyPath | None, name: str = "out") -> Path | None:
+    """A path of the caller's, passed for the parameter `name`; None stays None."""
+    return None if path is None else path_of(name, path)
 
 
 def until_interrupted(work: Callable[[], Result]) -> tuple[Result, bool]:

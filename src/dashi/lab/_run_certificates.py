@@ -8,6 +8,7 @@ from pathlib import Path
 from dashi.core.certificates._certificate import Certificate, read_certificate
 from dashi.lab.events import SILENT, Events
 from dashi.lab.verification import Verification, VerifyRequest, verify
+from dashi.runtime._notebook import html_facts
 from dashi.runtime.device import Device
 
 
@@ -17,6 +18,17 @@ class RunCertificate:
 
     path: Path
     digest: str
+
+    def __repr__(self) -> str:
+        return f"<RunCertificate {self.path}: {self.digest}>"
+
+    def _repr_html_(self) -> str:
+        claims = self.read()
+        facts = [
+            ("file", self.path), ("digest", self.digest), ("operator", claims.operator.kind), ("steps", claims.steps),
+            ("hashes", len(claims.hashes)), ("last hash", claims.hashes[-1].hash), ("made on", claims.device.name),
+        ]  # fmt: skip
+        return html_facts("Certificate", facts)
 
     def read(self) -> Certificate:
         """What it claims."""

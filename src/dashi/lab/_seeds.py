@@ -3,14 +3,21 @@ counted out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import Any
 
 from dashi.errors import InputError
 
 
-def frozen_seeds(seeds: Sequence[int]) -> Sequence[int]:
-    """The seeds as something that does not change."""
-    return seeds if isinstance(seeds, range) else tuple(int(seed) for seed in seeds)
+def frozen_seeds(name: str, seeds: Any) -> Sequence[int]:
+    """The seeds of the parameter `name` as something that does not change; a number is one seed."""
+    if isinstance(seeds, range):
+        return seeds
+    try:
+        return (index(seeds),) if not isinstance(seeds, Iterable) else tuple(index(seed) for seed in seeds)
+    except TypeError as error:
+        raise InputError(f"`{name}=` is {seeds!r:.80}.", "pass whole numbers, such as [1, 2] or range(4).") from error
 
 
 def seed_count(seeds: Sequence[int]) -> int:

@@ -16,6 +16,7 @@ from dashi.flow.proxy.schema import Schema
 from dashi.lab._capacity import require_memory
 from dashi.lab._job import Job, Request
 from dashi.lab.events import SILENT, Events
+from dashi.runtime._notebook import html_table
 from dashi.runtime.device import Device
 from dashi.runtime.info import DeviceInfo
 
@@ -55,6 +56,19 @@ class DecodeParity:
     def other_device(self) -> bool:
         """Whether a device took part that is not NumPy itself."""
         return self.device.type != "reference"
+
+    def __repr__(self) -> str:
+        verdict = "the same bits, and float64 agrees" if self.same else "NOT the same"
+        return f"<DecodeParity: {len(self.fields)} fields on {self.device.name}, {verdict}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (p.residual, p.seed, "same" if p.same_bits else "OTHER", f"{p.max_error:.1e}", f"{p.hamming} of {p.sites}",
+             f"{p.error:.3f}", f"{p.lowpass_error:.3f}")
+            for p in self.fields
+        ]  # fmt: skip
+        names = ("residual", "seed", "bits", "max error", "masks differ", "error", "without residual")
+        return html_table(names, rows, f"Decodes on {self.device.name} beside NumPy's")
 
 
 def compare_decodes(request: ParityRequest, *, device: str | Device = "auto", events: Events = SILENT) -> DecodeParity:

@@ -281,7 +281,7 @@ def _modelled(request: FollowRequest, path: Path, statistics: Statistics | None,
             raise InputError(
                 f"{request.start} has {windows.flow.n} x {windows.flow.n} points in a box of {windows.flow.length:g}, "
                 f"the model is for {schema.n} x {schema.n} in {schema.length:g}.",
-                "start from a run on the grid of the model, or fit a model to this one: `dashi flow fit`.",
+                "start from a run on the grid of the model, or fit a model to this one, as `source=`.",
             )
         truth = windows.fields[:, 0]
         z = encode(schema, truth.astype(dtype), device=device)

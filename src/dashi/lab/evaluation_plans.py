@@ -62,8 +62,9 @@ class EvaluateRequest(Request):
     """NumPy's own transforms on the device cpu: quick, not portable."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.seeds is not None and not isinstance(self.seeds, int):
-            object.__setattr__(self, "seeds", frozen_seeds(self.seeds))
+            object.__setattr__(self, "seeds", frozen_seeds("seeds", self.seeds))
 
     @property
     def file(self) -> Path:
@@ -218,7 +219,7 @@ def read_record(request: EvaluateRequest, what: Chosen, training: Training, even
     seeds = list(dict.fromkeys(record.seeds))
     if UNKNOWN in seeds:
         raise InputError(
-            f"{request.source} has no seeds: they belong to runs of `dashi flow simulate` from a named start.",
+            f"{request.source} has no seeds: they belong to simulations from a named start.",
             "leave `first_seed=` and `seeds=` away.",
         )
     first = min(seeds) if what.first_seed is None else what.first_seed

@@ -78,7 +78,7 @@ def evaluate(
     if fit.training is None:
         raise FileError(
             f"{request.model} does not say what its model was trained on.",
-            "fit it again, with `dashi flow fit` or with fit and save_model: models remember it now.",
+            "fit it again with `out=`, or with fit and save_model: models remember it now.",
         )
     if not fit.finished:
         events.remark(

@@ -73,10 +73,11 @@ class FitRequest(Request):
     """NumPy's own transforms on the device cpu: quick, not portable."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("train", "validate"):
             seeds: Sequence[int] | int | None = getattr(self, name)
             if seeds is not None and not isinstance(seeds, int):
-                object.__setattr__(self, name, frozen_seeds(seeds))
+                object.__setattr__(self, name, frozen_seeds(name, seeds))
 
     @property
     def path(self) -> Path | None:

@@ -23,6 +23,7 @@ from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, until_interr
 from dashi.lab._score_tables import ScoreTables, ScoreText, share_remark
 from dashi.lab.events import SILENT, Events
 from dashi.lab.fit_setup import FitRequest, check_fit, check_models, check_recorded
+from dashi.runtime._notebook import html_facts
 from dashi.runtime.device import Device
 
 
@@ -52,6 +53,12 @@ class FittedModel:
     def __repr__(self) -> str:
         where = f", path={str(self.path)!r}" if self.path else ""
         return f"FittedModel({self.model.name}: {self.model.description}{', stopped' if self.stopped else ''}{where})"
+
+    def _repr_html_(self) -> str:
+        facts = [("model", self.model.name), ("fitted", self.model.description), ("file", self.path or "none")]
+        facts += [("baselines", ", ".join(self.fit.baselines))] if self.fit.baselines else []
+        facts += [("stopped", "before all was fitted and scored")] if self.stopped else []
+        return html_facts("Fitted model", facts) + self.table()._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
 @interrupted_with(FittedModel)

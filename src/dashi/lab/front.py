@@ -19,7 +19,9 @@ from dashi.errors import InputError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.lab import decoded_rollouts, evaluations, fits, simulations
+from dashi.lab._arguments import number_pairs, several
 from dashi.lab._job import AnyPath
+from dashi.lab._seeds import frozen_seeds
 from dashi.lab.decoded_setup import FollowRequest
 from dashi.lab.evaluation_plans import EvaluateRequest
 from dashi.lab.evaluations import ModelScores
@@ -35,7 +37,7 @@ def simulate(
     states: Floats | None = None,
     steps: int = 1000,
     *,
-    seeds: Sequence[int] = (0,),
+    seeds: Sequence[int] | int = (0,),
     initial: str | Path = "random",
     initial_options: Mapping[str, Any] | None = None,
     look_every: int | None = None,
@@ -52,16 +54,17 @@ def simulate(
     events: Events = SILENT,
 ) -> Run:
     """Solves a flow for so many steps of dt, from `states` (`ensemble`, `from_field`) or from an initial condition with
-    a seed for each member.
+    a seed for each member; a single number is one seed.
 
     Strides are in steps; None chooses (100 looks, 10 frames, 10 hashes) and 0 is never. With `out` the run has a
     folder: `run.fields` reads its frames, `run.certificate.verify()` repeats it, `run.resume(steps)` goes on.
     `observers` look besides, and change no bit. Ctrl-C raises Interrupted, whose `partial` is the run so far.
     """
     request = SimulateRequest(
-        flow=flow, steps=steps, seeds=seeds, initial=initial, initial_options=initial_options or {}, states=states,
-        look_every=look_every, frame_every=frame_every, hash_every=hash_every, fields=tuple(fields),
-        transfer=transfer, host_fft=host_fft, observers=tuple(observers),
+        flow=flow, steps=steps, seeds=frozen_seeds("seeds", seeds), initial=initial,
+        initial_options=initial_options or {}, states=states, look_every=look_every,
+        frame_every=frame_every, hash_every=hash_every, fields=several("fields", fields),
+        transfer=transfer, host_fft=host_fft, observers=several("observers", observers),
     )  # fmt: skip
     return simulations.simulate(request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
 
@@ -99,8 +102,8 @@ def fit(
     request = FitRequest(
         model=model, flow=flow, source=source, train=train, validate=validate, train_steps=train_steps,
         frame_every=frame_every, windows=windows, spin_up=spin_up, initial=initial,
-        initial_options=initial_options or {}, variables=tuple(variables), dims=dims or {}, k_cut=k_cut,
-        anchors=anchors, model_options=options or {}, baselines=tuple(baselines), host_fft=host_fft,
+        initial_options=initial_options or {}, variables=several("variables", variables), dims=dims or {}, k_cut=k_cut,
+        anchors=anchors, model_options=options or {}, baselines=several("baselines", baselines), host_fft=host_fft,
     )  # fmt: skip
     return fits.fit(request, device=device, out=out, events=events)
 
@@ -132,10 +135,9 @@ def evaluate(
     `perturb` has parameters (nu, cs, dt, n) of other flows to score on too. Ctrl-C raises Interrupted, whose `partial`
     is the scores so far.
     """
-    pairs = perturb.items() if isinstance(perturb, Mapping) else perturb
     request = EvaluateRequest(
         model=_file_of(model), seeds=seeds, steps=steps, windows=windows, start=start, source=source,
-        variables=tuple(variables), dims=dims or {}, perturb=tuple((name, float(value)) for name, value in pairs),
+        variables=several("variables", variables), dims=dims or {}, perturb=number_pairs("perturb", perturb),
         perfect=perfect, residual=residual, allow_overlap=allow_overlap, host_fft=host_fft,
     )  # fmt: skip
     return evaluations.evaluate(request, device=device, out=out, overwrite=overwrite, events=events)

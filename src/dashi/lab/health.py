@@ -29,6 +29,7 @@ from dashi.kernels import _compiler as compiler
 from dashi.lab.events import SILENT, Events
 from dashi.runtime._drivers import DriverFile, driver_files, nvidia_without_file
 from dashi.runtime._instance import FLOAT_CONTROLS
+from dashi.runtime._notebook import html_table
 from dashi.runtime._probe import Probe, probe, probe_each
 from dashi.runtime.info import DeviceInfo
 
@@ -91,6 +92,13 @@ class Health:
         noted = sum(part.status == "warning" for part in self.parts)
         with_warnings = f", with {noted} warning{'s' * (noted > 1)}" if noted else ""
         return f"dashi works on {works} of {len(self.devices)} Vulkan devices and on the NumPy device{with_warnings}."
+
+    def __repr__(self) -> str:
+        return f"<Health: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(part.name.strip(), part.status, part.text, part.fix) for part in self.parts]
+        return html_table(("part", "status", "what", "fix"), rows, self.verdict)
 
     def as_json(self) -> dict[str, Any]:
         """The document of `dashi doctor --json`."""

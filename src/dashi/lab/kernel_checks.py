@@ -11,6 +11,7 @@ from typing import Any
 import dashi
 from dashi.kernels.abi import Kernel
 from dashi.lab.events import SILENT, Events
+from dashi.runtime._notebook import html_table
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.conformance import Result, check, trials
 from dashi.runtime.device import Device
@@ -29,6 +30,14 @@ class KernelChecks:
     def ok(self) -> bool:
         """Whether every trial passed, and the validation layers were silent."""
         return not self.failures and not self.validation_messages
+
+    def __repr__(self) -> str:
+        said = f", {len(self.validation_messages)} validation messages" if self.validation_messages else ""
+        return f"<KernelChecks: {len(self.rows)} kernels on devices, {len(self.failures)} trials failed{said}>"
+
+    def _repr_html_(self) -> str:
+        names = ("kernel", "device", "trials", "passed", "failed", "skipped", "seconds")
+        return html_table(names, [[row[name] for name in names] for row in self.rows], "Kernels beside NumPy")
 
 
 def check_kernels(

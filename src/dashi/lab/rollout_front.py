@@ -13,6 +13,7 @@ from dashi.core.operators.operator import Operator
 from dashi.core.rollouts.observer import Observer
 from dashi.core.rollouts.run import Run
 from dashi.lab import rollouts, verification
+from dashi.lab._arguments import several
 from dashi.lab._job import AnyPath
 from dashi.lab.events import SILENT, Events
 from dashi.lab.rollout_setup import RolloutRequest
@@ -50,7 +51,7 @@ def rollout(
     request = RolloutRequest(
         operator=operator, z0=z0, steps=steps, hash_every=hash_every, observe_every=observe_every,
         sheet_every=sheet_every, bands=bands, checkpoint_every=checkpoint_every, strategy=strategy,
-        stop_on_nonfinite=stop_on_nonfinite, observers=tuple(observers),
+        stop_on_nonfinite=stop_on_nonfinite, observers=several("observers", observers),
     )  # fmt: skip
     return rollouts.rollout(request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
 

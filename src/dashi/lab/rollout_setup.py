@@ -17,7 +17,8 @@ from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts._checkpoint import identity
 from dashi.core.rollouts._observers import BandSheet, Hashes, StateMetrics
-from dashi.core.rollouts.observer import Observer
+from dashi.core.rollouts.observer import Observer, require_observers
+from dashi.core.rollouts.rollout import require_operator
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.io._files import require_writable
 from dashi.lab._job import AnyPath, Job, Request, as_path
@@ -65,6 +66,12 @@ class RolloutRequest(Request):
     stop_on_nonfinite: bool = True
     observers: tuple[Observer[Any], ...] = ()
     """What looks besides; the records of each are in `Run.records`, by its name."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_observers(self.observers)
+        if self.operator is not None and not isinstance(self.operator, _PATH):
+            require_operator(self.operator)
 
 
 @dataclass(frozen=True)

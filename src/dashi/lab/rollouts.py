@@ -250,5 +250,5 @@ def _remark_if_outside(file: Path, certificate: Certificate, events: Events) -> 
     outside = [one.name for one in certificate.inputs if one.path.startswith("../")]
     if outside:
         events.remark(
-            f"{file}: {', '.join(outside)} not in its folder; elsewhere `dashi verify --inputs DIR` finds them"
+            f"{file}: {', '.join(outside)} not in its folder; elsewhere verification finds them with `inputs=DIR`"
         )

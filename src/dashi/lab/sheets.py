@@ -14,6 +14,7 @@ from dashi.errors import InputError
 from dashi.io._files import write_atomic
 from dashi.io._run_reading import named_file
 from dashi.lab.events import SILENT, Events
+from dashi.runtime._notebook import html_table
 from dashi.runtime.device import Device
 from dashi.runtime.info import DeviceInfo
 from dashi.types import HostArray
@@ -68,6 +69,15 @@ class SheetPictures:
     device: DeviceInfo
     image: PictureFile
     video: PictureFile | None
+
+    def __repr__(self) -> str:
+        files = [str(picture.file) for picture in (self.image, self.video) if picture is not None]
+        return f"<SheetPictures of {self.steps} steps and {self.bands} bands: {', '.join(files)}>"
+
+    def _repr_html_(self) -> str:
+        pictures = [picture for picture in (self.image, self.video) if picture is not None]
+        rows = [(p.file, f"{p.width} x {p.height}", p.bytes, p.frames or 1) for p in pictures]
+        return html_table(("file", "pixels", "bytes", "frames"), rows, f"{self.steps} steps, {self.bands} bands")
 
 
 def draw_sheet(request: SheetRequest, *, device: str = "auto", events: Events = SILENT) -> SheetPictures:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.core.certificates._certificate import array_digest
-from dashi.core.rollouts.observer import Observer
+from dashi.core.rollouts.observer import Observer, require_observers
 from dashi.errors import InputError, suggestion
 from dashi.flow import initial
 from dashi.flow._derived_fields import DERIVED
@@ -56,7 +56,9 @@ class SimulateRequest(Request):
     """What looks besides; the records of each are in `Run.records`, by its name."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seeds", frozen_seeds(self.seeds))
+        super().__post_init__()
+        object.__setattr__(self, "seeds", frozen_seeds("seeds", self.seeds))
+        require_observers(self.observers)
 
     @property
     def from_file(self) -> bool:

@@ -20,6 +20,7 @@ from dashi.io.arrays import write_arrays
 from dashi.io.metrics import write_metrics
 from dashi.lab._job import AnyPath, Job, Request, as_path
 from dashi.lab.events import SILENT, Events
+from dashi.runtime._notebook import html_table
 from dashi.runtime.device import Device
 
 _OWNER: Final = Owner(
@@ -71,6 +72,17 @@ class V4Comparison:
     def holds(self) -> bool | None:
         """Whether every golden digit is there; None for a setting that has no golden numbers."""
         return holds(self.rows)
+
+    def __repr__(self) -> str:
+        verdict = {True: "every golden digit is there", False: "golden digits are MISSING", None: "no golden numbers"}
+        return f"<V4Comparison: {len(self.rows)} numbers, {verdict[self.holds]}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (row.name, row.golden, f"{row.ours:.9g}", "" if row.device is None else f"{row.device:.9g}")
+            for row in self.rows
+        ]
+        return html_table(("v4", "golden", "ours", "on the device"), rows, "The numbers of v4")
 
 
 def holds(rows: list[Row]) -> bool | None:

@@ -14,6 +14,7 @@ from dashi.io._run_folder import CERTIFICATE
 from dashi.io._run_reading import named_file
 from dashi.lab._job import AnyPath, Job, Request, interrupted_with
 from dashi.lab.events import SILENT, Events
+from dashi.runtime._notebook import html_table
 from dashi.runtime.device import Device
 from dashi.types import HostArray
 
@@ -69,6 +70,14 @@ class Verification:
             lines.append(f"the certificate names kernels that this dashi does not have: {', '.join(unknown)}")
         return lines
 
+    def __repr__(self) -> str:
+        return f"<Verification of {self.file}: {'; '.join(self.sentences)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(check.name, check.device, check.steps, check.hashes, _verdict(check)) for check in self.checks]
+        title = f"{self.file}: {'the same' if self.same else 'NOT the same'}"
+        return html_table(("device", "spec", "steps", "hashes", "result"), rows, title)
+
     def _about_divergence(self) -> list[str]:
         differences = [check.difference for check in self.checks if check.difference]
         if len(self.checks) < 2 or not differences:
@@ -117,6 +126,11 @@ def _divergence(
         return None
     events.remark(f"looking for the step, between {earliest.first} and {earliest.last}")
     return bisect_divergence(operator, z0, (earliest.first, earliest.last), devices)[1]
+
+
+def _verdict(check: Check) -> str:
+    at = check.difference
+    return "all are the same" if at is None else f"differs between step {at.first} and step {at.last}"
 
 
 def _sentence(check: Check) -> str:

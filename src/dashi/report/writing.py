@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dashi.errors import FileError
 from dashi.io._files import require_writable, unwritable
+from dashi.io._paths import path_of
 from dashi.io._run_folder import REPORT
 from dashi.report.page import is_report, write_report
 from dashi.report.run import read_run
@@ -14,8 +15,9 @@ from dashi.report.run import read_run
 def write(folder: str | Path, out: str | Path | None = None) -> Path:
     """Writes the report of the run in a folder, `report.html` in it unless `out` names another file, and returns where
     it is. Whatever the folder holds is shown; what is damaged is an error, and an earlier report stays."""
-    file = require_place(Path(folder), None if out is None else Path(out))
-    write_report(file, read_run(Path(folder)))
+    place = path_of("folder", folder)
+    file = require_place(place, None if out is None else path_of("out", out))
+    write_report(file, read_run(place))
     return file
 
 

@@ -1,5 +1,7 @@
 """Vulkan, NumPy and null devices behind one interface. `open_device` is the way in."""
 
+from typing import TYPE_CHECKING
+
 from dashi.runtime._clock import Clock, StepTime
 from dashi.runtime._feeding import RunSlot
 from dashi.runtime._hazards import BarrierProof
@@ -38,3 +40,10 @@ __all__ = [
     "shared_memory",
     "using_device",
 ]
+
+if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
+
+    def __getattr__(name: str) -> object:
+        from dashi._lazy import below
+
+        return below(__name__, name)

@@ -139,6 +139,15 @@ class Observer(ABC, Generic[Row]):
         )
 
 
+def require_observers(observers: Sequence[Any]) -> None:
+    """Refuses what is no observer."""
+    for each in observers:
+        if not isinstance(each, Observer):
+            raise InputError(
+                f"{each!r:.80} is no observer.", "pass objects of classes that derive from dashi.core.Observer."
+            )
+
+
 def require_stride(name: str, value: Any) -> int:
     """The stride, if it is a whole number of at least 0."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:

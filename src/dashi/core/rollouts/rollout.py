@@ -15,7 +15,7 @@ from dashi.core.rollouts._host_engine import HostEngine
 from dashi.core.rollouts._loop import MOST_RECORDED, Loop
 from dashi.core.rollouts._observers import BandSheet, Hashes, Keep, StateCopies, StateMetrics
 from dashi.core.rollouts._strategies import choose_strategy, limits_of
-from dashi.core.rollouts.observer import Context, Observer, require_stride
+from dashi.core.rollouts.observer import Context, Observer, require_observers, require_stride
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.portable import canon
@@ -70,6 +70,7 @@ def rollout(
 
 
 def _require_names(observers: Sequence[Observer[Any]]) -> None:
+    require_observers(observers)
     names = [one.name for one in observers]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -130,7 +131,8 @@ def _most_steps(operator: Operator, device: Device, states: int, strategy: Strat
     return max(1, min(most, MOST_RECORDED) if strategy == "stepwise" else most)
 
 
-def _require_operator(operator: Any) -> None:
+def require_operator(operator: Any) -> None:
+    """Refuses what is no operator, a bare matrix among it."""
     if not isinstance(operator, Operator):
         matrix = isinstance(operator, np.ndarray | list | tuple)
         raise InputError(
@@ -140,7 +142,7 @@ def _require_operator(operator: Any) -> None:
 
 
 def _start(operator: Operator, z0: Any, steps: int, *, stop: bool) -> HostArray:
-    _require_operator(operator)
+    require_operator(operator)
     states = float_array("z0", z0)
     if states.shape == operator.shape:
         states = states[None]

@@ -109,6 +109,8 @@ class Run:
     def resume(self, steps: int, **options: Any) -> Run:
         """Goes on with this run up to `steps` steps in all, in the same folder, from its last state, with the bits of a
         run that was never interrupted. `options` are `device`, `overwrite` and `events`."""
+        if not isinstance(steps, int | np.integer):  # pyright: ignore[reportUnnecessaryIsInstance] - callers' own
+            raise InputError(f"`steps=` is {steps!r:.80}.", "pass a whole number, that of all steps together.")
         if steps <= self.steps:
             raise InputError(f"{self.steps} steps are done already, {steps} asked for.", "ask for more with `steps=`.")
         return self._job("resume()").resume(self, steps, **options)

@@ -111,7 +111,7 @@ def _under(notes: Mapping[str, HostArray], prefix: str) -> dict[str, HostArray]:
 
 
 def _baselines(notes: Mapping[str, HostArray], path: object) -> dict[str, Model]:
-    again = "fit it again: `dashi flow fit`."
+    again = "fit it again."
     baselines: dict[str, Model] = {}
     if "baselines" not in notes:
         return baselines

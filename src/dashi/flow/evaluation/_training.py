@@ -83,7 +83,7 @@ class Training:
     @classmethod
     def unpack(cls, arrays: Mapping[str, HostArray], path: object) -> Training:
         """The inverse of `pack`; `path` is for messages."""
-        again = "fit it again: `dashi flow fit`."
+        again = "fit it again."
         version = arrays.get("version")
         if version is None or version.shape or version.item() != VERSION:
             raise FileError(f"{path} does not say in a way that this dashi reads what it was trained on.", again)

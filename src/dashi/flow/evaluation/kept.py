@@ -25,7 +25,7 @@ BROKEN: Final = (KeyError, TypeError, ValueError, IndexError, AttributeError, Ar
 """What Python answers with when the text of a file is not what it should be."""
 LARGEST: Final = 1e100
 """Numbers beyond it are those of damaged files: no figure could show them."""
-_AGAIN: Final = "evaluate again: `dashi flow evaluate --out DIR`."
+_AGAIN: Final = "evaluate again with `out=`."
 
 
 def save_evaluation(path: Path, evaluation: Evaluation) -> None:
@@ -96,7 +96,7 @@ def unpack(arrays: Mapping[str, HostArray], path: object) -> Evaluation:
     """The inverse of `pack`; `path` is for messages."""
     version = arrays.get("version")
     if version is None or version.shape or "head" not in arrays:
-        raise FileError(f"{path} holds no evaluation.", "name a file of `dashi flow evaluate --out`.")
+        raise FileError(f"{path} holds no evaluation.", "name a file that an evaluation with `out=` left.")
     if version.item() != VERSION:
         raise FileError(f"{path} is an evaluation of version {version.item()}; this dashi reads {VERSION}.", _AGAIN)
     try:

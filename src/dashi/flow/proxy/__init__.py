@@ -1,5 +1,7 @@
 """Proxies: compact states of a flow, and the models that advance them."""
 
+from typing import TYPE_CHECKING
+
 from dashi.flow.proxy.catalogue import MODELS, load_model, model_class, save_model
 from dashi.flow.proxy.encode import choose_anchors, encode
 from dashi.flow.proxy.files import load_z, save_z
@@ -22,3 +24,10 @@ __all__ = [
     "save_model",
     "save_z",
 ]
+
+if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
+
+    def __getattr__(name: str) -> object:
+        from dashi._lazy import below
+
+        return below(__name__, name)

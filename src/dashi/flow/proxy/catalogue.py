@@ -47,7 +47,7 @@ def load_model(path: Path | str) -> Model:
     """The model that a file keeps, and what it was trained on."""
     from dashi.flow.evaluation._training import Training
 
-    found = read_kept(path, "a file of `dashi flow fit`, or of save_model")
+    found = read_kept(path, "a file of dashi.flow.fit, or of save_model")
     model = unpack(found, str(path))
     known = {name.removeprefix(_TRAINING): values for name, values in found.items() if name.startswith(_TRAINING)}
     return model.with_training(Training.unpack(known, path) if known else None)
@@ -65,7 +65,7 @@ def unpack(packed: Mapping[str, HostArray], where: str = "the file") -> Model:
     """The model that arrays keep."""
     name, version = (_plain(packed, key) for key in ("model", "version"))
     if not isinstance(name, str) or type(version) is not int:
-        raise FileError(f"{where} holds no model.", "write one with save_model, or `dashi flow fit`.")
+        raise FileError(f"{where} holds no model.", "write one with dashi.flow.fit, or save_model.")
     kind = _known(name, where)
     unknown = [key for key in packed if key not in _HEAD and not key.startswith(_PARTS)]
     if unknown:

@@ -26,9 +26,9 @@ def windows_from_run(
     at most so many of each member. A run that stored both velocities and no vorticity will do."""
     path = run if run.suffix == ".zarr" else run_file(run, FIELDS)
     if not path.is_dir():
-        raise FileError(f"there is no {path}.", "name the folder of a run of `dashi flow simulate --out`.")
+        raise FileError(f"there is no {path}.", "name the folder of a simulation with `out=`.")
     if "flow_n" in read_attributes(path) and not (path / "step").is_dir():
-        raise FileError(f"{path} holds no frames.", "go on with that run: `dashi flow simulate --resume`.")
+        raise FileError(f"{path} holds no frames.", "go on with that simulation: `resume=True`.")
     flow, seeds = _flow(path)
     numbers = _whole(path, "step")
     chosen = np.flatnonzero((numbers >= first) & (numbers <= (numbers.max(initial=0) if last is None else last)))
@@ -57,12 +57,12 @@ def _flow(path: Path) -> tuple[Flow, tuple[int, ...]]:
     attributes = read_attributes(path)
     named = {name.removeprefix("flow_"): v for name, v in attributes.items() if name.startswith("flow_")}
     if not all(type(value) in (int, float, str) for value in named.values()):
-        raise FileError(f"{path} describes no flow.", "name a run of `dashi flow simulate --out`.")
+        raise FileError(f"{path} describes no flow.", "name the folder of a simulation with `out=`.")
     try:
         flow = Flow.restore(cast("dict[str, int | float | str]", named))
     except (DashiError, TypeError, ValueError, ArithmeticError) as error:
         raise FileError(
-            f"{path} describes no flow that this dashi knows: {error}", "name a run of `dashi flow simulate --out`."
+            f"{path} describes no flow that this dashi knows: {error}", "name the folder of a simulation with `out=`."
         ) from error
     seeds = tuple(int(seed) for seed in _whole(path, "member"))
     known = attributes.get("initial") in INITIAL
@@ -100,6 +100,5 @@ def _vorticity(path: Path, flow: Flow, index: int, members: int) -> Floats:
         return curl_and_divergence(read("velocity_x"), read("velocity_y"), flow.length)[0].astype(flow.kind)
     raise FileError(
         f"{path} holds neither vorticity nor both velocities.",
-        "simulate it again with `fields=('vorticity',)` or `fields=('velocity_x', 'velocity_y')`: `dashi flow simulate "
-        "--field vorticity`.",
+        "simulate it again with `fields=('vorticity',)` or `fields=('velocity_x', 'velocity_y')`.",
     )

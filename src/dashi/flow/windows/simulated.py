@@ -20,7 +20,7 @@ from dashi.runtime.using import using_device
 _LOOK: Final = 100
 """Steps between checks of the Courant number and of energy."""
 MOST_BYTES: Final = 1 << 36
-"""Bytes of all windows together: more is a slip of the keys, or wants a run folder (`dashi flow simulate --out`)."""
+"""Bytes of all windows together: more is a slip of the keys, or wants a run folder (a simulation with `out=`)."""
 
 
 def windows_of(

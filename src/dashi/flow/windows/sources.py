@@ -72,7 +72,7 @@ def read_windows(
                 f"{source} is a file that no windows are read from: an array alone has neither times nor places."
                 if source.exists()
                 else f"there is no {source}.",
-                "give the folder of a run of `dashi flow simulate --out`, a NetCDF file "
+                "give the folder of a simulation with `out=`, a NetCDF file "
                 f"({', '.join(NETCDF)}) or a Zarr store (.zarr); xarray.Dataset(...).to_netcdf makes one of arrays.",
             )
         return windows_from_run(source, steps=steps, first=first, windows=windows)

@@ -1,1 +1,3 @@
 """SPIR-V binaries: parsing, structure, reflection, the check against the ABI, and the portability lint."""
+
+__all__: list[str] = []

@@ -20,6 +20,7 @@ from dashi.core.metrics._placement import Placement
 from dashi.io._files import unwritable
 from dashi.io._locks import BUSY, open_folder, try_lock
 from dashi.io._parts import named_by, remove_stale
+from dashi.io._paths import path_of
 from dashi.io._run_names import files_left_by
 from dashi.io._whole_folder import Owner, put, require_replaceable
 from dashi.lab._job import AnyPath, Job, Request, uninterruptible
@@ -71,8 +72,9 @@ def begin_demo(
 ) -> DemoJob:
     """A demonstration with these settings. Refuses, before any work, a place that it may not replace."""
     owner = replace(OWNER, settings=settings, overwrite=overwrite)
-    job = Job(command="demo", request=request, device=device, out=Path(out), overwrite=overwrite, events=events)
-    return DemoJob(job, require_place(Path(out), owner), owner, words)
+    place = path_of("out", out)
+    job = Job(command="demo", request=request, device=device, out=place, overwrite=overwrite, events=events)
+    return DemoJob(job, require_place(place, owner), owner, words)
 
 
 @contextmanager

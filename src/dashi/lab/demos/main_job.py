@@ -19,6 +19,7 @@ from dashi.lab.demos._stages import run_stages
 from dashi.lab.demos._work import STAGES, Work
 from dashi.lab.demos.setting import FULL, DemoSetting
 from dashi.lab.events import SILENT, Events
+from dashi.runtime._notebook import html_facts
 from dashi.runtime.device import Device
 
 
@@ -47,6 +48,17 @@ class DemoResult:
     def same(self) -> bool:
         """Whether NumPy gave no other hash than the device, as far as it repeated the rollout."""
         return self.results.differs is None
+
+    def __repr__(self) -> str:
+        verdict = "same hashes on NumPy" if self.same else "NumPy has OTHER hashes"
+        return f"<DemoResult: {self.folder}, {self.seconds:.0f} s, {verdict}>"
+
+    def _repr_html_(self) -> str:
+        horizons: Mapping[str, Any] = self.summary.get("horizons") or {}
+        facts = [("folder", self.folder), ("report", self.report or "none"), ("seconds", f"{self.seconds:.1f}")]
+        facts += [("verified", self.results.checked)] if self.results.checked else []
+        facts += [(f"time of {name} until correlation falls below 0.5", time) for name, time in horizons.items()]
+        return html_facts("Main job", facts)
 
 
 @interrupted_with(DemoResult)

@@ -26,6 +26,7 @@ from dashi.lab.demos._folder import begin_demo
 from dashi.lab.events import SILENT, Events
 from dashi.report._wave import draw_wave
 from dashi.runtime._cpu_device import CpuDevice
+from dashi.runtime._notebook import html_facts
 from dashi.runtime.device import Device
 from dashi.runtime.info import DeviceInfo
 from dashi.types import HostArray
@@ -134,6 +135,13 @@ class WaveResult:
     def same(self) -> bool:
         """Whether NumPy gave no other hash than the device, as far as both went."""
         return self.summary["first_difference"] is None
+
+    def __repr__(self) -> str:
+        return f"<WaveResult: {self.folder}, {self.run.steps} steps, {self.summary['verified']}>"
+
+    def _repr_html_(self) -> str:
+        names = ("steps", "dimension", "us_per_step", "numpy_us_per_step", "hash", "verified")
+        return html_facts(f"Rollout in {self.folder}", [(name, self.summary[name]) for name in names])
 
 
 @interrupted_with(WaveResult)

@@ -27,6 +27,7 @@ from dashi.lab.isa._compiler import VendorCompiler
 from dashi.lab.isa._instructions import ISAS, InstructionCounts, count
 from dashi.lab.isa._modules import ModuleUse, module_uses
 from dashi.lab.isa._vendors import Gpu, Vendor, toolchain, vendor_named
+from dashi.runtime._notebook import html_table
 
 MEMORY: Final = 6 << 30
 TIMEOUT: Final = 120.0
@@ -94,6 +95,17 @@ class MachineCodeReport:
     def multiply_adds(self, *, portable: bool) -> int:
         """Multiply-adds in one instruction, fused or not."""
         return self.fused(portable=portable) + sum(r.counts.unfused for r in self.rows if r.portable is portable)
+
+    def __repr__(self) -> str:
+        failed = sum(not row.ok for row in self.rows)
+        return f"<MachineCodeReport: {len(self.rows)} modules for {self.request.vendor}, {failed} failed>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (row.kernel, row.variant, row.gpu, row.counts.fused, row.counts.estimates, row.problem or row.skipped)
+            for row in self.rows
+        ]
+        return html_table(("kernel", "type", "gpu", "fused", "estimates", "note"), rows, self.request.vendor)
 
 
 def inspect_machine_code(request: MachineCodeRequest, *, events: Events = SILENT) -> MachineCodeReport:
