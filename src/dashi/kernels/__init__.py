@@ -1,5 +1,5 @@
 """Kernels: pure functions over buffers. `get(name)`, `names()`, `add(folder)` for those outside the project, and
-`fuse(formula)` for several in one."""
+`fuse(formula)` for several in one; `cast(source, target)` converts element types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dashi.kernels.abi import Kernel, View
     from dashi.kernels.expressions import Expression
 
-__all__ = ["add", "default", "fuse", "get", "names"]
+__all__ = ["add", "cast", "default", "fuse", "get", "names"]
 
 # The one piece of module state: `dashi.kernels.add` has to remember. Made when first needed, never at import.
 _lock = threading.Lock()
