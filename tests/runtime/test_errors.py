@@ -66,8 +66,8 @@ def test_wrong_dtype(device: Device) -> None:
 def test_wrong_shape(device: Device) -> None:
     with raises(
         errors.ShapeError,
-        "kernel 'add': y has shape (4,), which does not stretch to (3,) and back. Fix: pass arrays whose lengths agree, "
-        "or are 1, axis by axis from the last.",
+        "kernel 'add': y has shape (4,), which does not stretch to (3,) and back. Fix: pass arrays whose lengths "
+        "agree, or are 1, axis by axis from the last.",
     ):
         device.run("add", f32(3), f32(4))
     with raises(errors.ShapeError, "a shape cannot be negative: (-1,). Fix: give lengths of 0 or more."):

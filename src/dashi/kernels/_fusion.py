@@ -119,7 +119,7 @@ def _check_view(argument: str, view: View) -> None:
 
 
 def _kernel(computed: Formula, edges: Edges, views: Mapping[str, View], name: str, digest: str) -> Kernel:
-    operands = tuple(Operand(argument, edges.inputs[argument], view=views.get(argument)) for argument in computed.inputs)
+    operands = tuple(Operand(of, kind, view=views.get(of)) for of, kind in edges.inputs.items())
     outputs = tuple(edges.outputs)
     ops = [OPS[node.kind] for node in computed.nodes if node.kind in OPS]
 
