@@ -161,7 +161,7 @@ def _conversion(named: np.dtype[np.generic] | None) -> str:
         return "store complex numbers as pairs of real ones, in a last axis of 2: np.stack([z.real, z.imag], axis=-1)."
     native = None if named is None else _BY_NUMPY.get(named.newbyteorder("="))
     return (
-        f"convert to one of {', '.join(map(str, _ALL))}, "
+        f"convert to one of {', '.join(str(d) for d in _ALL if d.name != 'bf16')}, "
         f"for instance with .astype(np.{native.numpy if native else 'float32'})."
     )
 

@@ -1,5 +1,6 @@
 """Kernels: pure functions over buffers. `get(name)`, `names()`, `add(folder)` for those outside the project, and
-`fuse(formula)`, `reduce_rows(kind, formula)` and `row_map(kind, formula)` for several in one."""
+`fuse(formula)`, `reduce_rows(kind, formula)` and `row_map(kind, formula)` for several in one;
+`fuse_product(formula)` for products; `cast(source, target)` converts element types."""
 
 from __future__ import annotations
 

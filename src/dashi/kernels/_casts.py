@@ -32,10 +32,9 @@ def cast_kernel(source: str, target: str) -> Kernel:
         if kind not in STORAGE:
             raise DTypeError(f"dashi has no element type {kind!r}.", f"use one of {', '.join(STORAGE)}.")
     (x,) = arguments("x")
-    kernel = fuse(
+    return fuse(
         x,
         types={"x": source, "result": target},
         compute=compute_type(source, target),
         name=f"cast_{source}_to_{target}",
     )
-    return kernel

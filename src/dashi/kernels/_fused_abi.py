@@ -182,8 +182,7 @@ def strides(shape: Shape, views: Iterable[View]) -> Mapping[str, int]:
     first = AXES - len(sizes)
     numbers = {f"SIZE{first + axis}": length for axis, length in enumerate(sizes)}
     if sizes:
-        # No coordinate is past the end of the first axis, whatever its length: one pipeline serves every length of it.
-        numbers[f"SIZE{first}"] = _WORD - 1
+        numbers[f"SIZE{first}"] = glsl.WHOLE
     for k, view in enumerate(listed):
         numbers[f"OFFSET{k}"] = view.offset
         numbers.update({f"STRIDE{k}_{first + axis}": step % _WORD for axis, step in enumerate(steps[k])})

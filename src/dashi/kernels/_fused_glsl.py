@@ -12,6 +12,8 @@ OUTPUTS: Final = 8
 SCALARS: Final = 8
 AXES: Final = 8
 """Most axes that are left after neighbours which every operand walks through alike have become one."""
+WHOLE: Final = (1 << 32) - 1
+"""The length of the first axis, as the strided shaders have it: one pipeline serves every length."""
 STORAGE: Final = ("f32", "f64", "f16", "bf16", "u32", "i32", "u64", "i64", "u16", "i16", "u8", "i8", "bool")
 FLOAT_STORAGE: Final = ("f32", "f64", "f16", "bf16")
 """Element types in memory whose numbers only formulas of floats read and write."""
@@ -85,10 +87,16 @@ def _values() -> str:
 
 
 def _place() -> str:
-    """Coordinates of an element; the last axis is the fastest."""
-    lines = "".join(f"at.c{a} = i % SIZE{a}; i /= SIZE{a}; " for a in reversed(range(1, AXES)))
+    """Coordinates of an element; the last axis is the fastest. No coordinate is past the end of the first axis that is
+    there, whatever its length: it is `WHOLE`, and needs no division."""
+    lines = "".join(f"at.c{a} = first(i, SIZE{a}); i = rest(i, SIZE{a}); " for a in reversed(range(1, AXES)))
     fields = ", ".join(f"c{a}" for a in range(AXES))
-    return f"struct Place {{ uint {fields}; }};\nPlace place_of(uint i) {{ Place at; {lines}at.c0 = i; return at; }}\n"
+    return (
+        f"struct Place {{ uint {fields}; }};\nconst uint WHOLE = {WHOLE}u;\n"
+        "uint first(uint i, uint size) { return size == WHOLE ? i : i % size; }\n"
+        "uint rest(uint i, uint size) { return size == WHOLE ? 0u : i / size; }\n"
+        f"Place place_of(uint i) {{ Place at; {lines}at.c0 = i; return at; }}\n"
+    )
 
 
 def _index(k: int) -> str:

@@ -119,9 +119,7 @@ def _check_view(argument: str, view: View) -> None:
 
 
 def _kernel(computed: Formula, edges: Edges, views: Mapping[str, View], name: str, digest: str) -> Kernel:
-    operands = tuple(
-        Operand(argument, edges.inputs[argument], view=views.get(argument)) for argument in computed.inputs
-    )
+    operands = tuple(Operand(of, kind, view=views.get(of)) for of, kind in edges.inputs.items())
     outputs = tuple(edges.outputs)
     ops = [OPS[node.kind] for node in computed.nodes if node.kind in OPS]
 
@@ -181,7 +179,7 @@ def _reference(
         compute = edges.compute_of(variant)
         reading, writing = edges.storages(variant)
         viewed = {
-            o.name: load(_through(o.view, values), kind, compute)
+            o.name: load(np.atleast_1d(seen := _through(o.view, values)), kind, compute).reshape(seen.shape)
             for o, values, kind in zip(operands, arrays, reading, strict=True)
         }
         shape = np.broadcast_shapes(*(values.shape for values in viewed.values()))
@@ -189,7 +187,7 @@ def _reference(
             results = computed.evaluate(viewed, numbers)
         # A result of scalars alone, or of some of the arguments, is stretched to the shape of all.
         full = tuple(
-            store(np.broadcast_to(v, shape or (1,)).reshape(shape).copy(), kind)
+            store(np.broadcast_to(v, shape or (1,)).copy(), kind).reshape(shape)
             for v, kind in zip(results, writing, strict=True)
         )
         return full[0] if len(full) == 1 else full

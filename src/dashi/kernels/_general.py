@@ -1,5 +1,6 @@
-"""Elementwise kernels by name, for what their own shaders do not serve: arrays of several shapes, which are stretched by
-NumPy's rules, and element types that a kernel has no variant for. The same functions, in the template of formulas."""
+"""Elementwise kernels by name, for what their own shaders do not serve: arrays of several shapes, which are stretched
+by NumPy's rules, and element types that a kernel has no variant for. The same functions, in the template of formulas.
+"""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _logical_not(x: Any) -> Any:
     return ~_true(x)
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Any, x: Any, y: Any) -> HostArray:
     return np.where(_true(condition), x, y)
 
 
@@ -99,14 +99,15 @@ def _relu(x: Any) -> Any:
 
 
 def _integer_mod(x: Any, y: Any) -> Any:
-    return np.where(y == 0, 0, np.mod(x, np.where(y == 0, y.dtype.type(1), y)))
+    divisor: Any = np.where(y == 0, y.dtype.type(1), y)
+    return np.where(y == 0, 0, np.mod(x, divisor))
 
 
 def _quotient(x: Any, y: Any) -> Any:
     """The division towards 0; 0 by 0."""
-    divisor = np.where(y == 0, y.dtype.type(1), y)
+    divisor: Any = np.where(y == 0, y.dtype.type(1), y)
     floored = np.floor_divide(x, divisor)
-    beyond = (np.mod(x, divisor) != 0) & ((x < 0) != (divisor < 0))
+    beyond: Any = (np.mod(x, divisor) != 0) & ((x < 0) != (divisor < 0))
     return np.where(y == 0, 0, floored + beyond.astype(x.dtype))
 
 

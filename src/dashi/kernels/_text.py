@@ -131,7 +131,7 @@ def _of_values(base: Kernel, text: str, reference: Reference | None, trips: obje
             f"{len(base.scalars)} scalars; an apply of values has up to {fused.INPUTS}, 1 and {fused.SCALARS}.",
             "split it, or write a whole shader with `void main()`.",
         )
-    possible = (*fused.FLOATS, *fused.INTEGERS)
+    possible = (*fused.FLOATS, *fused.INTEGERS, *fused.LONGS)
     if unusable := [d for d in base.dtypes if d not in possible]:
         raise AbiError(
             f"kernel {base.name!r}: an apply of values has no variant {unusable[0]}.", f"use {', '.join(possible)}."

@@ -68,8 +68,8 @@ def as_kernel(kernel: str | Kernel) -> Kernel:
 
 
 def _serving(kernel: Kernel, inputs: Sequence[Any]) -> Kernel:
-    """The kernel itself; or the one that stands in for it where arrays have several shapes, or element types that it has
-    no variant for."""
+    """The kernel itself; or the one that stands in for it where arrays have several shapes, or element types that it
+    has no variant for."""
     if kernel.broadcasts or not inputs or not all(type(array) is Array for array in inputs):
         return kernel
     first = inputs[0]

@@ -223,8 +223,8 @@ class Device(StepMaker, Asynchronous):
     @inside
     def array(self, values: Any, dtype: npt.DTypeLike | DType | None = None) -> Array:
         """A copy of host data (NumPy, DLPack, nested lists) on this device, converted to `dtype` where one is named.
-        Lists of Python's floats are float64, as in NumPy; truth values are stored as bytes. With dtype="bf16" values are
-        float32 on the host, rounded here and widened when they are read."""
+        Lists of Python's floats are float64, as in NumPy; truth values are stored as bytes. Values of
+        dtype="bf16" are float32 on the host, rounded here and widened when they are read."""
         host = host_array(values, dtype)
         element = dtype_of(host.dtype if dtype is None else dtype)
         array = self.empty(host.shape, element)
