@@ -91,6 +91,13 @@ def row_formulas(
     inputs: Sequence[str] | None,
 ) -> RowFormulas:
     """The formulas of a kind, with these operands; each tail makes an output of the kind's result."""
+    many = len(kind.reductions)
+    if not 1 <= many <= _MOST or (kind.moved is None) != (many == 1):
+        does = "does not move" if kind.moved is None else "moves"
+        raise InputError(
+            f"a kind of kernels over rows has {many} reductions, and {does} values between them.",
+            "give it one reduction, or two with `moved` between them.",
+        )
     value, total, first, second = arguments(f"{VALUE} {TOTAL} {FIRST} {SECOND}")
     (count,) = scalars(COUNT)
     reduced = (first, second)[: len(kind.reductions)]
@@ -99,11 +106,6 @@ def row_formulas(
     tail = formula([make(result) for make in tails] or [result], None)
     settles = [formula((r.settle(total, count, reduced[:k]),), None) for k, r in enumerate(kind.reductions)]
     moved = formula((kind.moved(value, first),), None) if kind.moved else None
-    if not 1 <= len(kind.reductions) <= _MOST or (moved is None) != (len(kind.reductions) == 1):
-        raise InputError(
-            f"a kind of kernels over rows has {len(kind.reductions)} reductions, and moves values: {moved is not None}.",
-            "give it one reduction, or two with `moved` between them.",
-        )
     if not maps and VALUE in tail.inputs:
         raise InputError("the result of a reduction is made of an element's value.", "use reduced values, or row_map.")
     own = (VALUE, TOTAL, FIRST, SECOND)

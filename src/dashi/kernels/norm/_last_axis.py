@@ -1,4 +1,4 @@
-"""Kernels over the last axis that lie in folders of their own: a map of `dashi.kernels.row_map`, written out in GLSL."""
+"""Kernels over the last axis in folders of their own: maps of `dashi.kernels.row_map`, written out in GLSL."""
 
 from __future__ import annotations
 
