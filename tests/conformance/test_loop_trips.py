@@ -143,7 +143,7 @@ def counting(vulkan_session: VulkanDevice) -> Iterator[Counting]:
 
 
 FEW: Final = (
-    "argsort", "axpy", "band_energies", "cholesky", "gemm_scalar", "hash_state", "pq_rank", "prefix_scan", "qfeat",
+    "argsort", "axpy", "band_energies", "cholesky", "gemm_scalar", "hash_state", "layer_norm", "pq_rank", "prefix_scan", "qfeat",
     "quadratic_step", "reduce_max", "reduce_sum", "rollout", "spmv_csr", "state_metrics", "ternary_majority", "tile",
     "triangular_solve",
 )  # fmt: skip
