@@ -87,7 +87,7 @@ def by_torch(name: str, host: Sequence[Any], result: Any) -> Any:
         "rms_norm": lambda: functional.rms_norm(x, (n,), rest[0], 1e-5),
         "layer_norm_of_sum": lambda: functional.layer_norm(x + rest[2], (n,), rest[0], rest[1], 1e-5),
     }
-    compute[name]()
+    other = compute[name]()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

@@ -115,10 +115,10 @@ def fold(shape: Shape, axes: Sequence[int], views: Sequence[View], maps: bool) -
     for name, row, element in zip(names, columns, places, strict=True):
         spec |= {f"{name}{axis}": step % _WORD for axis, step in enumerate((*row, *element))}
     spec |= {f"OFFSET{k}": view.offset for k, view in enumerate(listed)}
-    along, across = (
-        sum(abs(_last(found, lengths)) == 1 for found in group)
-        for group, lengths in ((places, lengths), (columns, sizes))
-    )
+    # What is the same for all rows, or for all elements of a row, lies in caches.
+    moved = [(row, element) for row, element in zip(columns, places, strict=True) if any(row) and any(element)]
+    along = sum(abs(_last(element, lengths)) == 1 for _, element in moved)
+    across = sum(abs(_last(row, sizes)) == 1 for row, _ in moved)
     return Folding(math.prod(sizes), math.prod(lengths), spec, along >= across)
 
 
