@@ -118,8 +118,9 @@ def row_map(
     `row_map("layer_norm", x + y, lambda v: v * gamma + beta)`.
 
     `kind` is softmax, log_softmax, layer_norm or rms_norm (with `eps`, a number or a scalar of the call), or a
-    `RowKind`. Each of up to 4 tails makes an output, named in `outputs`, of the kind's result, scalars and operands; without any
-    the result is the output. Otherwise as `reduce_rows`. Up to 4096 elements a row is read once, by most devices.
+    `RowKind`. Each of up to 4 tails makes an output, named in `outputs`, of the kind's result, scalars and operands;
+    without any the result is the output. Otherwise as `reduce_rows`. Graphics processors read rows of up to 4096
+    elements once.
     """
     from dashi.kernels._rows import row_map as make
 

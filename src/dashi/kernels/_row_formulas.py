@@ -66,19 +66,19 @@ class RowFormulas:
     def evaluate(self, arrays: Mapping[str, HostArray], numbers: Mapping[str, Number]) -> list[HostArray]:
         """The results by NumPy, of operands of shape (..., n): of that shape if `maps`, else (...)."""
         n = next(iter(arrays.values())).shape[-1]
-        given = {**numbers, COUNT: n}
-        (value,) = self.head.evaluate({name: arrays[name] for name in self.head.inputs}, given)
+        call_numbers = {**numbers, COUNT: n}
+        (value,) = self.head.evaluate({name: arrays[name] for name in self.head.inputs}, call_numbers)
         reduced: dict[str, HostArray] = {}
         for stage, join in enumerate(self.joins):
             if stage and self.moved:
-                (value,) = self.moved.evaluate({VALUE: value, **reduced}, given)
-            (addends,) = self.addends[stage].evaluate({VALUE: value}, given)
+                (value,) = self.moved.evaluate({VALUE: value, **reduced}, call_numbers)
+            (addends,) = self.addends[stage].evaluate({VALUE: value}, call_numbers)
             total = canon(_JOINS[join](canon(addends)))[..., None]
-            (settled,) = self.settles[stage].evaluate({TOTAL: total, **reduced}, given)
+            (settled,) = self.settles[stage].evaluate({TOTAL: total, **reduced}, call_numbers)
             settled = canon(settled)
             reduced[(FIRST, SECOND)[stage]] = np.where(np.isinf(settled) & self.finite[stage], 0, settled)
         columns = {name: arrays[name] if self.maps else arrays[name][..., :1] for name in self.tail_inputs}
-        results = self.tail.evaluate({VALUE: value, **reduced, **columns}, given)
+        results = self.tail.evaluate({VALUE: value, **reduced, **columns}, call_numbers)
         shape = value.shape if self.maps else value.shape[:-1]
         return [canon(np.broadcast_to(r if self.maps else r[..., 0], shape)) for r in results]
 
@@ -91,6 +91,13 @@ def row_formulas(
     inputs: Sequence[str] | None,
 ) -> RowFormulas:
     """The formulas of a kind, with these operands; each tail makes an output of the kind's result."""
+    many = len(kind.reductions)
+    if not 1 <= many <= _MOST or (kind.moved is None) != (many == 1):
+        does = "does not move" if kind.moved is None else "moves"
+        raise InputError(
+            f"a kind of kernels over rows has {many} reductions, and {does} values between them.",
+            "give it one reduction, or two with `moved` between them.",
+        )
     value, total, first, second = arguments(f"{VALUE} {TOTAL} {FIRST} {SECOND}")
     (count,) = scalars(COUNT)
     reduced = (first, second)[: len(kind.reductions)]
@@ -99,11 +106,6 @@ def row_formulas(
     tail = formula([make(result) for make in tails] or [result], None)
     settles = [formula((r.settle(total, count, reduced[:k]),), None) for k, r in enumerate(kind.reductions)]
     moved = formula((kind.moved(value, first),), None) if kind.moved else None
-    if not 1 <= len(kind.reductions) <= _MOST or (moved is None) != (len(kind.reductions) == 1):
-        raise InputError(
-            f"a kind of kernels over rows has {len(kind.reductions)} reductions, and moves values: {moved is not None}.",
-            "give it one reduction, or two with `moved` between them.",
-        )
     if not maps and VALUE in tail.inputs:
         raise InputError("the result of a reduction is made of an element's value.", "use reduced values, or row_map.")
     own = (VALUE, TOTAL, FIRST, SECOND)
@@ -186,8 +188,8 @@ def _argument(body: Body, place: int) -> int:
 def _tail(emission: Emission, computed: RowFormulas, variant: str) -> None:
     body = emission.body("tail")
     places = {VALUE: 1, FIRST: 2, SECOND: 3, **_loads(computed)}
-    given = [_argument(body, places[n]) for n in computed.tail.inputs]
+    values = [_argument(body, places[n]) for n in computed.tail.inputs]
     kind = emission.template.signature(emission.template.function("settle0"))[0]
-    for k, result in enumerate(emit(body, computed.tail, variant, kind, given)):
+    for k, result in enumerate(emit(body, computed.tail, variant, kind, values)):
         body.call(f"store{k}", body.parameters[0], body.call("canon", result))
     body.finish()

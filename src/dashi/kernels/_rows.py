@@ -117,16 +117,16 @@ def _kernel(
     computed: RowFormulas, label: str, axes: int | Sequence[int], views: Mapping[str, View] | None, name: str,
     outputs: str, places: str = "",
 ) -> Kernel:  # fmt: skip
-    through, gone, made = dict(views or {}), _axes(axes), tuple(outputs.split())
+    through, gone, named = dict(views or {}), _axes(axes), tuple(outputs.split())
     _check_names(computed, through)
     operands = tuple(Operand(argument, view=through.get(argument)) for argument in computed.inputs)
-    work = _Work(computed, operands, made, gone, places)
+    work = _Work(computed, operands, named, gone, places)
     digest = hashlib.sha256(f"{places} {computed.text}".encode()).hexdigest()
     kernel = Kernel(
         summary=f"{label} over axes {', '.join(map(str, gone))} of a formula of {', '.join(computed.inputs)}",
         inputs=operands,
-        outputs=tuple(Operand(output, "u32" if places else "T") for output in made),
-        shaders=abi.shaders(len(operands), len(made), bool(places)),
+        outputs=tuple(Operand(output, "u32" if places else "T") for output in named),
+        shaders=abi.shaders(len(operands), len(named), bool(places)),
         plan=work.plan,
         reference=work.reference,
         cost=work.cost,

@@ -3,7 +3,7 @@
 Arrays of any rank are folded: the axes that are reduced, in their order, become the elements of a row, the others the
 rows. Two shaders serve every kernel (`_include/rows_staged.glsl`, `rows_runs.glsl`), and two more where the result is
 an index; they differ in who reads what, never in a bit. Lengths of inner axes and strides are specialisation constants;
-the number of rows is none, so that batches of any size share one pipeline.
+the number of rows is none, so that batches of several rows share one pipeline.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PLACES: Final = "_places"
 LONGEST: Final = RUN**5
 TUNINGS: Final = {
     "teams": {"teams": 1, "lanes": 256, "bytes": 8192},
-    "runs": {"teams": 0, "lanes": 64, "bytes": 0},
+    "runs": {"teams": 0, "lanes": 64, "bytes": 8192},
 }
 """Whether a team of invocations works on each row; most invocations of a workgroup, and bytes of shared memory for
 elements on their way."""
@@ -115,10 +115,10 @@ def fold(shape: Shape, axes: Sequence[int], views: Sequence[View], maps: bool) -
     for name, row, element in zip(names, columns, places, strict=True):
         spec |= {f"{name}{axis}": step % _WORD for axis, step in enumerate((*row, *element))}
     spec |= {f"OFFSET{k}": view.offset for k, view in enumerate(listed)}
-    along, across = (
-        sum(abs(_last(found, lengths)) == 1 for found in group)
-        for group, lengths in ((places, lengths), (columns, sizes))
-    )
+    # What is the same for all rows, or for all elements of a row, lies in caches.
+    moved = [(row, element) for row, element in zip(columns, places, strict=True) if any(row) and any(element)]
+    along = sum(abs(_last(element, lengths)) == 1 for _, element in moved)
+    across = sum(abs(_last(row, sizes)) == 1 for row, _ in moved)
     return Folding(math.prod(sizes), math.prod(lengths), spec, along >= across)
 
 
@@ -160,47 +160,60 @@ def plan(
         return Plan(())
     if n > LONGEST:
         raise LimitError(f"rows of {n} elements are longer than {LONGEST}.", "reduce in two steps.")
-    kept = {"STAGES": stages, "MAPS": int(maps), **folding.spec}
-    by_team = call.tuning["teams"] and folding.near and n > _SHORT
-    shader, tall, trips, spec = (
-        _teams(call, folding, stages, maps, places) if by_team else _runs(call, folding, stages, maps)
-    )
+    constants = {"STAGES": stages, "MAPS": int(maps), **folding.spec}
+    work = _runs(call, folding, stages, maps)
+    # Rows that one invocation cannot work through in the loops that a device allows are left to teams, too.
+    if (call.tuning["teams"] and folding.near and n > _SHORT) or work.trips > call.limits.loop_trips:
+        work = _teams(call, n, stages, maps, places)
     padded = (*scalars, *(0 for _ in range(SCALARS - len(scalars))))
     numbers = {"n": n, "rows": rows, "count": n, **{f"number{k}": value for k, value in enumerate(padded)}}
     return Plan(
         tuple(
             Dispatch(
-                shader + (PLACES if places else ""),
+                work.shader + (PLACES if places else ""),
                 buffers,
                 {**numbers, "first_block": share.first, "beyond": share.beyond, "stride": share.groups},
                 (share.groups, 1, 1),
                 share.trips,
-                {**kept, **spec},
+                {**constants, **work.spec},
             )
-            for share in split_work(ceil_div(rows, tall), trips, call.limits)
+            for share in split_work(ceil_div(rows, work.rows), work.trips, call.limits)
         )
     )
 
 
-def _teams(call: Call, folding: Folding, stages: int, maps: bool, places: bool) -> tuple[str, int, int, dict[str, int]]:
-    """The shader, rows of a workgroup, its trips for them, and its specialisation constants."""
-    n, most = folding.n, min(call.tuning["lanes"], 1 << (call.limits.invocations.bit_length() - 1))
+@dataclass(frozen=True)
+class _Block:
+    """The shader of a dispatch, how many rows a workgroup takes at a time, its trips for them, and its constants."""
+
+    shader: str
+    rows: int
+    trips: int
+    spec: Mapping[str, int]
+
+
+def _teams(call: Call, n: int, stages: int, maps: bool, places: bool) -> _Block:
+    most = min(call.tuning["lanes"], _power_within(call.limits.invocations))
     team = min(most, max(16, next_power_of_two(ceil_div(n, 4))))
     lanes = max(team, min(most, 128))
     each = ceil_div(n, team)
     keep = each <= _EACH and not places
     room = min(call.tuning["bytes"], call.limits.shared_bytes // 2) // (call.dtype.size * (lanes // team))
-    span = min(next_power_of_two(max(n, RUN)), max(RUN, team, 1 << (room.bit_length() - 1)), RUN * RUN)
+    span = min(next_power_of_two(max(n, RUN)), max(RUN, team, _power_within(room)), RUN * RUN)
     chunks = ceil_div(n, span)
     passes = chunks * 8 * stages if keep else stages * chunks * 9 + maps * each
     spec = {"LANES": lanes, "TEAM": team, "SPAN": span, "EACH": each if keep else 1, "KEEP": int(keep)}
-    return STAGED, lanes // team, 1 + passes, spec
+    return _Block(STAGED, lanes // team, 1 + passes, spec)
 
 
-def _runs(call: Call, folding: Folding, stages: int, maps: bool) -> tuple[str, int, int, dict[str, int]]:
-    """The same for the shader whose invocations work by themselves."""
+def _power_within(most: int) -> int:
+    """The largest power of two up to a number."""
+    return 1 << max(0, most.bit_length() - 1)
+
+
+def _runs(call: Call, folding: Folding, stages: int, maps: bool) -> _Block:
     runs = ceil_div(folding.n, RUN)
-    lanes = min(call.tuning["lanes"], 1 << (call.limits.invocations.bit_length() - 1), 256)
+    lanes = min(call.tuning["lanes"], _power_within(call.limits.invocations))
     busy = lanes if call.limits.software else _BUSY
     most = min(RUN, lanes if call.limits.software else max(1, lanes // 16))
     slots = 1
@@ -209,7 +222,7 @@ def _runs(call: Call, folding: Folding, stages: int, maps: bool) -> tuple[str, i
     while slots < min(RUN, lanes, runs) and _run_trips(folding.n, slots, stages, maps) > call.limits.loop_trips:
         slots *= 2
     spec = {"LANES": lanes, "COLUMNS": lanes // slots, "SLOTS": slots}
-    return RUNS, lanes // slots, _run_trips(folding.n, slots, stages, maps), spec
+    return _Block(RUNS, lanes // slots, _run_trips(folding.n, slots, stages, maps), spec)
 
 
 def _run_trips(n: int, slots: int, stages: int, maps: bool) -> int:
