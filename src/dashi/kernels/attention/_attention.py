@@ -61,6 +61,7 @@ SHADER: Final = Shader(
     (
         Spec("LOCAL", 64),
         Spec("D", 64),
+        Spec("EACH", 4),
         *(Spec(f"HAS_{name.upper()}", 0) for name in EXTRAS),
         *(Spec(f"{name}_{part}", int(part == "UNIT")) for name in "QKV" for part in ("START", "UNIT")),
         *(Spec(f"MASK_{part}", 0) for part in ("START", "BATCH", "KEY")),
@@ -237,7 +238,7 @@ class Attention:
         return push
 
     def _spec(self, call: Call, forms: Mapping[str, View], sizes: Sizes) -> dict[str, int]:
-        spec = {"LOCAL": 16 * _row_groups(call, sizes), "D": sizes.depth}
+        spec = {"LOCAL": 16 * _row_groups(call, sizes), "D": sizes.depth, "EACH": _columns(sizes.depth)}
         spec |= {f"HAS_{name.upper()}": int(name in self.extras) for name in EXTRAS}
         for name in "qkv":
             spec |= {f"{name.upper()}_START": forms[name].offset, f"{name.upper()}_UNIT": forms[name].strides[3] % (1 << 32)}
@@ -270,8 +271,14 @@ def _shared(call: Call, groups: int) -> int:
 
 def _trips(runs: int, depth: int, local: int) -> int:
     """Loop iterations of an invocation for one block, those of its slow ways and short loops included."""
-    slices = ceil_div(depth, SLICE)
+    slices, each = ceil_div(depth, SLICE), _columns(depth)
     brought = ceil_div(RUN * SLICE // local, 4)
+    parts = ceil_div(depth, SLICE * each)
     scores = 1 + slices * (1 + brought + SLICE) + RUN // 4
-    means = RUN // 4 + RUN // 8 + slices * (1 + brought + RUN)
-    return 1 + 2 + runs * (2 * scores + means) + 4 * slices
+    means = RUN // 4 + RUN // 8 + parts * (1 + each * (1 + brought) + RUN)
+    return 1 + 2 + runs * (2 * scores + means) + 4 * parts * each
+
+
+def _columns(depth: int) -> int:
+    """Columns of values that an invocation works on at a time: 1, 2 or 4."""
+    return min(4, next_power_of_two(ceil_div(depth, SLICE)))

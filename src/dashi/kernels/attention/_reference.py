@@ -96,7 +96,7 @@ def _mean(scores: HostArray, counted: HostArray, values: HostArray) -> HostArray
 def _sums_in_order(weights: HostArray) -> HostArray:
     total = np.zeros(weights.shape[:2], weights.dtype)
     for i in range(RUN):
-        total += weights[:, :, i]
+        np.add(total, weights[:, :, i], out=total)
     return total
 
 
