@@ -166,7 +166,7 @@ def test_the_least_that_vulkan_guarantees_is_enough(name: str, depth: int) -> No
         call = resolve_call(kernel, name, shapes, {"scale": 1}, Limits())
         plan = check_plan(kernel, call, kernel.plan(call))
         assert all(d.spec["LOCAL"] <= 128 for d in plan.dispatches)
-        assert len(plan.dispatches) == 1 or keys > 4096
+        assert len(plan.dispatches) == 1 or keys > 4096 or depth > 64
 
 
 def test_what_does_not_fit_says_so() -> None:
@@ -180,5 +180,5 @@ def test_what_does_not_fit_says_so() -> None:
             cpu.run("attention", q, normal(1, 2, 5, 4), normal(1, 2, 5, 4))
         with pytest.raises(ShapeError, match="mask has shape"):
             cpu.run(dashi.kernels.attention_with("mask"), q, q, q, normal(2, 2))
-        with pytest.raises(LimitError, match="D is 1 to 512"):
+        with pytest.raises(LimitError, match="D is 1 to 256"):
             cpu.run("attention", *[normal(1, 1, 1, 600)] * 3)

@@ -29,7 +29,7 @@ from dashi.kernels.abi import Binding, Call, Dispatch, Number, Operand, Plan, Sc
 from dashi.kernels.attention._reference import Rules, attend
 from dashi.types import Cost, HostArray, Shape
 
-LARGEST_DEPTH: Final = 512
+LARGEST_DEPTH: Final = 256
 SLICE: Final = 16
 SLICES_PER_RUN: Final = 4
 NUMBERS: Final = (
@@ -185,12 +185,10 @@ class Attention:
         forms = self._forms(call.shapes, call.scalars)
         sizes = self.sizes(forms)
         runs = ceil_div(sizes.keys, RUN)
-        if runs > RUN**3:
-            raise LimitError(f"{sizes.keys} keys are more than {RUN**4}.", "attend to parts of them.")
         spec, push = self._spec(call, forms, sizes), self._push(call, forms, sizes)
-        if runs <= RUN:
-            ranges = [(0, runs, FIND_PEAKS | ADD_UP | FINISH)]
-            return Plan(tuple(self._dispatches(call, sizes, spec, push, ranges)))
+        once = FIND_PEAKS | ADD_UP | FINISH
+        if runs <= RUN and _trips(runs, sizes.depth, spec["LOCAL"], once) <= call.limits.loop_trips:
+            return Plan(tuple(self._dispatches(call, sizes, spec, push, [(0, runs, once)])))
         if runs > RUN * RUN:
             raise LimitError(f"{sizes.keys} keys are more than {RUN**3}.", "attend to parts of them.")
         groups = [(first, min(first + RUN, runs)) for first in range(0, runs, RUN)]
@@ -217,7 +215,7 @@ class Attention:
         blocks = sizes.batches * sizes.key_heads * per_head
         for begin, end, phase in ranges:
             part = {**push, "per_head": per_head, "begin_run": begin, "end_run": end, "phase": phase}
-            trips = _trips(end - begin, sizes.depth, spec["LOCAL"])
+            trips = _trips(end - begin, sizes.depth, spec["LOCAL"], phase)
             for share in split_work(blocks, trips, call.limits):
                 place = {"first_block": share.first, "blocks": share.beyond, "stride": share.groups}
                 yield Dispatch("main", buffers, {**part, **place}, (share.groups, 1, 1), share.trips, spec)
@@ -269,14 +267,15 @@ def _shared(call: Call, groups: int) -> int:
     return vectors * 4 * call.dtype.size + 16
 
 
-def _trips(runs: int, depth: int, local: int) -> int:
+def _trips(runs: int, depth: int, local: int, phase: int) -> int:
     """Loop iterations of an invocation for one block, those of its slow ways and short loops included."""
     slices, each = ceil_div(depth, SLICE), _columns(depth)
-    brought = ceil_div(RUN * SLICE // local, 4)
+    brought = ceil_div(RUN * SLICE // local, 8)
     parts = ceil_div(depth, SLICE * each)
     scores = 1 + slices * (1 + brought + SLICE) + RUN // 4
     means = RUN // 4 + RUN // 8 + parts * (1 + each * (1 + brought) + RUN)
-    return 1 + 2 + runs * (2 * scores + means) + 4 * parts * each
+    found, added = (runs if phase & bit else 0 for bit in (FIND_PEAKS, ADD_UP))
+    return 1 + 2 + found * scores + added * (scores + means) + 4 * parts * each
 
 
 def _columns(depth: int) -> int:

@@ -14,6 +14,7 @@ const uint Q_PITCH = GROUPS + 1u;
 const uint K_PITCH = RUN / 4u + 1u;
 const uint W_PITCH = GROUPS + 1u;
 const uint K_BROUGHT = RUN * SLICE / LOCAL;
+const uint AT_ONCE = K_BROUGHT < 8u ? K_BROUGHT : 8u;
 
 const uint FIND_PEAKS = 1u;
 const uint ADD_UP = 2u;
@@ -165,8 +166,8 @@ bool is_small(T v) {
 void stage_keys(Block at, uint run, uint slice, uint turn) {
     uint me = gl_LocalInvocationIndex;
     bool small = false;
-    for (uint start = 0u; start < K_BROUGHT; start += 4u) {
-        [[unroll]] for (uint e = 0u; e < 4u; e++) {
+    for (uint start = 0u; start < K_BROUGHT; start += AT_ONCE) {
+        [[unroll]] for (uint e = 0u; e < AT_ONCE; e++) {
             uint i = start + e;
             uint row = (i * LOCAL + me) / SLICE;
             uint d = slice * SLICE + me % SLICE;
@@ -193,8 +194,8 @@ void stage_keys(Block at, uint run, uint slice, uint turn) {
 void stage_values(Block at, uint key, uint column, uint turn) {
     uint me = gl_LocalInvocationIndex;
     bool small = false;
-    for (uint start = 0u; start < K_BROUGHT; start += 4u) {
-        [[unroll]] for (uint e = 0u; e < 4u; e++) {
+    for (uint start = 0u; start < K_BROUGHT; start += AT_ONCE) {
+        [[unroll]] for (uint e = 0u; e < AT_ONCE; e++) {
             uint i = (start + e) * LOCAL + me;
             uint d = column + i % WIDE;
             uint from = V_START + at.z * v_batch + at.head * v_head + min(key + i / WIDE, sk - 1u) * v_step;
