@@ -1,14 +1,14 @@
 """Attention with one definition, whatever the batch, the padding, the chunks of queries and the split over keys.
 
 Key j has the position j. For a query at position p (`offset` + `positions`[b] + its index) a key counts if all that is
-asked for holds: j < `lengths`[b]; `mask`[b, j] > 0; j <= p (`causal`); p - j < `window`, unless that is 0; and its score
-is above minus infinity. With s = canon(scale canon(q . k)), the product summed over D in the order tree64, and
+asked for holds: j < `lengths`[b]; `mask`[b, j] > 0; j <= p (`causal`); p - j < `window`, unless that is 0; and its
+score is above minus infinity. With s = canon(scale canon(q . k)), the product summed over D in the order tree64, and
 s = canon(s + bias) where there is one:
 
 - Run r holds the positions 64 r to 64 r + 63. m_r is the largest score of those that count (NaN wins), the weights are
   exp(s - m_r); l_r is their sum, and o_r the sum of mul(weight, value), in the order of positions.
-- M is the largest m_r, and f_r = exp(m_r - M), over runs in which any key counts. The result is the quotient of the sums
-  over runs of mul(f_r, canon(o_r)) and of mul(f_r, canon(l_r)), in the order tree64; 0 where no key counts.
+- M is the largest m_r, and f_r = exp(m_r - M), over runs in which any key counts. The result is the quotient of the
+  sums over runs of mul(f_r, canon(o_r)) and of mul(f_r, canon(l_r)), in the order tree64; 0 where no key counts.
 
 Keys that do not count are left out, not multiplied by 0: whatever lies there, NaN too, does not matter. So runs can be
 skipped, and worked on anywhere: the bits stay.
@@ -124,8 +124,8 @@ class Attention:
     def _stretches(self, sizes: Sizes) -> dict[str, Shape]:
         """The shapes that the other operands are stretched to."""
         z, keys = sizes.batches, sizes.keys
-        wanted = {"mask": (z, keys), "bias": (z, sizes.heads, sizes.queries, keys), "lengths": (z,), "positions": (z,)}
-        return {name: wanted[name] for name in self.extras}
+        full_shapes = {"mask": (z, keys), "bias": (z, sizes.heads, sizes.queries, keys), "lengths": (z,), "positions": (z,)}
+        return {name: full_shapes[name] for name in self.extras}
 
     def _forms(self, shapes: Mapping[str, Shape], scalars: Mapping[str, Number]) -> dict[str, View]:
         """q, k and v with the axes (B, H, S, D)."""
@@ -161,8 +161,8 @@ class Attention:
         for name, want in self._stretches(sizes).items():
             view = self.views.get(name) or dense(arrays[name].shape)
             read[name] = arrays[name].reshape(-1)[indices(stretched(view, want))]
-        whole = {name: int(scalars[name]) for name in ("window", "offset")}
-        return Rules(float(scalars["scale"]), bool(scalars["causal"]), **whole, **read)
+        numbers = (float(scalars["scale"]), bool(scalars["causal"]), int(scalars["window"]), int(scalars["offset"]))
+        return Rules(*numbers, *(read.get(name) for name in EXTRAS))
 
     def reference(self, *arrays: HostArray, **scalars: Number) -> HostArray:
         named = dict(zip((o.name for o in self.operands), arrays, strict=True))
@@ -232,18 +232,23 @@ class Attention:
         strides = {name: forms[name].strides for name in "qkv"}
         strides["r"] = (written[0], written[2], written[1], 1) if last else written
         for name, steps in strides.items():
-            push |= {f"{name}_{axis}": step % (1 << 32) for axis, step in zip(("batch", "head", "step"), steps, strict=False)}
+            push |= {
+                f"{name}_{axis}": step % (1 << 32) for axis, step in zip(("batch", "head", "step"), steps, strict=False)
+            }
         return push
 
     def _spec(self, call: Call, forms: Mapping[str, View], sizes: Sizes) -> dict[str, int]:
         spec = {"LOCAL": 16 * _row_groups(call, sizes), "D": sizes.depth, "EACH": _columns(sizes.depth)}
         spec |= {f"HAS_{name.upper()}": int(name in self.extras) for name in EXTRAS}
         for name in "qkv":
-            spec |= {f"{name.upper()}_START": forms[name].offset, f"{name.upper()}_UNIT": forms[name].strides[3] % (1 << 32)}
-        wanted = self._stretches(sizes)
+            spec |= {
+                f"{name.upper()}_START": forms[name].offset,
+                f"{name.upper()}_UNIT": forms[name].strides[3] % (1 << 32),
+            }
+        full_shapes = self._stretches(sizes)
         for name, axes in (("mask", ("BATCH", "KEY")), ("bias", _BIAS_AXES)):
-            if name in wanted:
-                view = stretched(self.views.get(name) or dense(call.shapes[name]), wanted[name])
+            if name in full_shapes:
+                view = stretched(self.views.get(name) or dense(call.shapes[name]), full_shapes[name])
                 steps = zip(axes, view.strides, strict=True)
                 spec |= {f"{name.upper()}_{axis}": step % (1 << 32) for axis, step in steps}
                 spec[f"{name.upper()}_START"] = view.offset

@@ -1,13 +1,13 @@
 """Products of operands with strides and batch axes: `_include/strided_tile.glsl`, its interface and its plan.
 
-A product is brought to its simplest form first: batch axes that lie behind one another become one, and those that b does
-not have become rows of a. What is left is one dispatch of tiles for every 4096 of k, in the order tree64.
+A product is brought to its simplest form first: batch axes that lie behind one another become one, and those that b
+does not have become rows of a. What is left is one dispatch of tiles for every 4096 of k, in the order tree64.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -126,10 +126,9 @@ def product(a: View, b: View, others: Sequence[View], shape: Shape) -> Product:
     return Product(sizes[:-1], sizes[-1], n, k, parts[0], parts[1], tuple(parts[2:]))
 
 
-def shaders(others: int, scalars: int, file: Callable[[int, int, int], str] | None = None) -> dict[str, Shader]:
+def shaders(others: int, scalars: int) -> dict[str, Shader]:
     """The shaders of products with so many operands and scalars of a tail: by block, for operands in whole vectors of
     16 bytes, and the smaller ones for any; and the one that adds up levels of the tree."""
-    of = file or (lambda side, rows, columns: f"strided_{side}_{rows}x{columns}.comp")
     listed: dict[str, Shader] = {}
     for side, rows, columns in BLOCKS:
         for kind, element in (("wide", "V"), ("any", "T"))[: 1 if rows == 8 else 2]:
@@ -140,7 +139,7 @@ def shaders(others: int, scalars: int, file: Callable[[int, int, int], str] | No
                 (*(Scalar(number, "u32") for number in NUMBERS), *_scalars(scalars)),
                 spec,
                 local=(side * side, 1, 1),
-                file=of(side, rows, columns),
+                file=f"strided_{side}_{rows}x{columns}.comp",
                 includes=("portable.glsl",),
                 extensions=("GL_EXT_control_flow_attributes",),
             )

@@ -24,10 +24,8 @@ def _padded(values: Floats) -> Floats:
 
 def sum64(values: npt.ArrayLike, axis: int = -1) -> Floats:
     """tree64 sum along an axis. The addends are taken as they are: they must be canonical already."""
-    level = np.moveaxis(np.asarray(values), axis, -1)
+    level: npt.NDArray[Any] = np.moveaxis(np.asarray(values), axis, -1)
     kind = format_of(level).float
-    if level.shape[-1] == 0:
-        return np.zeros(level.shape[:-1], kind)
     with np.errstate(all="ignore"):
         while True:
             if level.shape[-1] <= RUN:  # one run: what would fill it up are zeros
@@ -126,8 +124,8 @@ def contract(x: npt.ArrayLike, a: npt.ArrayLike | Matrix) -> Floats:
 
 
 def _run_sums(pieces: Floats, tiles: Floats, flush: bool) -> Floats:
-    """Sums of each run of products: (m, runs, 64) with (runs, 64, n) gives (m, runs, n); a single run may have fewer rows
-    of tiles, where the rest is zeros."""
+    """Sums of each run of products: (m, runs, 64) with (runs, 64, n) gives (m, runs, n); a single run may have fewer
+    rows of tiles, where the rest is zeros."""
     form = format_of(tiles)
     total: npt.NDArray[Any] = np.zeros((*pieces.shape[:2], tiles.shape[2]), tiles.dtype)
     product = np.empty_like(total)

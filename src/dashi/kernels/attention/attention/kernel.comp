@@ -30,49 +30,15 @@ const uint FINISH = 64u;
 #define T4 vec4
 #endif
 
+#include "special_numbers.glsl"
+#include "counted_keys.glsl"
+
 shared T4 q_tile[SLICE * Q_PITCH];   // [d][row / 4]; then maxima by [key / 4][row / 4]
 shared T4 tile[SLICE * K_PITCH];     // keys [d][key / 4], or values [key][column / 4]
 shared T4 weights[RUN * W_PITCH];    // [key][row / 4]
 shared T4 factors[GROUPS];           // of rows
 shared uint careful[2];              // whether what is staged needs its products flushed, or selected
 shared uint small_weights[2];
-
-T minus_infinity() {
-#if T_IS_F64
-    return packDouble2x32(uvec2(0u, 0xfff00000u));
-#else
-    return uintBitsToFloat(0xff800000u);
-#endif
-}
-
-T minus_zero() {
-#if T_IS_F64
-    return packDouble2x32(uvec2(0u, 0x80000000u));
-#else
-    return uintBitsToFloat(0x80000000u);
-#endif
-}
-
-bool is_left_out(T w) {
-#if T_IS_F64
-    return unpackDouble2x32(w).y == 0x80000000u;
-#else
-    return floatBitsToUint(w) == 0x80000000u;
-#endif
-}
-
-bool is_finite(T v) {
-#if T_IS_F64
-    return (unpackDouble2x32(v).y & 0x7ff00000u) != 0x7ff00000u;
-#else
-    return (floatBitsToUint(v) & 0x7f800000u) != 0x7f800000u;
-#endif
-}
-
-// The larger; NaN wins.
-T larger(T x, T y) {
-    return is_nan_bits(x) || x > y ? x : y;
-}
 
 T4 mul4(T4 x, T y) {
     return T4(mul(x.x, y), mul(x.y, y), mul(x.z, y), mul(x.w, y));
@@ -92,75 +58,6 @@ T selected(T w, T v) {
 
 T4 selected4(T4 w, T v) {
     return T4(selected(w.x, v), selected(w.y, v), selected(w.z, v), selected(w.w, v));
-}
-
-// Of a row: its head among those that share keys, and its query.
-uvec2 head_and_query(uint row) {
-    uint r = min(row, rows - 1u);
-    return uvec2(r / sq, r % sq);
-}
-
-// Where an invocation's rows and keys are, and which keys count for which rows.
-struct Block {
-    uint z;      // batch
-    uint head;   // of keys
-    uint row;    // the first of the block
-    uint limit;  // keys
-    uint begin, end;
-};
-
-uint position_of(Block at, uint query) {
-    return query + offset + (HAS_POSITIONS != 0u ? positions[at.z] : 0u);
-}
-
-Block block_of(uint number) {
-    Block at;
-    at.row = number % per_head * ROWS;
-    at.head = number / per_head % heads;
-    at.z = number / per_head / heads;
-    at.limit = HAS_LENGTHS != 0u ? min(lengths[at.z], sk) : sk;
-    uvec2 first = head_and_query(at.row);
-    uvec2 beyond = head_and_query(at.row + ROWS - 1u);
-    bool whole = first.x != beyond.x;
-    uint lowest = position_of(at, whole ? 0u : first.y);
-    uint highest = position_of(at, whole ? sq - 1u : beyond.y);
-    uint used = causal != 0u ? min(at.limit, highest + 1u) : at.limit;
-    uint behind = window != 0u && lowest + 1u > window ? (lowest + 1u - window) / RUN : 0u;
-    at.begin = max(begin_run, behind);
-    at.end = min(end_run, (used + RUN - 1u) / RUN);
-    return at;
-}
-
-bool counts(Block at, uint query, uint key) {
-    uint position = position_of(at, query);
-    bool near = (causal == 0u || key <= position) && (window == 0u || key + window > position);
-    bool there = key < at.limit && near;
-    if (HAS_MASK != 0u) {
-        there = there && mask[MASK_START + at.z * MASK_BATCH + min(key, sk - 1u) * MASK_KEY] > T(0);
-    }
-    return there;
-}
-
-T score(Block at, uvec2 place, uint key, T dot) {
-    T s = canon(mul(canon(scale), canon(dot)));
-    if (HAS_BIAS != 0u) {
-        uint head = at.head * shared_by + place.x;
-        T more = bias[BIAS_START + at.z * BIAS_BATCH + head * BIAS_HEAD + place.y * BIAS_QUERY +
-                      min(key, sk - 1u) * BIAS_KEY];
-        s = canon(s + canon(more));
-    }
-    return counts(at, place.y, key) ? s : minus_infinity();
-}
-
-// Whether a product with it may be below the threshold of canon(), if the other factor is as small.
-bool is_small(T v) {
-#if T_IS_F64
-    uint high = unpackDouble2x32(v).y & 0x7fffffffu;
-    return high != 0u && high < (539u << 20);  // 2^-484
-#else
-    uint size = floatBitsToUint(v) & 0x7fffffffu;
-    return size != 0u && size < (76u << 23);  // 2^-51
-#endif
 }
 
 void stage_keys(Block at, uint run, uint slice, uint turn) {

@@ -4,11 +4,12 @@ q is (B, H, Sq, D), k and v are (B, Hkv, Sk, D), H a multiple of Hkv; with `head
 (B, S, H, D). Key j has the position j; query i has the position `offset` + i. A key counts if j <= the query's position
 (`causal`), if it is among the last `window` positions up to there (unless 0), and if its score is above minus infinity.
 
-Scores are s = canon(scale canon(q . k)), summed over D in the order tree64. Run r holds the positions 64 r to 64 r + 63:
-m_r is the largest score in it that counts, exp(s - m_r) are the weights, l_r and o_r the sums of weights and of
-mul(weight, value) in the order of positions. With M the largest m_r and f_r = exp(m_r - M), the result is the sum over
-runs of mul(f_r, canon(o_r)) divided by that of mul(f_r, canon(l_r)), both in the order tree64; 0 where no key counts.
-Keys that do not count are left out, not multiplied by 0. `dashi.kernels.attention_with` adds masks, biases, lengths.
+Scores are s = canon(scale canon(q . k)), summed over D in the order tree64. Run r holds the positions 64 r to
+64 r + 63: m_r is the largest score in it that counts, exp(s - m_r) are the weights, l_r and o_r the sums of weights and
+of mul(weight, value) in the order of positions. With M the largest m_r and f_r = exp(m_r - M), the result is the sum
+over runs of mul(f_r, canon(o_r)) divided by that of mul(f_r, canon(l_r)), both in the order tree64; 0 where no key
+counts. Keys that do not count are left out, not multiplied by 0. `dashi.kernels.attention_with` adds masks, biases and
+lengths.
 """
 
 from typing import Final
