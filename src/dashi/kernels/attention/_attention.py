@@ -124,7 +124,12 @@ class Attention:
     def _stretches(self, sizes: Sizes) -> dict[str, Shape]:
         """The shapes that the other operands are stretched to."""
         z, keys = sizes.batches, sizes.keys
-        full_shapes = {"mask": (z, keys), "bias": (z, sizes.heads, sizes.queries, keys), "lengths": (z,), "positions": (z,)}
+        full_shapes = {
+            "mask": (z, keys),
+            "bias": (z, sizes.heads, sizes.queries, keys),
+            "lengths": (z,),
+            "positions": (z,),
+        }
         return {name: full_shapes[name] for name in self.extras}
 
     def _forms(self, shapes: Mapping[str, Shape], scalars: Mapping[str, Number]) -> dict[str, View]:
