@@ -128,6 +128,36 @@ def test_a_tail_gives_the_bits_of_the_kernels_one_after_another(kind: Any, vulka
     assert got.tobytes() == vulkan.run(rest, product, bias, residual, slope=-0.75).numpy().tobytes()
 
 
+@pytest.mark.parametrize(
+    ("tuning", "shader", "m"),
+    [
+        ("small_tiles", "strided_small_wide_4", 5),
+        ("small_tiles_few", "strided_small_wide_8", 70),
+        ("few_rows", "strided_few_wide_4", 3),
+        ("few_rows", "strided_few_wide_8", 12),
+        ("few_rows", "strided_few_wide_16", 70),
+        ("blocks_8x8", "strided_wide_16_8x8", 40),
+        ("small", "strided_wide_8_4x4", 40),
+    ],
+)
+def test_a_tail_has_the_same_bits_in_tiles_of_any_size(tuning: str, shader: str, m: int, vulkan: VulkanDevice) -> None:
+    kernel = tailed()
+    arrays = awkward(2, m, 132), awkward(2, 132, 64, seed=1), normal(64), normal(m, 64)
+    with CpuDevice() as cpu:
+        expected = cpu.run(kernel, *arrays, slope=0.5).numpy()
+    step = vulkan.bind(kernel, *(vulkan.array(values) for values in arrays), tuning=tuning, slope=0.5)
+    assert [d.shader for d in kernel.plan(step.call).dispatches] == [shader]
+    assert vulkan.run(kernel, *arrays, tuning=tuning, slope=0.5).numpy().tobytes() == expected.tobytes()
+
+
+def test_products_that_do_not_fill_a_gpu_are_cut_small_and_few_rows_read_b_once() -> None:
+    kernel = tailed()
+    gpu = Limits(invocations=1024, shared_bytes=49152)
+    for m, kind in ((8, "few"), (128, "small"), (4096, "wide")):
+        call = resolve_call(kernel, "f32", [(m, 384), (384, 1536), (1536,), (m, 1536)], {"slope": 1}, gpu)
+        assert kernel.plan(call).dispatches[0].shader.startswith(f"strided_{kind}_")
+
+
 @pytest.mark.parametrize("k", [0, 4097, 64 * 4096 + 3])
 def test_a_tail_comes_after_all_of_k(k: int, vulkan: VulkanDevice) -> None:
     value, bias = arguments("value bias")

@@ -33,12 +33,14 @@ SMALL: Final = {"side": 8, "rows": 4, "columns": 4, "fill": 0}
 TUNINGS: Final[dict[str, dict[str, int]]] = {
     "fitted": FITTED,
     "small_tiles": {**FITTED, "fill": tiles.ALWAYS, **tiles.NOT_FEW},
+    "small_tiles_few": {**FITTED, "fill": tiles.ALWAYS, **tiles.NOT_FEW, "processors": 4},
     "few_rows": {**FITTED, "fill": 0, "few": tiles.ALWAYS, "few_fill": 4},
     "blocks_8x8": {**FITTED, "fill": 0, **tiles.NOT_FEW},
     "blocks_4x4": {"side": 16, "rows": 4, "columns": 4, "fill": 0},
     "small": SMALL,
 }
-"""The largest block to begin with; it is made smaller while there are fewer tiles than fill a device."""
+"""The largest block to begin with; it is made smaller while there are fewer tiles than fill a device. The other sizes
+are those of `_tiles`."""
 NUMBERS: Final = (
     "m", "n", "begin", "end", "across", "per_batch", "first_tile", "tiles", "stride", "fresh", "last", "a_start",
     "a_batch", "a_row", "a_depth", "b_start", "b_batch", "b_depth", "b_column",
