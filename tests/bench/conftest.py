@@ -107,6 +107,9 @@ class Tensor:
     def reshape(self, *shape: int) -> Tensor:
         return Tensor(self.values.reshape(*shape))
 
+    def transpose(self, one: int, other: int) -> Tensor:
+        return Tensor(np.swapaxes(self.values, one, other))
+
     def numpy(self) -> Any:
         return self.values
 
@@ -134,6 +137,15 @@ def csr(offsets: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]
     rows = np.repeat(np.arange(shape[0]), np.diff(offsets.values))
     np.add.at(dense, (rows, columns.values), values.values)
     return Tensor(dense)
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor, *, attn_mask: Any, is_causal: bool, scale: float, **_: Any) -> Tensor:
+    shared = q.shape[1] // k.shape[1]
+    keys, values = (np.repeat(x.values, shared, axis=1) for x in (k, v))
+    scores = scale * (q.values @ keys.swapaxes(-1, -2))
+    mask = np.tri(*scores.shape[2:], dtype=bool) if is_causal else True if attn_mask is None else attn_mask.values
+    weights = np.exp(np.where(mask, scores, -np.inf))
+    return Tensor((weights / weights.sum(axis=-1, keepdims=True)) @ values)
 
 
 class FakeCuda:
@@ -184,7 +196,10 @@ def fake_torch() -> Any:
         cuda=FakeCuda(),
         backends=types.SimpleNamespace(cuda=types.SimpleNamespace(matmul=types.SimpleNamespace(allow_tf32=True))),
         nn=types.SimpleNamespace(
-            functional=types.SimpleNamespace(softplus=lambda x: Tensor(np.logaddexp(0, x.values).astype(x.dtype)))
+            functional=types.SimpleNamespace(
+                softplus=lambda x: Tensor(np.logaddexp(0, x.values).astype(x.dtype)),
+                scaled_dot_product_attention=attended,
+            )
         ),
         linalg=types.SimpleNamespace(vector_norm=lambda x: Tensor(np.linalg.norm(x.values))),
         from_numpy=Tensor,
@@ -204,6 +219,7 @@ def fake_torch() -> Any:
         index_select=into(lambda x, axis, index: x[np.minimum(index, len(x) - 1)]),
         mm=into(np.matmul),
         bmm=into(np.matmul),
+        matmul=into(np.matmul),
         sparse_csr_tensor=csr,
     )
 

@@ -84,7 +84,7 @@ def test_an_unknown_name_gets_its_neighbours() -> None:
 @pytest.mark.parametrize(
     ("name", "fix"),
     [
-        ("matmul", "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)"),
+        ("dot", "use `matmul` (matrices, batched too) or `gemv` (row vector times matrix)"),
         ("MatMul", "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)"),
         ("divide", "use `div` (element by element) or `scale` (by a number)"),
         (

@@ -152,7 +152,7 @@ def fuse_product(
 
 
 def attention_with(extras: str = "", views: Mapping[str, View] | None = None, name: str = "") -> Kernel:
-    """The kernel `attention` with more operands, behind q, k and v in this order, as far as `extras` names them:
+    """The kernel `attention` with the operands that `extras` names, behind q, k and v in this order.
 
     - `mask` (B, Sk): a key counts where it is above 0;
     - `bias`, stretched to (B, H, Sq, Sk): added to the scores; minus infinity leaves a key out;

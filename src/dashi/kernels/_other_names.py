@@ -16,8 +16,9 @@ _NONE: Final = (
 )
 
 _ADVICE: Final = {
-    "matmul dot mm inner": "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)",
-    "bmm batched_matmul": "use `gemv_batched` (row vectors times matrices) or `gemm_tiled` (matrix times matrix)",
+    "dot mm inner": "use `matmul` (matrices, batched too) or `gemv` (row vector times matrix)",
+    "bmm batched_matmul": "use `matmul` (matrices, batched and broadcast)",
+    "sdpa scaled_dot_product_attention flash_attention multi_head_attention": "use `attention`",
     "mv matvec vecmat linear": "use `gemv` (row vector times matrix) or `gemm_tiled` (rows times matrix)",
     "spmm sparse_matmul csr_matmul": "use `spmv_csr` (sparse matrix times vector)",
     "solve inv inverse lstsq": "use `cholesky` and `triangular_solve` (symmetric positive definite systems)",

@@ -171,16 +171,22 @@ class _Fused:
         return Cost(size * (2 * k + after), moved, len(self.plan(call).dispatches)) if size else Cost()
 
     def cases(self) -> tuple[Case, ...]:
-        numbers = [dict.fromkeys(self.tail.scalars, number) for number in _NUMBERS]
-        if any(o.view for o in self.operands):
-            whole = {o.name: (max(1, o.view.bounds()[1] + 1),) for o in self.operands if o.view}
-            return (Case(whole, numbers[0]),) if len(whole) == len(self.operands) else ()
-        listed: list[Case] = []
-        for number, (m, k, n) in enumerate(_CASES):
-            a, b = ((k, m) if self.turned[0] else (m, k)), ((n, k) if self.turned[1] else (k, n))
-            shapes = {"a": (2, *a), "b": b} | {x: ((n,), (m, n))[j % 2] for j, x in enumerate(self.others)}
-            listed.append(Case(shapes, numbers[number % 2]))
-        return tuple(listed)
+        """Small products that fit the views, where there are some."""
+        seen = {o.name: o.view for o in self.operands if o.view}
+        return tuple(
+            self._case(number, m, k, n, seen) for number, (m, k, n) in enumerate(_CASES[: 1 if seen else None])
+        )
+
+    def _case(self, number: int, m: int, k: int, n: int, seen: Mapping[str, View]) -> Case:
+        if "a" in seen:
+            m, k = seen["a"].shape[-2:][:: -1 if self.turned[0] else 1]
+        if "b" in seen:
+            k, n = seen["b"].shape[-2:][:: -1 if self.turned[1] else 1]
+        a, b = ((k, m) if self.turned[0] else (m, k)), ((n, k) if self.turned[1] else (k, n))
+        batch = () if seen else (2,)
+        shapes = {"a": (*batch, *a), "b": b} | {x: ((n,), (m, n))[j % 2] for j, x in enumerate(self.others)}
+        shapes |= {name: (max(1, view.bounds()[1] + 1),) for name, view in seen.items()}
+        return Case(shapes, dict.fromkeys(self.tail.scalars, _NUMBERS[number % 2]))
 
     def kernel(self, digest: str) -> Kernel:
         return Kernel(
@@ -193,7 +199,7 @@ class _Fused:
             plan=self.plan,
             reference=self.reference,
             cost=self.cost,
-            cases=self.cases() or (Case({o.name: (1, 1) for o in self.operands}),),
+            cases=self.cases(),
             tunings=products.TUNINGS,
             name=self.name,
             family=FAMILY,

@@ -108,6 +108,30 @@ def _gemm(torch: Any, t: Tensors, s: Scalars) -> Work:
     return lambda: torch.mm(a, b, out=out)
 
 
+def _matmul(torch: Any, t: Tensors, s: Scalars) -> Work:
+    a, b = (t[name].transpose(-1, -2) if s[f"transpose_{name}"] else t[name] for name in "ab")
+    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    out = torch.empty(shape, dtype=a.dtype, device=a.device)
+    return lambda: torch.matmul(a, b, out=out)
+
+
+def _attention(torch: Any, t: Tensors, s: Scalars) -> Work:
+    q, k, v = (t[name].transpose(1, 2) if s["heads_last"] else t[name] for name in "qkv")
+    queries, keys = q.shape[2], k.shape[2]
+    position, key = np.arange(queries)[:, None] + s["offset"], np.arange(keys)[None, :]
+    counted = np.broadcast_to((not s["causal"]) | (key <= position), (queries, keys))
+    counted = counted & (key + s["window"] > position) if s["window"] else counted
+    square = bool(s["causal"]) and not s["window"] and not s["offset"] and queries == keys
+    mask = None if square or counted.all() else torch.from_numpy(np.ascontiguousarray(counted)).to("cuda")
+    call = torch.nn.functional.scaled_dot_product_attention
+    options = {"attn_mask": mask, "is_causal": square, "scale": s["scale"], "enable_gqa": q.shape[1] != k.shape[1]}
+    return lambda: _turned(call(q, k, v, **options), s["heads_last"])
+
+
+def _turned(result: Any, heads_last: Any) -> Any:
+    return result.transpose(1, 2) if heads_last else result
+
+
 def _spmv(torch: Any, t: Tensors, s: Scalars) -> Work:
     offsets, columns, values, x = (t[name] for name in ("offsets", "columns", "values", "x"))
     shape = (offsets.shape[0] - 1, x.shape[0])
@@ -143,6 +167,8 @@ PEERS: Final[Mapping[str, Maker]] = {
     "gemm_tiled": _gemm,
     "gemm_fast": _gemm,
     "gemm_coop": _gemm,
+    "matmul": _matmul,
+    "attention": _attention,
     "spmv_csr": _spmv,
 }
 """By kernel. A kernel that is not here has no peer that does the same work in one call."""

@@ -1,14 +1,14 @@
 """Attention with one definition, whatever the batch, the padding, the chunks of queries and the split over keys.
 
 Key j has the position j. For a query at position p (`offset` + `positions`[b] + its index) a key counts if all that is
-asked for holds: j < `lengths`[b]; `mask`[b, j] > 0; j <= p (`causal`); p - j < `window`, unless that is 0; and its score
-is above minus infinity. With s = canon(scale canon(q . k)), the product summed over D in the order tree64, and
+asked for holds: j < `lengths`[b]; `mask`[b, j] > 0; j <= p (`causal`); p - j < `window`, unless that is 0; and its
+score is above minus infinity. With s = canon(scale canon(q . k)), the product summed over D in the order tree64, and
 s = canon(s + bias) where there is one:
 
 - Run r holds the positions 64 r to 64 r + 63. m_r is the largest score of those that count (NaN wins), the weights are
   exp(s - m_r); l_r is their sum, and o_r the sum of mul(weight, value), in the order of positions.
-- M is the largest m_r, and f_r = exp(m_r - M), over runs in which any key counts. The result is the quotient of the sums
-  over runs of mul(f_r, canon(o_r)) and of mul(f_r, canon(l_r)), in the order tree64; 0 where no key counts.
+- M is the largest m_r, and f_r = exp(m_r - M), over runs in which any key counts. The result is the quotient of the
+  sums over runs of mul(f_r, canon(o_r)) and of mul(f_r, canon(l_r)), in the order tree64; 0 where no key counts.
 
 Keys that do not count are left out, not multiplied by 0: whatever lies there, NaN too, does not matter. So runs can be
 skipped, and worked on anywhere: the bits stay.
@@ -29,7 +29,7 @@ from dashi.kernels.abi import Binding, Call, Dispatch, Number, Operand, Plan, Sc
 from dashi.kernels.attention._reference import Rules, attend
 from dashi.types import Cost, HostArray, Shape
 
-LARGEST_DEPTH: Final = 512
+LARGEST_DEPTH: Final = 256
 SLICE: Final = 16
 SLICES_PER_RUN: Final = 4
 NUMBERS: Final = (
@@ -61,6 +61,7 @@ SHADER: Final = Shader(
     (
         Spec("LOCAL", 64),
         Spec("D", 64),
+        Spec("EACH", 4),
         *(Spec(f"HAS_{name.upper()}", 0) for name in EXTRAS),
         *(Spec(f"{name}_{part}", int(part == "UNIT")) for name in "QKV" for part in ("START", "UNIT")),
         *(Spec(f"MASK_{part}", 0) for part in ("START", "BATCH", "KEY")),
@@ -123,8 +124,13 @@ class Attention:
     def _stretches(self, sizes: Sizes) -> dict[str, Shape]:
         """The shapes that the other operands are stretched to."""
         z, keys = sizes.batches, sizes.keys
-        wanted = {"mask": (z, keys), "bias": (z, sizes.heads, sizes.queries, keys), "lengths": (z,), "positions": (z,)}
-        return {name: wanted[name] for name in self.extras}
+        full_shapes = {
+            "mask": (z, keys),
+            "bias": (z, sizes.heads, sizes.queries, keys),
+            "lengths": (z,),
+            "positions": (z,),
+        }
+        return {name: full_shapes[name] for name in self.extras}
 
     def _forms(self, shapes: Mapping[str, Shape], scalars: Mapping[str, Number]) -> dict[str, View]:
         """q, k and v with the axes (B, H, S, D)."""
@@ -160,8 +166,8 @@ class Attention:
         for name, want in self._stretches(sizes).items():
             view = self.views.get(name) or dense(arrays[name].shape)
             read[name] = arrays[name].reshape(-1)[indices(stretched(view, want))]
-        whole = {name: int(scalars[name]) for name in ("window", "offset")}
-        return Rules(float(scalars["scale"]), bool(scalars["causal"]), **whole, **read)
+        numbers = (float(scalars["scale"]), bool(scalars["causal"]), int(scalars["window"]), int(scalars["offset"]))
+        return Rules(*numbers, *(read.get(name) for name in EXTRAS))
 
     def reference(self, *arrays: HostArray, **scalars: Number) -> HostArray:
         named = dict(zip((o.name for o in self.operands), arrays, strict=True))
@@ -184,12 +190,10 @@ class Attention:
         forms = self._forms(call.shapes, call.scalars)
         sizes = self.sizes(forms)
         runs = ceil_div(sizes.keys, RUN)
-        if runs > RUN**3:
-            raise LimitError(f"{sizes.keys} keys are more than {RUN**4}.", "attend to parts of them.")
         spec, push = self._spec(call, forms, sizes), self._push(call, forms, sizes)
-        if runs <= RUN:
-            ranges = [(0, runs, FIND_PEAKS | ADD_UP | FINISH)]
-            return Plan(tuple(self._dispatches(call, sizes, spec, push, ranges)))
+        once = FIND_PEAKS | ADD_UP | FINISH
+        if runs <= RUN and _trips(runs, sizes.depth, spec["LOCAL"], once) <= call.limits.loop_trips:
+            return Plan(tuple(self._dispatches(call, sizes, spec, push, [(0, runs, once)])))
         if runs > RUN * RUN:
             raise LimitError(f"{sizes.keys} keys are more than {RUN**3}.", "attend to parts of them.")
         groups = [(first, min(first + RUN, runs)) for first in range(0, runs, RUN)]
@@ -216,7 +220,7 @@ class Attention:
         blocks = sizes.batches * sizes.key_heads * per_head
         for begin, end, phase in ranges:
             part = {**push, "per_head": per_head, "begin_run": begin, "end_run": end, "phase": phase}
-            trips = _trips(end - begin, sizes.depth, spec["LOCAL"])
+            trips = _trips(end - begin, sizes.depth, spec["LOCAL"], phase)
             for share in split_work(blocks, trips, call.limits):
                 place = {"first_block": share.first, "blocks": share.beyond, "stride": share.groups}
                 yield Dispatch("main", buffers, {**part, **place}, (share.groups, 1, 1), share.trips, spec)
@@ -239,17 +243,17 @@ class Attention:
         return push
 
     def _spec(self, call: Call, forms: Mapping[str, View], sizes: Sizes) -> dict[str, int]:
-        spec = {"LOCAL": 16 * _row_groups(call, sizes), "D": sizes.depth}
+        spec = {"LOCAL": 16 * _row_groups(call, sizes), "D": sizes.depth, "EACH": _columns(sizes.depth)}
         spec |= {f"HAS_{name.upper()}": int(name in self.extras) for name in EXTRAS}
         for name in "qkv":
             spec |= {
                 f"{name.upper()}_START": forms[name].offset,
                 f"{name.upper()}_UNIT": forms[name].strides[3] % (1 << 32),
             }
-        wanted = self._stretches(sizes)
+        full_shapes = self._stretches(sizes)
         for name, axes in (("mask", ("BATCH", "KEY")), ("bias", _BIAS_AXES)):
-            if name in wanted:
-                view = stretched(self.views.get(name) or dense(call.shapes[name]), wanted[name])
+            if name in full_shapes:
+                view = stretched(self.views.get(name) or dense(call.shapes[name]), full_shapes[name])
                 steps = zip(axes, view.strides, strict=True)
                 spec |= {f"{name.upper()}_{axis}": step % (1 << 32) for axis, step in steps}
                 spec[f"{name.upper()}_START"] = view.offset
@@ -273,10 +277,17 @@ def _shared(call: Call, groups: int) -> int:
     return vectors * 4 * call.dtype.size + 16
 
 
-def _trips(runs: int, depth: int, local: int) -> int:
+def _trips(runs: int, depth: int, local: int, phase: int) -> int:
     """Loop iterations of an invocation for one block, those of its slow ways and short loops included."""
-    slices = ceil_div(depth, SLICE)
-    brought = ceil_div(RUN * SLICE // local, 4)
+    slices, each = ceil_div(depth, SLICE), _columns(depth)
+    brought = ceil_div(RUN * SLICE // local, 8)
+    parts = ceil_div(depth, SLICE * each)
     scores = 1 + slices * (1 + brought + SLICE) + RUN // 4
-    means = RUN // 4 + RUN // 8 + slices * (1 + brought + RUN)
-    return 1 + 2 + runs * (2 * scores + means) + 4 * slices
+    means = RUN // 4 + RUN // 8 + parts * (1 + each * (1 + brought) + RUN)
+    found, added = (runs if phase & bit else 0 for bit in (FIND_PEAKS, ADD_UP))
+    return 1 + 2 + found * scores + added * (scores + means) + 4 * parts * each
+
+
+def _columns(depth: int) -> int:
+    """Columns of values that an invocation works on at a time: 1, 2 or 4."""
+    return min(4, next_power_of_two(ceil_div(depth, SLICE)))

@@ -96,22 +96,22 @@ def _mean(scores: HostArray, counted: HostArray, values: HostArray) -> HostArray
 def _sums_in_order(weights: HostArray) -> HostArray:
     total = np.zeros(weights.shape[:2], weights.dtype)
     for i in range(RUN):
-        total += weights[:, :, i]
+        np.add(total, weights[:, :, i], out=total)
     return total
 
 
 def _weighted_sums(weights: HostArray, counted: HostArray, tiles: HostArray) -> HostArray:
-    """(rows, runs, 64) weights with (runs, 64, D) values gives (rows, runs, D): each run in order. What does not count is
-    left out, not multiplied by 0."""
+    """(rows, runs, 64) weights with (runs, 64, D) values gives (rows, runs, D): each run in order. What does not count
+    is left out, not multiplied by 0."""
     total = np.zeros((*weights.shape[:2], tiles.shape[2]), tiles.dtype)
     root = _THRESHOLD_ROOTS[tiles.dtype.itemsize]
     small = any(bool(np.any((np.abs(x) < root) & (x != 0))) for x in (weights, tiles))
     careful = small or not np.isfinite(tiles).all()
-    product = np.empty_like(total)
+    product: HostArray = np.empty_like(total)
     for i in range(RUN):
         if careful:
             product = np.where(counted[:, :, i, None], mul(weights[:, :, i, None], tiles[None, :, i, :]), 0)
         else:
             np.multiply(weights[:, :, i, None], tiles[None, :, i, :], out=product)
-        total += product
+        np.add(total, product, out=total)
     return total

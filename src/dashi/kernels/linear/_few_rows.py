@@ -48,12 +48,15 @@ class RowShape:
     depth: int
 
 
-def multiply(call: Call, reach: tuple[int, int], target: str, flags: Mapping[str, Number]) -> Dispatch | None:
-    """The dispatch that adds the products over k from reach[0] to reach[1] to `target`; None where it does not fit."""
+def multiply(
+    call: Call, reach: tuple[int, int], target: str, flags: Mapping[str, Number], *, vectors: bool = True
+) -> Dispatch | None:
+    """The dispatch that adds the products over k from reach[0] to reach[1] to `target`; None where it does not fit.
+    Rows of whole vectors are read so, unless `vectors` is false."""
     m, n, k = (call.dims[name] for name in ("m", "n", "k"))
     length = reach[1] - reach[0]
     per_vector = VECTOR_BYTES // call.dtype.size
-    wide = n % per_vector == 0 and k % per_vector == 0
+    wide = vectors and n % per_vector == 0 and k % per_vector == 0
     pitch = n // per_vector if wide else n
     shape = shape_for(call, pitch, ceil_div(length, RUN), 1 if wide else per_vector)
     groups = ceil_div(pitch, shape.lanes) * ceil_div(m, shape.rows)

@@ -1,14 +1,14 @@
 """Products of operands with strides and batch axes: `_include/strided_tile.glsl`, its interface and its plan.
 
-A product is brought to its simplest form first: batch axes that lie behind one another become one, and those that b does
-not have become rows of a. What is left is one dispatch of tiles for every 4096 of k, in the order tree64.
+A product is brought to its simplest form first: batch axes that lie behind one another become one, and those that b
+does not have become rows of a. What is left is one dispatch of tiles for every 4096 of k, in the order tree64.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from dashi.errors import ShapeError
 from dashi.kernels._fused_abi import collapse, stretched
 from dashi.kernels._work import ceil_div, groups_for, split_work
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec, View
+from dashi.kernels.linear import _strided_rows as strided_rows
 from dashi.kernels.linear import _tiles as tiles
 from dashi.kernels.portable import contract
 from dashi.types import HostArray, Shape
@@ -27,15 +28,19 @@ SCALARS: Final = 4
 BATCH_AXES: Final = 4
 BLOCKS: Final = ((16, 8, 8), (16, 8, 4), (16, 4, 4), (8, 4, 4))
 """Invocations along a side of a workgroup, and the rows and columns of an invocation's block."""
-FITTED: Final = {"side": 16, "rows": 8, "columns": 8, "fill": 128}
+FITTED: Final = {"side": 16, "rows": 8, "columns": 8, "fill": 128, **tiles.SMALL, **tiles.FEW}
 SMALL: Final = {"side": 8, "rows": 4, "columns": 4, "fill": 0}
 TUNINGS: Final[dict[str, dict[str, int]]] = {
     "fitted": FITTED,
-    "blocks_8x8": {**FITTED, "fill": 0},
+    "small_tiles": {**FITTED, "fill": tiles.ALWAYS, **tiles.NOT_FEW},
+    "small_tiles_few": {**FITTED, "fill": tiles.ALWAYS, **tiles.NOT_FEW, "processors": 4},
+    "few_rows": {**FITTED, "fill": 0, "few": tiles.ALWAYS, "few_fill": 4},
+    "blocks_8x8": {**FITTED, "fill": 0, **tiles.NOT_FEW},
     "blocks_4x4": {"side": 16, "rows": 4, "columns": 4, "fill": 0},
     "small": SMALL,
 }
-"""The largest block to begin with; it is made smaller while there are fewer tiles than fill a device."""
+"""The largest block to begin with; it is made smaller while there are fewer tiles than fill a device. The other sizes
+are those of `_tiles`."""
 NUMBERS: Final = (
     "m", "n", "begin", "end", "across", "per_batch", "first_tile", "tiles", "stride", "fresh", "last", "a_start",
     "a_batch", "a_row", "a_depth", "b_start", "b_batch", "b_depth", "b_column",
@@ -126,10 +131,9 @@ def product(a: View, b: View, others: Sequence[View], shape: Shape) -> Product:
     return Product(sizes[:-1], sizes[-1], n, k, parts[0], parts[1], tuple(parts[2:]))
 
 
-def shaders(others: int, scalars: int, file: Callable[[int, int, int], str] | None = None) -> dict[str, Shader]:
+def shaders(others: int, scalars: int) -> dict[str, Shader]:
     """The shaders of products with so many operands and scalars of a tail: by block, for operands in whole vectors of
     16 bytes, and the smaller ones for any; and the one that adds up levels of the tree."""
-    of = file or (lambda side, rows, columns: f"strided_{side}_{rows}x{columns}.comp")
     listed: dict[str, Shader] = {}
     for side, rows, columns in BLOCKS:
         for kind, element in (("wide", "V"), ("any", "T"))[: 1 if rows == 8 else 2]:
@@ -140,10 +144,14 @@ def shaders(others: int, scalars: int, file: Callable[[int, int, int], str] | No
                 (*(Scalar(number, "u32") for number in NUMBERS), *_scalars(scalars)),
                 spec,
                 local=(side * side, 1, 1),
-                file=of(side, rows, columns),
+                file=f"strided_{side}_{rows}x{columns}.comp",
                 includes=("portable.glsl",),
                 extensions=("GL_EXT_control_flow_attributes",),
             )
+    rest = strided_rows.Rest(
+        _written(others), (*_batch_spec(), *_strides("AB"), *_places(others)), tuple(_scalars(scalars))
+    )
+    listed |= strided_rows.shaders(rest)
     listed["strided_fold"] = Shader(
         (Binding("part"), *_written(others)),
         (*(Scalar(number, "u32") for number in FOLD_NUMBERS), *_scalars(scalars)),
@@ -257,6 +265,11 @@ def _multiply(
     left = _layout(formed.m, formed.k, formed.a, per_vector, names.nbytes[0])
     right = _layout(formed.k, formed.n, formed.b, per_vector, names.nbytes[1])
     wide = left.lanes == right.lanes == per_vector
+    if formed.a.column == 1 and formed.b.column == 1 and not (left.down or right.down) and end > begin:
+        by_rows = _by_rows(call, formed, one, wide)
+        if by_rows is not None:
+            yield _bound(by_rows, formed, names, (per_vector if wide else 1, target, places))
+            return
     side, rows, columns = _block(call, formed, wide)
     across = ceil_div(formed.n, side * columns)
     per_batch = across * ceil_div(formed.m, side * rows)
@@ -278,6 +291,39 @@ def _multiply(
         place = {"first_tile": share.first, "tiles": share.beyond, "stride": share.groups}
         bound = (names.a, names.b, *names.others, target)
         yield Dispatch(shader, bound, {**push, **place, **flags}, (share.groups, 1, 1), share.trips, spec)
+
+
+def _by_rows(
+    call: Call,
+    formed: Product,
+    one: tuple[tuple[int, int], str, Mapping[str, Number], Mapping[str, int]],
+    wide: bool,
+) -> Dispatch | None:
+    """The dispatch for few rows, or for what leaves much of a device idle, if it is such a product."""
+    reach, _, flags, _ = one
+    dims = {"m": formed.m, "n": formed.n, "k": formed.k}
+    shapes = {"a": (formed.m * formed.batches, formed.k), "b": (formed.k, formed.n), "result": (formed.m, formed.n)}
+    plain = replace(call, dims=dims, shapes=shapes)
+    whole = replace(plain, dims={**dims, "m": formed.m * formed.batches})
+    numbers = call.tuning
+    for few, chosen in ((True, "few" in numbers and tiles.has_few_rows(plain)), (False, tiles.is_small(whole, wide))):
+        if chosen and (few or "slab" in numbers):
+            dispatch = strided_rows.multiply(plain, formed.batches, reach, flags, vectors=wide, few=few)
+            if dispatch is not None:
+                return dispatch
+    return None
+
+
+def _bound(dispatch: Dispatch, formed: Product, names: Operands, one: tuple[int, str, Mapping[str, int]]) -> Dispatch:
+    """The dispatch with strides, and on its buffers."""
+    lanes, target, places = one
+    push, spec = dict(dispatch.push), {**dispatch.spec, **places}
+    for name, matrix, step in (("a", formed.a, "a_row"), ("b", formed.b, "b_depth")):
+        steps = [stride // lanes for stride in _outer_first(matrix.batch, 0)]
+        push |= {f"{name}_start": matrix.start // lanes, f"{name}_batch": steps[0] % _WORD}
+        push[step] = matrix.row // lanes % _WORD
+        spec |= {f"{name.upper()}_Z{axis}": steps[axis] % _WORD for axis in _INNER}
+    return replace(dispatch, buffers=(names.a, names.b, *names.others, target), push=push, spec=spec)
 
 
 def _block(call: Call, formed: Product, wide: bool) -> tuple[int, int, int]:

@@ -74,17 +74,25 @@ def _shader(element: str, rows: int) -> Shader:
 
 
 def multiply(
-    call: Call, reach: tuple[int, int], target: str, flags: Mapping[str, Number], *, ordered: bool
+    call: Call,
+    reach: tuple[int, int],
+    target: str,
+    flags: Mapping[str, Number],
+    *,
+    ordered: bool,
+    vectors: tuple[int, ...] = (),
+    chosen: Shape | None = None,
 ) -> Dispatch | None:
     """The dispatch that adds the products over k from reach[0] to reach[1] to `target`, in the order tree64 or in any;
-    None where there is not enough room for it."""
+    None where there is not enough room for it. `vectors` are the lengths of vectors to try, the best first;
+    `chosen` is a shape for the workgroups."""
     m, n, k = (call.dims[name] for name in ("m", "n", "k"))
     depth = reach[1] - reach[0]
-    shape = shape_for(call, depth)
+    shape = chosen or shape_for(call, depth)
     if shape is None or depth == 0 or shape.tiles(m, n) > call.limits.groups:
         return None
     widest = VECTOR_BYTES // call.dtype.size
-    per_vector = next(p for p in (widest, 2, 1) if k % p == 0 and n % p == 0)
+    per_vector = next(p for p in (vectors or (widest, 2, 1)) if k % p == 0 and n % p == 0)
     kind = "wide" if per_vector == widest else "pairs" if per_vector == 2 else "any"
     span = RUN if ordered else shape.slab  # side by side, the teams read whole lines of the cache
     trips = _trips(shape, depth, span, per_vector)

@@ -147,12 +147,12 @@ def multiply_tiles(
     m, n, k = (call.dims[name] for name in ("m", "n", "k"))
     per_vector = VECTOR_BYTES // call.dtype.size
     wide = k % per_vector == 0 and n % per_vector == 0
-    if _has_few_rows(call):
+    if has_few_rows(call):
         few = few_rows.multiply(call, reach, target, flags)
         if few is not None:
             yield few
             return
-    if _is_small(call, wide):
+    if is_small(call, wide):
         small = small_tiles.multiply(call, reach, target, flags, ordered=ordered)
         if small is not None:
             yield small
@@ -179,13 +179,13 @@ def is_row(call: Call) -> bool:
     return call.dims["m"] == 1 and few > 0 and not better
 
 
-def _has_few_rows(call: Call) -> bool:
+def has_few_rows(call: Call) -> bool:
     """Whether reading b takes longer than multiplying; a processor reads it from a cache."""
     most = call.tuning.get("few", 0)
     return most == ALWAYS or (call.dims["m"] <= most and not call.limits.software)
 
 
-def _is_small(call: Call, wide: bool) -> bool:
+def is_small(call: Call, wide: bool) -> bool:
     """Whether tiles of the smallest blocks would leave much of a device idle (those that are not read in vectors, twice
     as many: they are slower); a processor's few cores never are."""
     fill = call.tuning.get("fill", 0)

@@ -25,19 +25,20 @@ def _padded(values: Floats, fill: int = 0) -> Floats:
 
 def sum64(values: npt.ArrayLike, axis: int = -1) -> Floats:
     """tree64 sum along an axis. The addends are taken as they are: they must be canonical already."""
-    level = np.moveaxis(np.asarray(values), axis, -1)
+    level: npt.NDArray[Any] = np.moveaxis(np.asarray(values), axis, -1)
     kind = format_of(level).float
-    if level.shape[-1] == 0:
-        return np.zeros(level.shape[:-1], kind)
     with np.errstate(all="ignore"):
         while True:
+            if level.shape[-1] <= RUN:  # one run: what would fill it up are zeros
+                total = np.zeros(level.shape[:-1], kind)
+                for i in range(level.shape[-1]):
+                    np.add(total, level[..., i], out=total)
+                return total
             level = _padded(level)
             runs = level.reshape(*level.shape[:-1], level.shape[-1] // RUN, RUN)
             total = np.zeros(runs.shape[:-1], kind)
             for i in range(RUN):
                 np.add(total, runs[..., i], out=total)
-            if runs.shape[-2] == 1:
-                return total[..., 0]
             level = total
 
 
@@ -134,19 +135,21 @@ def contract(x: npt.ArrayLike, a: npt.ArrayLike | Matrix) -> Floats:
     tall = max(1, _BLOCK // (runs * wide))
     for top in range(0, len(rows), tall):
         for left in range(0, columns, wide):
-            block = _run_sums(pieces[top : top + tall], matrix.tiles[:, :, left : left + wide], flush)
+            tiles = matrix.tiles[:, : max(1, matrix.depth), left : left + wide]
+            block = _run_sums(pieces[top : top + tall], tiles, flush)
             out[top : top + tall, left : left + wide] = sum64(block, axis=1)
     return out if np.ndim(x) == 2 else out[0]
 
 
 def _run_sums(pieces: Floats, tiles: Floats, flush: bool) -> Floats:
-    """Sums of each run of products: (m, runs, 64) with (runs, 64, n) gives (m, runs, n)."""
+    """Sums of each run of products: (m, runs, 64) with (runs, 64, n) gives (m, runs, n); a single run may have fewer
+    rows of tiles, where the rest is zeros."""
     form = format_of(tiles)
     total: npt.NDArray[Any] = np.zeros((*pieces.shape[:2], tiles.shape[2]), tiles.dtype)
     product = np.empty_like(total)
     size = np.empty(total.shape, form.word)
     with np.errstate(all="ignore"):
-        for i in range(RUN):
+        for i in range(tiles.shape[1]):
             np.multiply(pieces[:, :, i, None], tiles[None, :, i, :], out=product)
             if flush:
                 np.bitwise_and(product.view(form.word), form.magnitude, out=size)

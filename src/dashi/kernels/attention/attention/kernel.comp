@@ -7,10 +7,14 @@ const uint SLICE = 16u;
 const uint GROUPS = LOCAL / 16u;
 const uint ROWS = GROUPS * 4u;
 const uint SLICES = (D + SLICE - 1u) / SLICE;
+const uint WIDE = EACH * 16u;                  // columns of values that are worked on at a time, EACH by an invocation
+const uint DEEP = RUN * SLICE / WIDE;          // keys of which so many columns are staged
+const uint PARTS = (D + WIDE - 1u) / WIDE;
 const uint Q_PITCH = GROUPS + 1u;
 const uint K_PITCH = RUN / 4u + 1u;
 const uint W_PITCH = GROUPS + 1u;
 const uint K_BROUGHT = RUN * SLICE / LOCAL;
+const uint AT_ONCE = K_BROUGHT < 8u ? K_BROUGHT : 8u;
 
 const uint FIND_PEAKS = 1u;
 const uint ADD_UP = 2u;
@@ -26,49 +30,15 @@ const uint FINISH = 64u;
 #define T4 vec4
 #endif
 
+#include "special_numbers.glsl"
+#include "counted_keys.glsl"
+
 shared T4 q_tile[SLICE * Q_PITCH];   // [d][row / 4]; then maxima by [key / 4][row / 4]
-shared T4 tile[SLICE * K_PITCH];     // keys [d][key / 4], or values [key][d / 4]
+shared T4 tile[SLICE * K_PITCH];     // keys [d][key / 4], or values [key][column / 4]
 shared T4 weights[RUN * W_PITCH];    // [key][row / 4]
 shared T4 factors[GROUPS];           // of rows
 shared uint careful[2];              // whether what is staged needs its products flushed, or selected
 shared uint small_weights[2];
-
-T minus_infinity() {
-#if T_IS_F64
-    return packDouble2x32(uvec2(0u, 0xfff00000u));
-#else
-    return uintBitsToFloat(0xff800000u);
-#endif
-}
-
-T minus_zero() {
-#if T_IS_F64
-    return packDouble2x32(uvec2(0u, 0x80000000u));
-#else
-    return uintBitsToFloat(0x80000000u);
-#endif
-}
-
-bool is_left_out(T w) {
-#if T_IS_F64
-    return unpackDouble2x32(w).y == 0x80000000u;
-#else
-    return floatBitsToUint(w) == 0x80000000u;
-#endif
-}
-
-bool is_finite(T v) {
-#if T_IS_F64
-    return (unpackDouble2x32(v).y & 0x7ff00000u) != 0x7ff00000u;
-#else
-    return (floatBitsToUint(v) & 0x7f800000u) != 0x7f800000u;
-#endif
-}
-
-// The larger; NaN wins.
-T larger(T x, T y) {
-    return is_nan_bits(x) || x > y ? x : y;
-}
 
 T4 mul4(T4 x, T y) {
     return T4(mul(x.x, y), mul(x.y, y), mul(x.z, y), mul(x.w, y));
@@ -90,80 +60,11 @@ T4 selected4(T4 w, T v) {
     return T4(selected(w.x, v), selected(w.y, v), selected(w.z, v), selected(w.w, v));
 }
 
-// Of a row: its head among those that share keys, and its query.
-uvec2 head_and_query(uint row) {
-    uint r = min(row, rows - 1u);
-    return uvec2(r / sq, r % sq);
-}
-
-// Where an invocation's rows and keys are, and which keys count for which rows.
-struct Block {
-    uint z;      // batch
-    uint head;   // of keys
-    uint row;    // the first of the block
-    uint limit;  // keys
-    uint begin, end;
-};
-
-uint position_of(Block at, uint query) {
-    return query + offset + (HAS_POSITIONS != 0u ? positions[at.z] : 0u);
-}
-
-Block block_of(uint number) {
-    Block at;
-    at.row = number % per_head * ROWS;
-    at.head = number / per_head % heads;
-    at.z = number / per_head / heads;
-    at.limit = HAS_LENGTHS != 0u ? min(lengths[at.z], sk) : sk;
-    uvec2 first = head_and_query(at.row);
-    uvec2 beyond = head_and_query(at.row + ROWS - 1u);
-    bool whole = first.x != beyond.x;
-    uint lowest = position_of(at, whole ? 0u : first.y);
-    uint highest = position_of(at, whole ? sq - 1u : beyond.y);
-    uint used = causal != 0u ? min(at.limit, highest + 1u) : at.limit;
-    uint behind = window != 0u && lowest + 1u > window ? (lowest + 1u - window) / RUN : 0u;
-    at.begin = max(begin_run, behind);
-    at.end = min(end_run, (used + RUN - 1u) / RUN);
-    return at;
-}
-
-bool counts(Block at, uint query, uint key) {
-    uint position = position_of(at, query);
-    bool near = (causal == 0u || key <= position) && (window == 0u || key + window > position);
-    bool there = key < at.limit && near;
-    if (HAS_MASK != 0u) {
-        there = there && mask[MASK_START + at.z * MASK_BATCH + min(key, sk - 1u) * MASK_KEY] > T(0);
-    }
-    return there;
-}
-
-T score(Block at, uvec2 place, uint key, T dot) {
-    T s = canon(mul(canon(scale), canon(dot)));
-    if (HAS_BIAS != 0u) {
-        uint head = at.head * shared_by + place.x;
-        T more = bias[BIAS_START + at.z * BIAS_BATCH + head * BIAS_HEAD + place.y * BIAS_QUERY +
-                      min(key, sk - 1u) * BIAS_KEY];
-        s = canon(s + canon(more));
-    }
-    return counts(at, place.y, key) ? s : minus_infinity();
-}
-
-// Whether a product with it may be below the threshold of canon(), if the other factor is as small.
-bool is_small(T v) {
-#if T_IS_F64
-    uint high = unpackDouble2x32(v).y & 0x7fffffffu;
-    return high != 0u && high < (539u << 20);  // 2^-484
-#else
-    uint size = floatBitsToUint(v) & 0x7fffffffu;
-    return size != 0u && size < (76u << 23);  // 2^-51
-#endif
-}
-
 void stage_keys(Block at, uint run, uint slice, uint turn) {
     uint me = gl_LocalInvocationIndex;
     bool small = false;
-    for (uint start = 0u; start < K_BROUGHT; start += 4u) {
-        [[unroll]] for (uint e = 0u; e < 4u; e++) {
+    for (uint start = 0u; start < K_BROUGHT; start += AT_ONCE) {
+        [[unroll]] for (uint e = 0u; e < AT_ONCE; e++) {
             uint i = start + e;
             uint row = (i * LOCAL + me) / SLICE;
             uint d = slice * SLICE + me % SLICE;
@@ -187,18 +88,17 @@ void stage_keys(Block at, uint run, uint slice, uint turn) {
     }
 }
 
-void stage_values(Block at, uint run, uint slice, uint turn) {
+void stage_values(Block at, uint key, uint column, uint turn) {
     uint me = gl_LocalInvocationIndex;
     bool small = false;
-    for (uint start = 0u; start < K_BROUGHT; start += 4u) {
-        [[unroll]] for (uint e = 0u; e < 4u; e++) {
-            uint i = start + e;
-            uint row = (i * LOCAL + me) / SLICE;
-            uint d = slice * SLICE + me % SLICE;
-            uint from = V_START + at.z * v_batch + at.head * v_head + min(run * RUN + row, sk - 1u) * v_step;
-            T x = d < D ? canon(v[from + min(d, D - 1u) * V_UNIT]) : T(0);
-            x = run * RUN + row < sk ? x : T(0);
-            tile[row * 4u + me % SLICE / 4u][me % 4u] = x;
+    for (uint start = 0u; start < K_BROUGHT; start += AT_ONCE) {
+        [[unroll]] for (uint e = 0u; e < AT_ONCE; e++) {
+            uint i = (start + e) * LOCAL + me;
+            uint d = column + i % WIDE;
+            uint from = V_START + at.z * v_batch + at.head * v_head + min(key + i / WIDE, sk - 1u) * v_step;
+            T x = canon(v[from + min(d, D - 1u) * V_UNIT]);
+            x = d < D && key + i / WIDE < sk ? x : T(0);
+            tile[i / 4u][i % 4u] = x;
             small = small || is_small(x) || !is_finite(x);
         }
     }
@@ -239,6 +139,9 @@ void finish(Block at, uint row, uint d, T sum, T weight) {
     }
 }
 
+// A staged value: key e, column c of this invocation's.
+#define VALUE(e, c) tile[((e) * WIDE + keys4 * EACH + (c)) / 4u][(keys4 * EACH + (c)) % 4u]
+
 void main() {
     uint me = gl_LocalInvocationIndex;
     uint rows4 = me / 16u;   // four rows, and four keys or one column, whose products this invocation makes
@@ -256,8 +159,8 @@ void main() {
         uint turn = 0u;
         T peak = (phase & PEAKS_IN) != 0u ? peaks[index] : minus_infinity();
         T whole = T(0);  // the sum of weights
-        T4 totals[SLICES];
-        [[unroll]] for (uint c = 0u; c < SLICES; c++) {
+        T4 totals[PARTS * EACH];
+        [[unroll]] for (uint c = 0u; c < PARTS * EACH; c++) {
             totals[c] = T4(0);
         }
         bool single = (phase & (FIND_PEAKS | ADD_UP)) == (FIND_PEAKS | ADD_UP) && at.end <= at.begin + 1u;
@@ -343,32 +246,45 @@ void main() {
                         }
                     }
                     whole += mul(factors[own / 4u][own % 4u], canon(run_weight));
-                    for (uint slice = 0u; slice < SLICES; slice++) {
-                        stage_values(at, run, slice, turn);
-                        barrier();
-                        T4 sum = T4(0);
-                        if (is_careful(turn) || small_weights[slot] != 0u) {
-                            for (uint e = 0u; e < RUN; e++) {
-                                sum += selected4(weights[e * W_PITCH + rows4], tile[e * 4u + keys4 / 4u][keys4 % 4u]);
-                            }
-                        } else {
-                            for (uint e = 0u; e < RUN; e += 8u) {
-                                [[unroll]] for (uint f = 0u; f < 8u; f++) {
-                                    T x = tile[(e + f) * 4u + keys4 / 4u][keys4 % 4u];
-                                    sum += weights[(e + f) * W_PITCH + rows4] * T4(x);
+                    for (uint part = 0u; part < PARTS; part++) {
+                        T4 mean[EACH];
+                        [[unroll]] for (uint c = 0u; c < EACH; c++) {
+                            mean[c] = T4(0);
+                        }
+                        for (uint key = 0u; key < RUN; key += DEEP) {
+                            stage_values(at, run * RUN + key, part * WIDE, turn);
+                            barrier();
+                            if (is_careful(turn) || small_weights[slot] != 0u) {
+                                for (uint e = 0u; e < DEEP; e++) {
+                                    T4 w = weights[(key + e) * W_PITCH + rows4];
+                                    [[unroll]] for (uint c = 0u; c < EACH; c++) {
+                                        mean[c] += selected4(w, VALUE(e, c));
+                                    }
+                                }
+                            } else {
+                                for (uint start = 0u; start < DEEP; start += 4u) {
+                                    [[unroll]] for (uint e = 0u; e < 4u; e++) {
+                                        T4 w = weights[(key + start + e) * W_PITCH + rows4];
+                                        [[unroll]] for (uint c = 0u; c < EACH; c++) {
+                                            mean[c] += w * T4(VALUE(start + e, c));
+                                        }
+                                    }
                                 }
                             }
+                            turn ^= 1u;
+                            barrier();
                         }
-                        if (me == 0u) {
-                            small_weights[slot ^ 1u] = 0u;
+                        [[unroll]] for (uint c = 0u; c < EACH; c++) {
+                            T4 sum = product4(factors[rows4], canon4(mean[c]));
+                            [[unroll]] for (uint j = 0u; j < PARTS; j++) {
+                                totals[j * EACH + c] += j == part ? sum : T4(0);
+                            }
                         }
-                        sum = product4(factors[rows4], canon4(sum));
-                        [[unroll]] for (uint c = 0u; c < SLICES; c++) {
-                            totals[c] += c == slice ? sum : T4(0);
-                        }
-                        turn ^= 1u;
-                        barrier();
                     }
+                    if (me == 0u) {
+                        small_weights[slot ^ 1u] = 0u;
+                    }
+                    barrier();
                 }
             }
         }
@@ -387,12 +303,14 @@ void main() {
         }
         barrier();
         if ((phase & ADD_UP) != 0u) {
-            for (uint c = 0u; c < SLICES * 4u; c++) {
+            for (uint i = 0u; i < PARTS * EACH * 4u; i++) {
+                uint c = i / 4u;
                 T4 four = T4(0);
-                [[unroll]] for (uint j = 0u; j < SLICES; j++) {
-                    four = j == c / 4u ? totals[j] : four;
+                [[unroll]] for (uint j = 0u; j < PARTS * EACH; j++) {
+                    four = j == c ? totals[j] : four;
                 }
-                finish(at, rows4 * 4u + c % 4u, c / 4u * SLICE + keys4, four[c % 4u], factors[rows4][c % 4u]);
+                uint d = c / EACH * WIDE + keys4 * EACH + c % EACH;
+                finish(at, rows4 * 4u + i % 4u, d, four[i % 4u], factors[rows4][i % 4u]);
             }
         }
         barrier();

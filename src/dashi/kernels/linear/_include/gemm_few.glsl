@@ -4,6 +4,7 @@
 // memory, STEP of each run at a time, while the next STEP rows of b are on their way. Define before:
 //     TM     rows of results per workgroup, a multiple of 4
 //     STEP   how much of a run is under way at a time
+//     STRIDED   if rows have strides, and results are finished by a function: strided_rows.glsl
 //     FAST   1: products and sums contracted as the compiler likes. 0: the order tree64 with products flushed, for at
 //            most 64 x 64 of k.
 // Where rows of a and of b are whole vectors of 16 bytes the buffers hold V; elsewhere V is T.
@@ -13,6 +14,14 @@
 #include "root_test.glsl"
 #endif
 #include "staged_runs.glsl"
+#ifdef STRIDED
+#include "strided_rows.glsl"
+#define A_PLACE(r, d) A_ROW(r) + (d) / V_LANES
+#define B_PITCH B_STEP_OF_K
+#else
+#define A_PLACE(r, d) (r * k + d) / V_LANES
+#define B_PITCH pitch
+#endif
 
 const uint JOINED = 4u;  // rows whose sums are joined at a time
 const uint PITCH = STEP / P_LANES + 1u;  // one more, so that neighbouring runs do not meet in one bank
@@ -52,13 +61,13 @@ V plain(T p, V v) {
 // where this invocation's run is, `lead` where the first one is.
 #define FETCH(at, lead) { \
     [[unroll]] for (uint q = 0u; q < STEP; q++) { \
-        coming[q] = b[min(at + q, end - 1u) * pitch + column]; \
+        coming[q] = b[min(at + q, end - 1u) * B_PITCH + column]; \
     } \
     [[unroll]] for (uint q = 0u; q < A_BROUGHT; q++) { \
         uint i = min(q * TEAM + gl_LocalInvocationIndex, A_VECTORS - 1u); \
         uint r = min(row + i / (A_WIDE * DEPTH), m - 1u); \
         uint d = lead + i / A_WIDE % DEPTH * RUN + i % A_WIDE * V_LANES; \
-        left[q] = a[(r * k + min(d, end - V_LANES)) / V_LANES]; \
+        left[q] = a[A_PLACE(r, min(d, end - V_LANES))]; \
     } \
 }
 
@@ -86,9 +95,16 @@ void main() {
     uint lane = gl_LocalInvocationID.x;
     uint run = gl_LocalInvocationID.y;
     uint pitch = n / V_LANES;
+#ifdef STRIDED
+    uint block = enter_batch(gl_WorkGroupID.x);
+    uint row = block % down * TM;
+    uint j = block / down * LANES + lane;
+    uint column = b_from + min(j, pitch - 1u);
+#else
     uint row = gl_WorkGroupID.x % down * TM;
     uint j = gl_WorkGroupID.x / down * LANES + lane;
     uint column = min(j, pitch - 1u);
+#endif
     V sums[TM];
     V totals[TM / JOINED];
     V now[STEP];
@@ -183,6 +199,9 @@ void main() {
     if (run < JOINED && j < pitch) {
         [[unroll]] for (uint part = 0u; part < TM / JOINED; part++) {
             uint r = row + part * JOINED + run;
+#ifdef STRIDED
+            store_lanes(r, j * V_LANES, totals[part]);
+#else
             if (r < m) {
                 V total = fresh != 0u ? totals[part] : result[r * pitch + j] + totals[part];
 #if FAST
@@ -191,6 +210,7 @@ void main() {
                 result[r * pitch + j] = last != 0u ? cleaned(total) : total;
 #endif
             }
+#endif
         }
     }
 }

@@ -3,6 +3,7 @@
 // ACROSS x DOWN invocations. Each team works through a part of k of its own: SLAB at a time, `span` in one go, then on
 // behind what the others do. An invocation has TM x 4 sums. Define before:
 //     TM     rows of results per invocation, 4 or 8
+//     STRIDED   if rows have strides, and results are finished by a function: strided_rows.glsl
 //     FAST   1: sums in any order, with fma. 0: the order tree64 with products flushed, for at most 64 x 64 of k; span
 //            is a run of 64, and the sums of the teams' runs are added in their order.
 // Where rows of a and of b are whole vectors of 16 bytes the buffers hold V; elsewhere V is T.
@@ -10,6 +11,12 @@
 #include "lanes.glsl"
 #if !FAST
 #include "root_test.glsl"
+#endif
+#ifdef STRIDED
+#include "strided_rows.glsl"
+#else
+#define A_ROW(r) r * (k / V_LANES)
+#define B_STEP_OF_K (n / V_LANES)
 #endif
 
 const uint TEAM = ACROSS * DOWN;
@@ -37,12 +44,12 @@ uint my_place() {
 // Where a team's part of a begins for this invocation, as if `at` were 0.
 uint left_from(uint q, uint row) {
     uint r = min(row + my_place() / A_WIDE + q * A_STEP, m - 1u);
-    return r * (k / V_LANES) + my_place() % A_WIDE;
+    return A_ROW(r) + my_place() % A_WIDE;
 }
 
 V fetch_right(uint q, uint from, uint at) {
     uint d = min(my_place() / B_WIDE, B_STEP - 1u) + q * B_STEP;
-    return b[from + min(at + d, end - 1u) * (n / V_LANES)];
+    return b[from + min(at + d, end - 1u) * B_STEP_OF_K];
 }
 
 #if FAST
@@ -167,6 +174,13 @@ T4 flushed(T p, T4 q) {
         } \
     }
 
+#ifdef STRIDED
+void write(uint row, uint column, T4 v) {
+    [[unroll]] for (uint e = 0u; e < 4u; e++) {
+        store_one(row, column + e, v[e]);
+    }
+}
+#else
 void write(uint row, uint column, T4 v) {
     if (row >= m) {
         return;
@@ -184,10 +198,17 @@ void write(uint row, uint column, T4 v) {
         }
     }
 }
+#endif
 
 void main() {
+#ifdef STRIDED
+    uint tile = enter_batch(gl_WorkGroupID.x);
+    uint row = tile / across * ROWS;
+    uint column = tile % across * (ACROSS * 4u);
+#else
     uint row = gl_WorkGroupID.x / across * ROWS;
     uint column = gl_WorkGroupID.x % across * (ACROSS * 4u);
+#endif
     T4 sums[TM];
     T4 totals[OWN];
     [[unroll]] for (uint i = 0u; i < TM; i++) {
@@ -206,6 +227,9 @@ void main() {
         from_a[q] = left_from(q, row);
     }
     uint from_b = min(column / V_LANES + my_place() % B_WIDE, n / V_LANES - 1u);
+#ifdef STRIDED
+    from_b += b_from;
+#endif
     FETCH(at)
 #if !FAST
     if (gl_LocalInvocationIndex == 0u) {

@@ -1,21 +1,8 @@
 // What gemm_tile.glsl reads and writes, for operands with strides and batch axes. a and b are counted in vectors V along
 // one of their axes, the other strides in vectors too: rows of a where A_ACROSS, else k; k where B_ALONG, else columns.
-#include "batch_place.glsl"
+#include "strided_batch.glsl"
 
 const uint TEAM = SIDE * SIDE;
-
-uint a_from;
-uint b_from;
-uint batch;
-
-// Goes to the batch that a tile belongs to; gives the tile's number within.
-uint enter_batch(uint tile) {
-    batch = tile / per_batch;
-    Place at = place_of(batch);
-    a_from = a_start + at.z0 * a_batch + at.z1 * A_Z1 + at.z2 * A_Z2 + at.z3 * A_Z3;
-    b_from = b_start + at.z0 * b_batch + at.z1 * B_Z1 + at.z2 * B_Z2 + at.z3 * B_Z3;
-    return tile % per_batch;
-}
 
 const uint A_TALL = ROWS / V_LANES;
 const uint B_DEEP = STEP / V_LANES;
@@ -81,15 +68,7 @@ uvec2 put(Brought v, uint depth) {
 }
 
 void write(uint row, uint column, T4 v) {
-    if (row >= m) {
-        return;
-    }
-    Place at = place_of(batch);
-    at.row = row;
     [[unroll]] for (uint e = 0u; e < 4u; e++) {
-        if (column + e < n) {
-            at.column = column + e;
-            store_sum((batch * m + row) * n + column + e, v[e], at);
-        }
+        store_one(row, column + e, v[e]);
     }
 }

@@ -1,0 +1,6 @@
+#define FAST 0
+#define STRIDED
+#define TM 4
+#include "tail.glsl"
+#define flushed flushed_products
+#include "gemm_small.glsl"

@@ -1,0 +1,5 @@
+#define FAST 0
+#define STRIDED
+#define TM 8
+#include "no_tail.glsl"
+#include "gemm_small.glsl"
