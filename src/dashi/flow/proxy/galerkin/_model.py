@@ -129,7 +129,7 @@ class GalerkinModel(Model):
         return TRANSFORMS if strategy == "numpy" else f"{device.info.name}, way {strategy}"
 
     def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
-        start = require_start(self.schema, z0, self.flow.kind)
+        start = require_start(self.schema, z0, self.flow.numpy_dtype)
         modes = canon(modes_of(self.schema, start))
         strategy, _ = self.explain(device, len(start))
         if strategy == "numpy":

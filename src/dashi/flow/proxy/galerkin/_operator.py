@@ -56,7 +56,7 @@ class Galerkin(Operator):
         self.schema = schema
         self.form: Form = form_named(form)
         count = len(schema.modes)
-        given = np.zeros(count, flow.kind) if eddy is None else np.asarray(eddy).astype(flow.kind)
+        given = np.zeros(count, flow.numpy_dtype) if eddy is None else np.asarray(eddy).astype(flow.numpy_dtype)
         self.eddy = float_array("eddy", given)
         if self.eddy.shape != (count,):
             raise ShapeError(f"eddy has shape {self.eddy.shape}.", f"pass one viscosity for each of {count} modes.")
@@ -83,7 +83,7 @@ class Galerkin(Operator):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.flow.kind
+        return self.flow.numpy_dtype
 
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
