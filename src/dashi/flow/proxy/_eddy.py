@@ -19,11 +19,11 @@ from dashi.flow._host_fft import Transforms
 from dashi.flow._operator import Vorticity
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import squares
 from dashi.flow.proxy.encode import BATCH
 from dashi.flow.proxy.galerkin._host import FastGalerkin
 from dashi.flow.proxy.galerkin._operator import Galerkin
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import squares
 from dashi.flow.windows import Windows
 from dashi.kernels.fft._roots import real_table, table
 from dashi.runtime.device import Device, Step

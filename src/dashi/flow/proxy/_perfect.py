@@ -14,11 +14,11 @@ from dashi.core.rollouts.run import Run
 from dashi.flow._finite import require_finite_frames
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import require_start, steps_of
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.lowpass import decode_states
 from dashi.flow.proxy.model import TRANSFORMS, Model, counts
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import require_start, steps_of
 from dashi.flow.simulation import simulate
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon

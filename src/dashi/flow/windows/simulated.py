@@ -128,4 +128,4 @@ def _simulated(
 
 
 def _silent(_: int) -> None:
-    """Nobody wants to know."""
+    """Takes a count of finished steps, and shows nothing."""

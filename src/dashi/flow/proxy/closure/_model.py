@@ -20,7 +20,6 @@ from dashi.flow.grid import Floats
 from dashi.flow.proxy._frame_recording import record_frames
 from dashi.flow.proxy._judge import Judge
 from dashi.flow.proxy._options import Number, Option
-from dashi.flow.proxy.carried import encoded, no_progress, require_start, steps_of, with_updated_scalars
 from dashi.flow.proxy.closure._device_loss import DeviceLoss, fits, rollout_batch
 from dashi.flow.proxy.closure._host import FastSlaved
 from dashi.flow.proxy.closure._operator import OnWideGrid, SlavedGalerkin
@@ -30,6 +29,7 @@ from dashi.flow.proxy.closure._training import AnyLoss, ClosureLoss, TrainingSet
 from dashi.flow.proxy.galerkin._operator import modes_of
 from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import encoded, no_progress, require_start, steps_of, with_updated_scalars
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.array import Array

@@ -14,7 +14,6 @@ from dashi.flow.proxy._eddy import eddy_viscosity, shells_of, subgrid
 from dashi.flow.proxy._frame_recording import record_frames
 from dashi.flow.proxy._judge import Judge
 from dashi.flow.proxy._options import Number, Option, Word, require_options
-from dashi.flow.proxy.carried import no_progress, require_start, steps_of, with_updated_scalars
 from dashi.flow.proxy.galerkin._backscatter import (
     BACKSCATTER,
     Backscatter,
@@ -29,6 +28,7 @@ from dashi.flow.proxy.galerkin._operator import Form, Galerkin, form_named, mode
 from dashi.flow.proxy.galerkin._strategies import ASKED, choose
 from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import no_progress, require_start, steps_of, with_updated_scalars
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device

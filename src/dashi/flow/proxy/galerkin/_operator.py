@@ -21,7 +21,7 @@ from dashi.flow._schemes import Tableau
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.galerkin import _terms as terms
-from dashi.flow.proxy.galerkin._strategies import microseconds
+from dashi.flow.proxy.galerkin._strategies import estimated_us
 from dashi.flow.proxy.galerkin._triads import ByTriads
 from dashi.flow.proxy.lowpass import codes
 from dashi.flow.proxy.schema import Schema, places_of
@@ -152,7 +152,7 @@ class Galerkin(Operator):
         return self._by_triads.unsupported_reason(limits)
 
     def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
-        return microseconds(self.form, len(self.schema.modes), states, software=limits.software, way=strategy)
+        return estimated_us(self.form, len(self.schema.modes), states, software=limits.software, way=strategy)
 
 
 class OnGrid(Vorticity):
