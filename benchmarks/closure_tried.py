@@ -26,7 +26,7 @@ from dashi.flow.grid import Floats
 from dashi.flow.proxy import Model, Schema, decode, encode, load_model
 from dashi.flow.proxy._eddy import eddy_viscosity, subgrid
 from dashi.flow.proxy._perfect import Perfect
-from dashi.flow.proxy.carried import correlations, encoded, squares
+from dashi.flow.proxy.states import correlations, encoded, squares
 from dashi.flow.windows import Windows
 from dashi.io._files import write_text
 from dashi.runtime import open_device

@@ -23,7 +23,7 @@ from closure_skill import settings
 from dashi.flow.evaluation.scores import horizons
 from dashi.flow.proxy import Schema
 from dashi.flow.proxy._dmd import RANKS, Dmd, require_pydmd
-from dashi.flow.proxy.carried import correlations, encoded, validation_score
+from dashi.flow.proxy.states import correlations, encoded, validation_score
 from dashi.io._files import write_text
 from dashi.runtime import open_device
 from dashi.runtime.device import Device

@@ -24,8 +24,8 @@ from closure_skill import Setting, settings
 from dashi.flow.evaluation.scores import horizons
 from dashi.flow.proxy import Model, Schema, load_model
 from dashi.flow.proxy._judge import held_energy
-from dashi.flow.proxy.carried import correlations, encoded
 from dashi.flow.proxy.galerkin._model import GalerkinModel
+from dashi.flow.proxy.states import correlations, encoded
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
 from dashi.io._files import write_text

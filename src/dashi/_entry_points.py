@@ -87,7 +87,7 @@ def _declarations(group: str, path: tuple[str, ...]) -> Declarations:
 
 
 def _own(group: str, unreadable: list[str]) -> list[EntryPoint]:
-    """Those of this project, in the order of their names."""
+    """Entry points of this project, in the order of their names."""
     source_tree = Path(__file__).resolve().parents[1]
     declared = source_declarations(source_tree.parent, group) if source_tree.name == "src" else None
     if declared is None:
@@ -111,7 +111,7 @@ def source_declarations(folder: Path, group: str) -> dict[str, str] | None:
 
 
 def _others(group: str, unreadable: list[str]) -> list[EntryPoint]:
-    """Those of every other distribution; of two with one name on `sys.path`, of the first."""
+    """Entry points of every other distribution; of two with one name on `sys.path`, those of the first."""
     entries: list[EntryPoint] = []
     names = {_normalized(DISTRIBUTION)}
     for distribution in metadata.distributions():

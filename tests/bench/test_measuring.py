@@ -10,7 +10,7 @@ import pytest
 from dashi import kernels
 from dashi.bench import kernels as kernelbench
 from dashi.bench.kernels import Measurement, measure
-from dashi.bench.workloads import Room, Workload
+from dashi.bench.workloads import WorkLimit, Workload
 from dashi.errors import LimitError
 from dashi.kernels.abi import Call, Case, Kernel, Plan
 from dashi.runtime import _bandwidth as bandwidth
@@ -113,7 +113,7 @@ def workload(kernel: Kernel) -> Workload:
 
 
 def test_wrong_results_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernelbench, "_WHOLE", Room(4 << 20, 1 << 40))
+    monkeypatch.setattr(kernelbench, "_WHOLE", WorkLimit(4 << 20, 1 << 40))
     large = replace(kernels.get("add"), cases=(Case(dict.fromkeys("xy", (1 << 20,))),))
     with Changed() as device:
         (whole,) = measure(device, workload(kernels.get("reduce_sum")))
@@ -128,8 +128,8 @@ def test_wrong_results_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_large_results_are_checked_by_a_smaller_case_and_by_the_bits_of_the_first_tuning(
     kind: type[Changed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernelbench, "_WHOLE", Room(1 << 20, 1 << 40))
-    monkeypatch.setattr(kernelbench, "CHECKED", Room(1 << 16, 1 << 40))
+    monkeypatch.setattr(kernelbench, "_WHOLE", WorkLimit(1 << 20, 1 << 40))
+    monkeypatch.setattr(kernelbench, "CHECKED", WorkLimit(1 << 16, 1 << 40))
     total = kernels.get("reduce_sum")
 
     def plan(call: Call) -> Plan:

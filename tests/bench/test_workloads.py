@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dashi import kernels
-from dashi.bench.workloads import Room, Workload, fits, host_inputs, shrink, workloads
+from dashi.bench.workloads import WorkLimit, Workload, fits, host_inputs, shrink, workloads
 from dashi.errors import InputError
 from dashi.kernels.abi import Case, Kernel, Limits
 from dashi.runtime._cpu_device import CpuDevice
@@ -18,12 +18,12 @@ WIDE = Limits(storage_range=1 << 30)
 
 def test_large_cases_are_halved_until_they_fit(twice: Kernel) -> None:
     asked = Workload(twice, "f32", twice.bench[0], 0)
-    room = Room(1 << 20, 1 << 62)
+    room = WorkLimit(1 << 20, 1 << 62)
     assert not fits(asked, Limits(), room)
     made = shrink(asked, WIDE, room)
     assert made is not None
     assert made.case.shapes == {"x": (1 << 17,)}
-    bound = shrink(asked, Limits(storage_range=4096), Room(1 << 40, 1 << 62))
+    bound = shrink(asked, Limits(storage_range=4096), WorkLimit(1 << 40, 1 << 62))
     assert bound is not None
     assert bound.case.shapes == {"x": (1024,)}
 
@@ -31,7 +31,7 @@ def test_large_cases_are_halved_until_they_fit(twice: Kernel) -> None:
 def test_dimensions_that_are_shared_stay_equal_when_halved() -> None:
     gemm = kernels.get("gemm_tiled")
     asked = Workload(gemm, "f32", Case({"a": (4096, 1024), "b": (1024, 100)}), 0)
-    made = shrink(asked, WIDE, Room(1 << 40, 1 << 20))
+    made = shrink(asked, WIDE, WorkLimit(1 << 40, 1 << 20))
     assert made is not None
     (m, k), (same, n) = made.case.shapes["a"], made.case.shapes["b"]
     assert k == same

@@ -68,7 +68,12 @@ def test_every_command_takes_json_and_shows_one_example(words: tuple[str, ...]) 
     assert len(examples(done.stdout)) == 1
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+LONG_EXAMPLES = (("bench", "host"), ("doctor",), ("kernels", "isa"))
+"""Commands with quick tests of their own, whose examples take seconds."""
+EXAMPLES = [pytest.param(words, marks=[pytest.mark.long] if words in LONG_EXAMPLES else []) for words in COMMANDS]
+
+
+@pytest.mark.parametrize("words", EXAMPLES, ids=" ".join)
 def test_example_in_help_works_as_printed(words: tuple[str, ...], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostcost, "STEPS", 40)  # that it runs is the claim here, not what it measures
     if words == ("kernels", "build") and not compiler.available():

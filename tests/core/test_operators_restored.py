@@ -31,7 +31,7 @@ def slaved() -> SlavedGalerkin:
     band = Band.of(SCHEMA, 4.0)
     held, modes = len(band.held), len(band.modes)
     shapes = {"keep": (1, held), "lift": (1, 1, modes), "gain": (2, held), "drain": (held,)}
-    closure = Closure(**{name: np.zeros(shape, FLOW.kind) for name, shape in shapes.items()})
+    closure = Closure(**{name: np.zeros(shape, FLOW.numpy_dtype) for name, shape in shapes.items()})
     return SlavedGalerkin(FLOW, SCHEMA, closure, 4.0)
 
 

@@ -49,8 +49,19 @@ def run(*command: str, folder: Path, source: Path = ROOT) -> str:
     return done.stdout
 
 
+LONG = ("lab.examine(", "lab.demo(", "measure().rows", '"slaved": {')
+"""What takes programs seconds that quick tests spend on the same: every device tried, the demo, v4, a closure."""
+
+
+def marks(text: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.long] if any(call in text for call in LONG) else []
+
+
 @pytest.mark.usefixtures("vulkan_session")  # the pages show what a Vulkan device prints
-@pytest.mark.parametrize(("text", "expected"), [p[1:] for p in programs()], ids=[p[0] for p in programs()])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [pytest.param(text, expected, id=name, marks=marks(text)) for name, text, expected in programs()],
+)
 def test_the_programs_on_the_pages_print_what_the_pages_say(text: str, expected: str, tmp_path: Path) -> None:
     printed = run(sys.executable, "-c", text, folder=tmp_path)
     assert not expected or printed == expected
@@ -115,6 +126,7 @@ def test_the_portability_page_counts_and_names_every_kernel_that_is_not_portable
     assert f"all but {numbers[len(named)]}, which say in their summary why" in page.replace("\n", " ")
 
 
+@pytest.mark.long  # that the functions keep their bits is a quick test: tests/golden/test_portable_bits.py
 def test_the_accuracy_table_is_what_is_measured() -> None:
     from dashi.kernels.portable import _accuracy as accuracy
 

@@ -13,13 +13,13 @@ from dashi.core.rollouts.rollout import rollout
 from dashi.errors import DashiError, InputError
 from dashi.flow import Flow, Kolmogorov
 from dashi.flow.proxy import MODELS, Schema, load_model, save_model
-from dashi.flow.proxy.carried import encoded, validation_score
 from dashi.flow.proxy.closure._device_loss import DeviceLoss, rollout_batch
 from dashi.flow.proxy.closure._model import Slaved
 from dashi.flow.proxy.closure._operator import SlavedGalerkin
 from dashi.flow.proxy.closure._plan import TrainingSchedule
 from dashi.flow.proxy.closure._tables import Band, Closure, Parameters
 from dashi.flow.proxy.closure._training import ClosureLoss, TrainingSetup
+from dashi.flow.proxy.states import encoded, validation_score
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
 from dashi.runtime._cpu_device import CpuDevice

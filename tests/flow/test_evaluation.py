@@ -312,7 +312,7 @@ def test_an_evaluation_comes_back_from_its_file(windows: Windows, device: Device
 
 
 def test_a_file_of_another_version_or_kind_is_refused(windows: Windows, device: Device, tmp_path: Path) -> None:
-    from dashi.flow.evaluation.kept import array_text, pack, text_array
+    from dashi.flow.evaluation.files import array_text, pack, text_array
     from dashi.io.arrays import write_arrays
 
     arrays = pack(scored(windows, device))

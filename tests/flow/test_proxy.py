@@ -180,7 +180,7 @@ def test_sums_too_long_for_one_list_are_added_in_pieces(monkeypatch: pytest.Monk
 def test_encoding_can_be_recorded_with_other_steps(device: Device) -> None:
     schema, flow = Schema(32, 4), Flow(32)
     states = ensemble(flow, "random", seeds=[4, 5], peak=4)
-    encoder = FieldEncoder(schema, device, flow.kind)
+    encoder = FieldEncoder(schema, device, flow.numpy_dtype)
     out = device.empty((2, schema.size))
     with device.program(encoder.steps(device.array(states), out)) as program:
         program.run()

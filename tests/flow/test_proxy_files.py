@@ -10,9 +10,9 @@ import pytest
 
 from dashi.errors import FileError, InputError
 from dashi.flow.proxy import MODELS, Schema, load_model, model_class, save_model
-from dashi.flow.proxy.carried import encoded
 from dashi.flow.proxy.catalogue import pack, unpack
 from dashi.flow.proxy.galerkin._model import GalerkinModel
+from dashi.flow.proxy.states import encoded
 from dashi.flow.windows import Windows
 from dashi.io.arrays import read_arrays, write_arrays
 from dashi.runtime import Device

@@ -18,7 +18,6 @@ from dashi.errors import FeatureError, InputError, ShapeError
 from dashi.flow import Flow, Kolmogorov, Stochastic, ensemble
 from dashi.flow._operator import Vorticity
 from dashi.flow.proxy._frame_recording import record_frames
-from dashi.flow.proxy.carried import squares
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.galerkin import _terms as terms
 from dashi.flow.proxy.galerkin._host import FastGalerkin
@@ -26,6 +25,7 @@ from dashi.flow.proxy.galerkin._operator import FORMS, Form, Galerkin, OnGrid, m
 from dashi.flow.proxy.galerkin._strategies import choose
 from dashi.flow.proxy.lowpass import decode_states
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import squares
 from dashi.runtime import Device
 from dashi.runtime._cpu_device import CpuDevice
 

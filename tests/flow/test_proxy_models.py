@@ -23,10 +23,10 @@ from dashi.flow.proxy._judge import Judge, held_energy
 from dashi.flow.proxy._linear import Delay, Ridge
 from dashi.flow.proxy._perfect import Perfect
 from dashi.flow.proxy._persistence import Damped
-from dashi.flow.proxy.carried import correlations, encoded, squares, validation_score
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.galerkin._model import GalerkinModel, Truncation
 from dashi.flow.proxy.lowpass import decode
+from dashi.flow.proxy.states import correlations, encoded, squares, validation_score
 from dashi.flow.windows import Windows
 from dashi.runtime import Device
 from dashi.runtime._cpu_device import CpuDevice

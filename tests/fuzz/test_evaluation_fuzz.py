@@ -16,7 +16,7 @@ from dashi.errors import FileError
 from dashi.flow import Flow
 from dashi.flow.evaluation import Evaluation, Line, Seen
 from dashi.flow.evaluation._training import Training
-from dashi.flow.evaluation.kept import array_text, pack, text_array, unpack
+from dashi.flow.evaluation.files import array_text, pack, text_array, unpack
 from dashi.flow.evaluation.result import THRESHOLDS
 from dashi.report._story import lasts
 

@@ -36,6 +36,7 @@ def rebuild(kernel: Kernel, words: bytes, key: str = "main.f32") -> None:
     (folder / "index.json").write_text(json.dumps(index))
 
 
+@pytest.mark.long  # `./dev test` builds all of them before the tests: `dashi kernels build --check`
 @pytest.mark.parametrize("name", dashi.kernels.names())
 def test_the_committed_binaries_are_what_the_sources_build(name: str) -> None:
     assert build.check(dashi.kernels.get(name)) == ()

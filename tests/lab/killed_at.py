@@ -31,7 +31,7 @@ from dashi.cli.main import app
 from dashi.core.certificates._certificate import read_certificate
 from dashi.core.observations import png  # noqa: F401 - the same
 from dashi.flow.evaluation._fits import load_fit
-from dashi.flow.evaluation.kept import load_evaluation
+from dashi.flow.evaluation.files import load_evaluation
 from dashi.io._run_mark import MARK
 from dashi.io._run_reading import is_unfinished, run_file
 from dashi.io._whole_folder import Owner, whole_folder

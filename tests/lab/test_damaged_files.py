@@ -24,7 +24,7 @@ from dashi.flow._diagnostics import Diagnostics, totals
 from dashi.flow._fields import FieldStore, Variable, series_variable
 from dashi.flow._operator import Vorticity
 from dashi.flow.evaluation import save_evaluation
-from dashi.flow.evaluation.kept import array_text, load_evaluation, pack, text_array, unpack
+from dashi.flow.evaluation.files import array_text, load_evaluation, pack, text_array, unpack
 from dashi.flow.proxy import Schema
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.proxy.catalogue import pack as pack_model

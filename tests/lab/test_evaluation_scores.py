@@ -18,7 +18,7 @@ from dashi.flow.evaluation import evaluate as score
 from dashi.flow.evaluation import load_evaluation
 from dashi.flow.evaluation._fits import load_fit
 from dashi.flow.evaluation._record import read_record
-from dashi.flow.evaluation.kept import array_text, text_array
+from dashi.flow.evaluation.files import array_text, text_array
 from dashi.flow.proxy._perfect import Perfect
 from dashi.flow.proxy.catalogue import MODELS
 from dashi.flow.windows import Windows

@@ -118,7 +118,7 @@ def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:
     pytest.importorskip("pydmd")
     from dashi.flow.proxy._dmd import Dmd
     from dashi.flow.proxy._linear import Ridge
-    from dashi.flow.proxy.carried import encoded, validation_score
+    from dashi.flow.proxy.states import encoded, validation_score
 
     flow, schema = Flow(64, nu=2e-3, dt=0.02, scheme="etdrk4"), Schema(64, 8)
     with CpuDevice() as cpu:

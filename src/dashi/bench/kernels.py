@@ -16,7 +16,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.bench.peers.kernels import TorchPeer
-from dashi.bench.workloads import CHECKED, Room, Workload, fits, host_inputs, smaller, workloads
+from dashi.bench.workloads import CHECKED, WorkLimit, Workload, fits, host_inputs, smaller, workloads
 from dashi.errors import ClosedError, DashiError, DeviceLostError, FeatureError, LimitError, OutOfMemoryError
 from dashi.kernels.abi import Kernel, Limits
 from dashi.runtime import _stopwatch as stopwatch
@@ -29,7 +29,7 @@ from dashi.types import Cost, HostArray
 
 _CACHED: Final = range(8 << 20, 256 << 20)
 """Bytes of a set of arrays that a large cache (60 MB on an H200) would help. Smaller ones are meant to be small."""
-_WHOLE: Final = Room(64 << 20, 1 << 28)
+_WHOLE: Final = WorkLimit(64 << 20, 1 << 28)
 _SLICE: Final = 1 << 16
 _SAMPLED: Final = 1 << 20
 

@@ -25,16 +25,16 @@ _BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True)
-class Room:
+class WorkLimit:
     """The most that one call may take: bytes of all operands together, and counted operations."""
 
     bytes: int
     flops: int
 
 
-SOFTWARE: Final = Room(32 << 20, 1 << 27)
+SOFTWARE: Final = WorkLimit(32 << 20, 1 << 27)
 """Runs in about 0.2 s on two cores."""
-CHECKED: Final = Room(16 << 20, 1 << 26)
+CHECKED: Final = WorkLimit(16 << 20, 1 << 26)
 """What a NumPy reference computes in a second or so."""
 
 
@@ -58,12 +58,12 @@ class Workload:
         return resolve_call(self.kernel, self.variant, shapes, self.case.scalars, limits, tuning)
 
 
-def room_of(device: Device) -> Room:
+def work_limit_of(device: Device) -> WorkLimit:
     """What one call may take on this device: little on a processor, half of the memory on hardware."""
     if not device.info.is_hardware:
         return SOFTWARE
     local = max((heap.size for heap in device.info.heaps if heap.device_local), default=1 << 30)
-    return Room(local // 2, 1 << 62)
+    return WorkLimit(local // 2, 1 << 62)
 
 
 def workloads(kernel: Kernel, variant: str, device: Device, size: Size, number: int | None = None) -> list[Workload]:
@@ -72,7 +72,7 @@ def workloads(kernel: Kernel, variant: str, device: Device, size: Size, number: 
     if number is not None and not 0 <= number < len(kernel.bench):
         known = f"it has {len(kernel.bench)}, counted from 0" if kernel.bench else "it has none"
         raise InputError(f"kernel {kernel.name!r} has no benchmark case {number}; {known}.", "leave `case=` away.")
-    room = room_of(device)
+    room = work_limit_of(device)
     if number is None and (size == "small" or not kernel.bench):
         return [_ordinary(kernel, variant, device.limits, room)]
     numbers = range(len(kernel.bench)) if number is None else (number,)
@@ -114,7 +114,7 @@ def workloads_of(
                 yield workload, tunings
 
 
-def smaller(asked: Workload, limits: Limits, room: Room) -> Workload:
+def smaller(asked: Workload, limits: Limits, room: WorkLimit) -> Workload:
     """The workload itself if it fits; else one like it that does; else an ordinary case of the kernel."""
     if fits(asked, limits, room):
         return asked
@@ -124,14 +124,14 @@ def smaller(asked: Workload, limits: Limits, room: Room) -> Workload:
     return replace(_ordinary(asked.kernel, asked.variant, limits, room), note=f"instead of {asked.shapes}")
 
 
-def _ordinary(kernel: Kernel, variant: str, limits: Limits, room: Room) -> Workload:
+def _ordinary(kernel: Kernel, variant: str, limits: Limits, room: WorkLimit) -> Workload:
     """The largest ordinary case that fits, else the smallest there is."""
     ranked = sorted(kernel.cases, key=lambda case: sum(math.prod(shape) for shape in case.shapes.values()))
     every = [Workload(kernel, variant, case, None) for case in ranked]
     return next((w for w in reversed(every) if fits(w, limits, room)), every[0])
 
 
-def fits(workload: Workload, limits: Limits, room: Room) -> bool:
+def fits(workload: Workload, limits: Limits, room: WorkLimit) -> bool:
     """Whether every operand can be bound and the whole stays within the room. False too for a call that is refused."""
     try:
         call = workload.call(limits)
@@ -144,7 +144,7 @@ def fits(workload: Workload, limits: Limits, room: Room) -> bool:
     return max(held, default=0) <= limits.storage_range and sum(held) <= room.bytes and cost.flops <= room.flops
 
 
-def shrink(asked: Workload, limits: Limits, room: Room) -> Workload | None:
+def shrink(asked: Workload, limits: Limits, room: WorkLimit) -> Workload | None:
     """The workload with its longest dimension halved until it fits; None where dimensions depend on the contents
     (index lists, offsets) or on scalars, so that they cannot be chosen freely."""
     workload: Workload | None = asked

@@ -227,7 +227,7 @@ def _print_fit(result: FittedModel, failure: FileError | None, *, as_json: bool)
         if not result.stopped:
             remark(f"wrote {result.path}")
         return
-    from dashi.flow.evaluation.kept import document
+    from dashi.flow.evaluation.files import document
 
     fit = result.fit
     facts: dict[str, Any] = {

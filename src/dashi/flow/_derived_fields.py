@@ -32,7 +32,7 @@ def require_fields(names: Sequence[str]) -> None:
 def require_states_of(flow: Flow, context: Context) -> None:
     """Refuses a run whose states are not those of the flow."""
     shape = (flow.n, flow.modes, 2)
-    if context.shape[1:] != shape or context.operator.dtype != flow.kind:
+    if context.shape[1:] != shape or context.operator.dtype != flow.numpy_dtype:
         raise ShapeError(
             f"the run has states of shape {context.shape[1:]} and {context.operator.dtype}, the flow's have {shape} "
             f"and {flow.dtype}.",
@@ -59,7 +59,7 @@ class FieldReader:
         loaded, device = self._loaded, self._device
         members, n, modes, _ = states.shape
         fields = self._kinds.size
-        spectra = loaded.work(f"{self._work}_spectra", (members, fields, n, modes, 2), self._flow.kind)
+        spectra = loaded.work(f"{self._work}_spectra", (members, fields, n, modes, 2), self._flow.numpy_dtype)
         waves = (loaded["wave_x"], loaded["wave_y"], loaded["inverse"])
         return [
             device.bind("spectral_fields", states, *waves, self._kinds, out=spectra),
@@ -84,7 +84,7 @@ class PressureReader:
 
     def steps(self, states: Array, out: Array) -> list[Step]:
         """The steps that fill `out`."""
-        device, loaded, kind = self._device, self._loaded, self._flow.kind
+        device, loaded, kind = self._device, self._loaded, self._flow.numpy_dtype
         members, n, modes, _ = states.shape
         shape = (members, 1, n, n)
         values = {name: loaded.work(f"frame_{name}_values", shape, kind) for name in self._parts}

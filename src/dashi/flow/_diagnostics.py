@@ -101,7 +101,7 @@ def shells(flow: Flow) -> Shells:
     places = order[: int(offsets[-1])]
     half = 0.5 * grid.counted(flow.n).reshape(-1)[places]
     inverse = grid.waves(flow)[2].reshape(-1)[places]
-    weights = [(half * factor).astype(flow.kind) for factor in (inverse, np.ones_like(half), 1.0 / inverse)]
+    weights = [(half * factor).astype(flow.numpy_dtype) for factor in (inverse, np.ones_like(half), 1.0 / inverse)]
     return Shells(places, offsets, longest, *weights)
 
 
@@ -169,8 +169,8 @@ class _Kernels:
 
     def slots(self) -> list[Slot]:
         """What a look leaves behind, in the order in which `steps` fills it."""
-        spectra = [((self._members, self._shells.count), self._flow.kind)] * (4 if self._transfer else 3)
-        return [*spectra, ((4,), self._flow.kind)]
+        spectra = [((self._members, self._shells.count), self._flow.numpy_dtype)] * (4 if self._transfer else 3)
+        return [*spectra, ((4,), self._flow.numpy_dtype)]
 
     def _load(self) -> DeviceTables:
         if self._loaded is None:
@@ -190,11 +190,11 @@ class _Kernels:
             for name, slot in zip(("energy", "enstrophy", "palinstrophy"), out, strict=False)
         ]
         if self._transfer:
-            tendency = loaded.work("look_tendency", state.shape, self._flow.kind)
+            tendency = loaded.work("look_tendency", state.shape, self._flow.numpy_dtype)
             steps.append(advection(self._flow, self._device, loaded, state, tendency, eddies=False))
             steps.append(self._spectrum(state, tendency, "transfer", out[3]))
         members, n = state.shape[0], self._flow.n
-        values = loaded.work("look_values", (members, 2, n, n), self._flow.kind)
+        values = loaded.work("look_values", (members, 2, n, n), self._flow.numpy_dtype)
         steps += self._velocity.steps(state, values)
         return [*steps, self._device.bind("reduce_statistics", values, out=out[-1])]
 

@@ -33,8 +33,8 @@ class Frames(Observer[None]):
     def bind(self, context: Context) -> Bound:
         require_states_of(self.flow, context)
         members, n = context.shape[0], self.flow.n
-        slots: list[Slot] = [((members, len(self._plain), n, n), self.flow.kind)] if self._plain else []
-        slots += [((members, 1, n, n), self.flow.kind)] if "pressure" in self.fields else []
+        slots: list[Slot] = [((members, len(self._plain), n, n), self.flow.numpy_dtype)] if self._plain else []
+        slots += [((members, 1, n, n), self.flow.numpy_dtype)] if "pressure" in self.fields else []
         readers: list[FieldReader | PressureReader] = []
 
         def steps(_: Array, states: Array, out: Sequence[Array]) -> list[Step]:

@@ -85,7 +85,7 @@ class HostSolver:
     def __init__(self, flow: Flow, states: Floats) -> None:
         self.flow = flow
         self._turns = Transforms(flow.n)
-        self._complex = np.result_type(flow.kind, np.complex64)
+        self._complex = np.result_type(flow.numpy_dtype, np.complex64)
         self._scale = float(flow.n * flow.n)
         self._columns = flow.cut + 1
         self._state: Complex = self._scaled(states)
@@ -115,7 +115,7 @@ class HostSolver:
 
     def _factors(self) -> dict[str, Any]:
         """What makes the modes of a field of those of vorticity."""
-        wave_x, wave_y, inverse = (table.astype(self.flow.kind) for table in grid.waves(self.flow))
+        wave_x, wave_y, inverse = (table.astype(self.flow.numpy_dtype) for table in grid.waves(self.flow))
         x, y, less = wave_x[None, : self._columns], wave_y[:, None], inverse[:, : self._columns]
         turned = self._complex.type(1j)
         return {
@@ -225,12 +225,12 @@ class HostSolver:
             w, normal, shear = (self._turns.back(self._state * self._multipliers[n]) for n in named)
             source = self._turns.forward(0.5 * (w * w - normal * normal - shear * shear), self.flow.modes)
             fields[name] = self._turns.back(-source * grid.waves(self.flow)[2])
-        return {name: field.astype(self.flow.kind) for name, field in fields.items()}
+        return {name: field.astype(self.flow.numpy_dtype) for name, field in fields.items()}
 
     def states(self) -> Floats:
         """The states as every device has them, (members, n, n/2 + 1, 2)."""
         modes = self._whole(self._state / self._scale)
-        pairs = np.stack([modes.real, modes.imag], axis=-1).astype(self.flow.kind)
+        pairs = np.stack([modes.real, modes.imag], axis=-1).astype(self.flow.numpy_dtype)
         if self._kick is not None:
             pairs[:, 0, 0, 1] = self._clock
         return pairs

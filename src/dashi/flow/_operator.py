@@ -82,7 +82,7 @@ class Vorticity(Operator):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.flow.kind
+        return self.flow.numpy_dtype
 
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
@@ -169,7 +169,7 @@ def numbers_of(fields: Sequence[str]) -> HostArray:
 def tables(flow: Flow) -> dict[str, HostArray]:
     """What a device needs to know of the grid and the forcing, besides the tables of the time scheme."""
     wave_x, wave_y, inverse = grid.waves(flow)
-    kind = flow.kind
+    kind = flow.numpy_dtype
     arrays: dict[str, HostArray] = {
         "wave_x": wave_x.astype(kind),
         "wave_y": wave_y.astype(kind),

@@ -77,7 +77,7 @@ def tableau(flow: Flow) -> Tableau:
     tables: dict[str, Floats] = {}
     for name in sorted(used):
         # Rounded before they are spread: there are far fewer different values than modes.
-        table = canon(coefficients_of[name].astype(flow.kind))[place]
+        table = canon(coefficients_of[name].astype(flow.numpy_dtype))[place]
         grid.clear_aliased(table)
         table[0, 0] = 1.0 if name in states else 0.0
         tables[name] = table

@@ -147,7 +147,7 @@ class Trajectory:
 
 
 def kept_strides(path: Path) -> FlowStrides:
-    """Those of the run that a checkpoint is of; what it says nothing of is never looked at."""
+    """Strides of the run that a checkpoint is of; what it says nothing of is never looked at."""
     every = {name: one["every"] for name, one in read_settings(path).items() if "every" in one}
     return FlowStrides(every.get("diagnostics", 0), every.get("frames", 0), every.get("hashes", 0))
 

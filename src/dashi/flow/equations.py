@@ -128,7 +128,7 @@ class Flow:
         _check_forcing(self)
 
     @property
-    def kind(self) -> np.dtype[Any]:
+    def numpy_dtype(self) -> np.dtype[Any]:
         """The element type."""
         return np.dtype(self.dtype)
 

@@ -184,7 +184,7 @@ def ensemble(
             )
     try:
         with np.errstate(all="ignore"):  # what comes of odd numbers is looked at below
-            states = np.empty((len(seeds), flow.n, flow.modes, 2), flow.kind)
+            states = np.empty((len(seeds), flow.n, flow.modes, 2), flow.numpy_dtype)
             for member, seed in enumerate(seeds):
                 states[member] = INITIAL[name](flow, seed, **options)
                 grid.clear_aliased(states[member])
@@ -232,7 +232,7 @@ def from_field(flow: Flow, field: npt.ArrayLike) -> Floats:
         )
     if not np.isfinite(values).all():
         raise InputError("the field holds values that are not finite.", "remove NaN and infinities.")
-    states = grid.to_modes(values).astype(flow.kind)
+    states = grid.to_modes(values).astype(flow.numpy_dtype)
     return states if states.ndim == 4 else states[None]
 
 

@@ -117,7 +117,7 @@ def _start(flow: Flow, states: Any, steps: int) -> Floats:
             f"the states have shape {np.shape(states)}, the flow's have {shape}.",
             "make them with dashi.flow.initial.ensemble(flow, ...), or initial.from_field(flow, vorticity).",
         )
-    if start.dtype != flow.kind:
+    if start.dtype != flow.numpy_dtype:
         raise InputError(f"the states are {start.dtype}, the flow is {flow.dtype}.", f"use .astype(np.{flow.dtype}).")
     require_finite("states", start)
     if not isinstance(steps, int | np.integer) or steps < 0:  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -27,11 +27,11 @@ def stepper(
         device = open_device(device)
     operator = Vorticity(flow)
     shape = (members, *operator.shape)
-    source, target = (device.empty(shape, flow.kind) for _ in range(2))
+    source, target = (device.empty(shape, flow.numpy_dtype) for _ in range(2))
     program = device.program(operator.step(device, operator.load(device), source, target), label="flow step")
 
     def step(states: Floats) -> Floats:
-        batch = np.asarray(states, flow.kind).reshape(-1, *operator.shape)
+        batch = np.asarray(states, flow.numpy_dtype).reshape(-1, *operator.shape)
         if batch.shape != shape:
             raise ShapeError(
                 f"the states have shape {np.shape(states)}, this stepper takes {shape}.",

@@ -16,7 +16,7 @@ from dashi.flow.evaluation import Evaluation
 from dashi.flow.evaluation._fits import Fit
 from dashi.flow.evaluation._record import DevicePlace, EvaluationRecord, versions_here
 from dashi.flow.evaluation._training import Training
-from dashi.flow.evaluation.kept import as_text, document, pack
+from dashi.flow.evaluation.files import as_text, document, pack
 from dashi.io import _run_folder as run_folder
 from dashi.io._files import write_text
 from dashi.io.arrays import file_digest, write_arrays

@@ -16,9 +16,9 @@ from dashi.flow.evaluation._record import EvaluationRecord
 from dashi.flow.evaluation._training import Training
 from dashi.flow.evaluation.residual import residual_line
 from dashi.flow.proxy._perfect import Perfect
-from dashi.flow.proxy.carried import frame_time
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import frame_time
 from dashi.flow.windows import Windows
 from dashi.lab._evaluation_files import COMMAND, FILES, ScoreFolder, record_of, settings_of, summary_of
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted

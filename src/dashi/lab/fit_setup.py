@@ -175,7 +175,7 @@ def _check_simulation(request: FitRequest) -> None:
     train, validate = request.simulated_seeds
     count, each = seed_count(train) + seed_count(validate), request.windows or 1
     require_memory(
-        _COPIES * count * each * frames * flow.n**2 * flow.kind.itemsize,
+        _COPIES * count * each * frames * flow.n**2 * flow.numpy_dtype.itemsize,
         f"{count} seed(s) with {each} window(s) of {frames} frames each",
         "use fewer seeds or `windows=`, a shorter `train_steps=`, or a larger `frame_every=`.",
     )

@@ -154,7 +154,7 @@ def states_of(request: SimulateRequest, progress: Callable[[int], None] | None =
     if request.from_file:
         return states_from_file(Path(request.initial), flow)
     members = seed_count(request.seeds)
-    size = members * flow.n * flow.modes * 2 * flow.kind.itemsize
+    size = members * flow.n * flow.modes * 2 * flow.numpy_dtype.itemsize
     if size > LIMIT:
         raise InputError(
             f"{members} members of {flow.n} x {flow.n} points are {size / 2**30:,.0f} GiB.",

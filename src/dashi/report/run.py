@@ -13,7 +13,7 @@ from dashi.core.traces.file import read_trace
 from dashi.errors import FileError
 from dashi.flow._fields import read_attributes, read_frame, read_line
 from dashi.flow.evaluation._record import read_record
-from dashi.flow.evaluation.kept import LARGEST, load_evaluation
+from dashi.flow.evaluation.files import LARGEST, load_evaluation
 from dashi.io._memory import require_room
 from dashi.io._run_folder import (
     CERTIFICATE,

@@ -165,7 +165,7 @@ class Awaited:
 
     @property
     def outstanding(self) -> list[Event]:
-        """Those that were not signalled yet."""
+        """Events that were not signalled yet."""
         with self._lock:
             return [event for event in self._events if not event.signalled]
 

@@ -33,7 +33,7 @@ Listener = Callable[[Submission], None]
 
 
 class Listeners:
-    """Those who are told of submissions of a device."""
+    """Functions that are called with every submission to a device."""
 
     __slots__ = ("_calls",)
 

@@ -32,7 +32,7 @@ class Problem:
         if flow.scheme != "rk4" or flow.forcing or flow.smagorinsky:
             raise InputError("the peers know plain rk4 only.", "compare an unforced flow without eddy viscosity.")
         wave_x, wave_y, inverse = grid.waves(flow)
-        kind = np.result_type(flow.kind, np.complex64)
+        kind = np.result_type(flow.numpy_dtype, np.complex64)
         x, y = 1j * wave_x[None, :], 1j * wave_y[:, None]
         made = (y * inverse, -x * inverse, x + 0 * y, y + 0 * x)
         self._multipliers = [put(m.astype(kind)) for m in made]
@@ -58,7 +58,7 @@ class Problem:
 def complex_state(flow: Flow, states: Floats) -> Any:
     """The first of the states as complex numbers, times n^2."""
     pairs = np.asarray(states[0], np.float64) * float(flow.n**2)
-    return (pairs[..., 0] + 1j * pairs[..., 1]).astype(np.result_type(flow.kind, np.complex64))
+    return (pairs[..., 0] + 1j * pairs[..., 1]).astype(np.result_type(flow.numpy_dtype, np.complex64))
 
 
 class TorchFlow:

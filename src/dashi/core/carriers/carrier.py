@@ -53,7 +53,7 @@ class Defect:
     sites: int
     """Sites where they differ."""
     opposite: int
-    """Those of them where both have support, with opposite signs."""
+    """Sites where both have support, with opposite signs."""
 
     @property
     def total(self) -> int:

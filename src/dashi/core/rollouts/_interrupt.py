@@ -12,7 +12,7 @@ from typing import Final
 SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )  # fmt: skip
-"""Those that can wait: Ctrl-C; what schedulers, service managers and containers send; a terminal that is gone."""
+"""Signals that can wait: Ctrl-C; what schedulers, service managers and containers send; a terminal that is gone."""
 
 
 class Interrupt:

@@ -38,7 +38,7 @@ class Run:
     records: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
     """What the observers left, by their names, in the order of steps."""
     observers: tuple[Observer[Any], ...] = ()
-    """Those that looked, with their strides."""
+    """Observers of the run, with their strides."""
     device: DeviceInfo | None = None
     """Where it ran; None for a run that was read from a checkpoint and has not gone on."""
     strategy: str = "stepwise"

@@ -69,7 +69,7 @@ class Trace:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Those that have ended, by their begin; what holds others comes before them."""
+        """Spans that have ended, by their begin; one that holds others comes before them."""
         with self._lock:
             return tuple(sorted(self._spans, key=lambda span: (span.begin, -span.end)))
 

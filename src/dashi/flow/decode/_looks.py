@@ -23,7 +23,7 @@ class Looks:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        device, schema, kind = pipeline.device, pipeline.schema, pipeline.settings.kind
+        device, schema, kind = pipeline.device, pipeline.schema, pipeline.settings.numpy_dtype
         n, members = schema.n, pipeline.members
         self._weights = device.array(tables.looks(schema).astype(kind))
         self._modes = device.empty((members, n, n // 2 + 1, 2), kind)

@@ -79,7 +79,7 @@ def compare(
 ) -> list[Parity]:
     """Parity of every field (seeds, n, n); the residual of each draws from its own seed."""
     results: list[Parity] = []
-    for seed, truth in zip(seeds, np.asarray(fields, settings.kind), strict=True):
+    for seed, truth in zip(seeds, np.asarray(fields, settings.numpy_dtype), strict=True):
         seeded = replace(settings, seed=seed)
         with CpuDevice() as cpu:
             z = encode(schema, truth, device=cpu)

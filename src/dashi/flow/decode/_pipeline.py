@@ -25,7 +25,7 @@ class Pipeline:
         self, schema: Schema, device: Device, settings: Settings, members: int, statistics: Statistics | None
     ) -> None:
         self.schema, self.device, self.settings, self.members = schema, device, settings, members
-        n, kind = schema.n, settings.kind
+        n, kind = schema.n, settings.numpy_dtype
         self._lowpass = Lowpass(schema, device, kind)
         self.twiddles = (device.array(real_table(n, kind)), device.array(table(n, kind)))
         self.spectrum = self._modes()
@@ -40,13 +40,13 @@ class Pipeline:
 
     def _modes(self) -> Array:
         n = self.schema.n
-        return self.device.empty((self.members, n, n // 2 + 1, 2), self.settings.kind)
+        return self.device.empty((self.members, n, n // 2 + 1, 2), self.settings.numpy_dtype)
 
     def _field(self) -> Array:
-        return self.device.empty((self.members, self.schema.n, self.schema.n), self.settings.kind)
+        return self.device.empty((self.members, self.schema.n, self.schema.n), self.settings.numpy_dtype)
 
     def _residual(self, statistics: Statistics | None) -> None:
-        device, kind = self.device, self.settings.kind
+        device, kind = self.device, self.settings.numpy_dtype
         amplitude = amplitudes(self.schema, self.settings, statistics)
         self._amplitude = device.array(amplitude.astype(kind))
         self._band = device.array(tables.bands(self.schema))

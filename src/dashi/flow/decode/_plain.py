@@ -94,11 +94,11 @@ def synthesis(
     mirrored = (kx == 0) & (ky < 0)
     words = philox((kx, np.where(mirrored, -ky, ky), frame, 3), (settings.seed, 0))
     # The words have as many bits as the element type of the run takes of them.
-    phases, sizes = (unit(word, settings.kind).astype(np.float64) for word in words[:2])
+    phases, sizes = (unit(word, settings.numpy_dtype).astype(np.float64) for word in words[:2])
     angle = 2 * np.pi * phases
     size: Any = 1.0
     if settings.residual == "statistics":
-        size = np.sqrt(-np.log(sizes + (2.0**-24 if settings.kind.itemsize == 4 else 2.0**-32)))
+        size = np.sqrt(-np.log(sizes + (2.0**-24 if settings.numpy_dtype.itemsize == 4 else 2.0**-32)))
     drawn = amplitudes(schema, settings, statistics) * size * np.exp(1j * np.where(mirrored, -angle, angle))
     modes = np.zeros_like(drawn)
     targets = [z[schema.parts[name]][0] for name in ("mid_energy", "high_energy")]

@@ -103,7 +103,7 @@ class Decoder:
         self.bytes_read = 0
         """Bytes that came back from the device since this was made."""
         self.snapshots = 0
-        self._z = device.empty((members, schema.size), self.settings.kind)
+        self._z = device.empty((members, schema.size), self.settings.numpy_dtype)
         self._out: dict[str, tuple[Array, ...]] = {}
         self._frame = 0
         self._looks: Looks | None = None
@@ -137,7 +137,7 @@ class Decoder:
     def slots(self, observer: str) -> list[Slot]:
         """Shape and element type of what comes back of one decode for this observer."""
         one_of("observer", observer, OBSERVERS)
-        n, members, dtype = self.schema.n, self.members, self.settings.kind
+        n, members, dtype = self.schema.n, self.members, self.settings.numpy_dtype
         sums: list[Slot] = [((members, len(tables.LOOKS)), dtype), ((members, 2), np.dtype(np.uint32))]
         images: dict[str, list[Slot]] = {
             "snapshots": [((members, n, n), dtype), ((members, n, n), np.dtype(np.int8))],
@@ -198,7 +198,7 @@ class Decoder:
         """z on the device, and its leading axes."""
         shape = (self.members, self.schema.size)
         if isinstance(z, Array):
-            if z.device is not self.device or z.shape != shape or z.dtype.numpy != self.settings.kind:
+            if z.device is not self.device or z.shape != shape or z.dtype.numpy != self.settings.numpy_dtype:
                 raise ShapeError(
                     f"z is {z!r}; this decoder takes {self.settings.dtype} of shape {shape} of its own device.",
                     "make a decoder for it, or pass it as a NumPy array.",
@@ -211,7 +211,7 @@ class Decoder:
                 f"z has shape {host.shape}, this decoder takes {self.members} member(s).",
                 f"pass z of shape {shape}, or make a decoder with members={int(np.prod(lead))}.",
             )
-        states: Any = canon(np.ascontiguousarray(host.reshape(shape).astype(self.settings.kind)))
+        states: Any = canon(np.ascontiguousarray(host.reshape(shape).astype(self.settings.numpy_dtype)))
         self.device.write(self._z, states)
         return self._z, lead
 
@@ -249,7 +249,7 @@ class Decoder:
         return self._out[observer]
 
     def _span_of(self, z: Array) -> float:
-        extremes = self.device.empty((4,), self.settings.kind)
+        extremes = self.device.empty((4,), self.settings.numpy_dtype)
         steps = [*self.steps(z), self.device.bind("reduce_statistics", self.field, out=extremes)]
         with self.device.program(steps, label="decode span", fetch=[extremes]) as program:
             program.run()

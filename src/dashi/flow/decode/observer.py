@@ -76,7 +76,7 @@ class Decodes(Observer[DecodeRecord]):
 
     def _require_fit(self, context: Context) -> None:
         decoder = self._decoder
-        shape, dtype = (decoder.members, decoder.schema.size), decoder.settings.kind
+        shape, dtype = (decoder.members, decoder.schema.size), decoder.settings.numpy_dtype
         if context.shape[1:] != shape[1:]:
             raise ShapeError(
                 f"the operator advances states of shape {context.shape[1:]}, a z of this schema has {shape[1]}.",

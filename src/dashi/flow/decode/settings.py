@@ -53,7 +53,7 @@ class Settings:
                 raise InputError(f"{name} is {number!r}.", "use a finite number, 0 or more.")
 
     @property
-    def kind(self) -> np.dtype[Any]:
+    def numpy_dtype(self) -> np.dtype[Any]:
         """The element type of fields."""
         return np.dtype(self.dtype)
 

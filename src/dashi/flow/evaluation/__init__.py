@@ -2,7 +2,7 @@
 
 from dashi.flow.evaluation.evaluate import evaluate
 from dashi.flow.evaluation.failures import classify
-from dashi.flow.evaluation.kept import load_evaluation, save_evaluation
+from dashi.flow.evaluation.files import load_evaluation, save_evaluation
 from dashi.flow.evaluation.overlap import Seen, require_disjoint
 from dashi.flow.evaluation.perturb import perturbed
 from dashi.flow.evaluation.residual import residual_line, score_residual

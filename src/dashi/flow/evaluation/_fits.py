@@ -17,7 +17,7 @@ import numpy as np
 
 from dashi.errors import DashiError, FileError, UnknownNameError, install_extra, suggestion
 from dashi.flow.evaluation._training import Training
-from dashi.flow.evaluation.kept import BROKEN, array_json, pack, text_array, unpack
+from dashi.flow.evaluation.files import BROKEN, array_json, pack, text_array, unpack
 from dashi.flow.evaluation.result import Evaluation
 from dashi.flow.proxy._dmd import Dmd, require_pydmd
 from dashi.flow.proxy.catalogue import MODELS, load_model, restore_model, save_model
@@ -29,7 +29,7 @@ from dashi.runtime.device import Device
 from dashi.types import HostArray
 
 BASELINES: Final = ("persistence", "damped", "dmd", "truncation")
-"""Those that belong beside every model."""
+"""Models that belong beside every other."""
 _NOTE: Final = "note_"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dashi.errors import DashiError, FileError
 from dashi.flow.equations import Flow
-from dashi.flow.evaluation.kept import BROKEN, array_json, text_array
+from dashi.flow.evaluation.files import BROKEN, array_json, text_array
 from dashi.flow.evaluation.overlap import Seen
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.windows import Windows

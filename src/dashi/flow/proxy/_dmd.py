@@ -19,9 +19,9 @@ from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy._judge import Judge
 from dashi.flow.proxy._options import Number, Option
-from dashi.flow.proxy.carried import encoded, require_start
 from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import encoded, require_start
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
 from dashi.types import HostArray

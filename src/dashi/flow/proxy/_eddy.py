@@ -19,11 +19,11 @@ from dashi.flow._host_fft import Transforms
 from dashi.flow._operator import Vorticity
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import squares
 from dashi.flow.proxy.encode import BATCH
 from dashi.flow.proxy.galerkin._host import FastGalerkin
 from dashi.flow.proxy.galerkin._operator import Galerkin
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import squares
 from dashi.flow.windows import Windows
 from dashi.kernels.fft._roots import real_table, table
 from dashi.runtime.device import Device, Step
@@ -68,7 +68,7 @@ def subgrid(schema: Schema, windows: Windows, *, device: Device, most: int = MOS
     try:
         for first in range(0, len(chosen), batch):
             some = slice(first, min(first + batch, len(chosen)))
-            modes[some], tau[some] = worker.take(np.asarray(fields[chosen[some]], windows.flow.kind))
+            modes[some], tau[some] = worker.take(np.asarray(fields[chosen[some]], windows.flow.numpy_dtype))
     finally:
         worker.close()
     return Subgrid(modes, tau)
@@ -79,7 +79,7 @@ class _OnDevice:
 
     def __init__(self, schema: Schema, flow: Flow, device: Device, batch: int) -> None:
         self._device, self._batch = device, batch
-        n, kind = flow.n, flow.kind
+        n, kind = flow.n, flow.numpy_dtype
         full, small = Vorticity(flow), Galerkin(flow, schema)
         tables, few = full.load(device), small.load(device)
         shape = (batch, n, n // 2 + 1, 2)

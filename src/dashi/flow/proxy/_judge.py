@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import correlations, encoded, power, squares, validation_score
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import correlations, encoded, power, squares, validation_score
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
 

@@ -25,9 +25,9 @@ from dashi.flow.grid import Floats
 from dashi.flow.proxy._frame_recording import record_frames
 from dashi.flow.proxy._judge import Judge
 from dashi.flow.proxy._options import Number, Option, require_options
-from dashi.flow.proxy.carried import encoded, no_progress, require_start, with_updated_scalars
 from dashi.flow.proxy.model import Model, counts
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import encoded, no_progress, require_start, with_updated_scalars
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device

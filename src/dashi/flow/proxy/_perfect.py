@@ -14,11 +14,11 @@ from dashi.core.rollouts.run import Run
 from dashi.flow._finite import require_finite_frames
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import require_start, steps_of
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.lowpass import decode_states
 from dashi.flow.proxy.model import TRANSFORMS, Model, counts
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import require_start, steps_of
 from dashi.flow.simulation import simulate
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
@@ -45,7 +45,7 @@ class Perfect(Model):
         return cls(schema, cls.begin(schema, train, validation, options, device=device), train.flow)
 
     def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
-        start = require_start(self.schema, z0, self.flow.kind)
+        start = require_start(self.schema, z0, self.flow.numpy_dtype)
         z = np.empty((len(start), frames + 1, self.schema.size), start.dtype)
 
         def take(frame: int, fields: Floats) -> None:
@@ -56,7 +56,7 @@ class Perfect(Model):
         return z
 
     def advance_by_pieces(self, z0: Floats, frames: int, *, device: Device, most: int) -> Iterator[Floats]:
-        start = require_start(self.schema, z0, self.flow.kind)
+        start = require_start(self.schema, z0, self.flow.numpy_dtype)
         states = canon(decode_states(self.schema, start, device=device))
         run, done = None, 0
         for count in counts(frames, most):
@@ -92,7 +92,7 @@ class Perfect(Model):
     ) -> Floats:
         """Vorticity (m, frames + 1, n, n): what this model itself decodes, with all that grew beyond z. A value that is
         not finite raises NonFiniteError, as in `rollout`."""
-        start = require_start(self.schema, z0, self.flow.kind)
+        start = require_start(self.schema, z0, self.flow.numpy_dtype)
         vorticity = np.empty((len(start), frames + 1, self.schema.n, self.schema.n), start.dtype)
 
         def take(frame: int, fields: Floats) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from dashi.core.operators.operator import require_finite
 from dashi.errors import ShapeError
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import encoded, require_start, with_updated_scalars
 from dashi.flow.proxy.model import ON_HOST, Model
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import encoded, require_start, with_updated_scalars
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
 from dashi.types import HostArray

@@ -12,8 +12,8 @@ from dashi.flow._finite import require_finite_frames
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
 from dashi.flow.proxy._options import Option, require_options, with_current_names
-from dashi.flow.proxy.carried import frame_time, require_same_flow
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import frame_time, require_same_flow
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device

@@ -31,7 +31,7 @@ _CODECS: Final = frozenset({
     "bitround", "packbits", "astype", "adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "vlen-utf8",
     "vlen-bytes", "bytes", "endian", "transpose", "sharding_indexed",
 })  # fmt: skip
-"""Those that turn bytes into numbers or text, and do nothing else; in Zarr 3 some begin with `numcodecs.`."""
+"""Codecs that turn bytes into numbers or text, and do nothing else; in Zarr 3 some begin with `numcodecs.`."""
 _METADATA: Final = (".zarray", "zarr.json")
 _AGAIN: Final = "write it again with xarray: data[['vorticity']].to_zarr(...), or .to_netcdf(...)."
 _BYTES: Final = re.compile(r"\d+")

@@ -145,7 +145,7 @@ def _windows(
     frames = record.shape[1] if steps is None else frames_in(steps, interval)
     if windows is not None:
         record = record[:, : windows * frames]
-    cut_windows = cut(known, interval, record.astype(known.kind), member_seeds, begins, frames)
+    cut_windows = cut(known, interval, record.astype(known.numpy_dtype), member_seeds, begins, frames)
     if windows is not None and len(cut_windows) < windows * members:
         raise InputError(
             f"the data hold {len(cut_windows) // members} windows of {frames} frames, not {windows}.",

@@ -41,7 +41,7 @@ def windows_from_run(
     frames = len(chosen) if steps is None else frames_in(steps, interval)
     if windows is not None:
         chosen = chosen[: windows * frames]
-    require_room(len(chosen) * len(seeds) * flow.n**2 * flow.kind.itemsize, f"the record in {path}")
+    require_room(len(chosen) * len(seeds) * flow.n**2 * flow.numpy_dtype.itemsize, f"the record in {path}")
     record = np.stack([_vorticity(path, flow, int(j), len(seeds)) for j in chosen], axis=1)
     parts = cut(flow, interval, record, seeds, int(numbers[chosen[0]]), frames)
     if windows is not None and len(parts) < windows * len(seeds):
@@ -97,7 +97,7 @@ def _vorticity(path: Path, flow: Flow, index: int, members: int) -> Floats:
     if (path / "vorticity").is_dir():
         return read("vorticity")
     if (path / "velocity_x").is_dir() and (path / "velocity_y").is_dir():
-        return curl_and_divergence(read("velocity_x"), read("velocity_y"), flow.length)[0].astype(flow.kind)
+        return curl_and_divergence(read("velocity_x"), read("velocity_y"), flow.length)[0].astype(flow.numpy_dtype)
     raise FileError(
         f"{path} holds neither vorticity nor both velocities.",
         "simulate it again with `fields=('vorticity',)` or `fields=('velocity_x', 'velocity_y')`.",

@@ -73,7 +73,7 @@ def simulated_steps(flow: Flow, seeds: Sequence[int], steps: int, interval: int,
 
 def require_room(flow: Flow, seeds: int, windows: int, frames: int) -> None:
     """Refuses windows that no memory would hold."""
-    size = seeds * windows * frames * flow.n**2 * flow.kind.itemsize
+    size = seeds * windows * frames * flow.n**2 * flow.numpy_dtype.itemsize
     if size > MOST_BYTES:
         raise InputError(
             f"{seeds} seeds with {windows} windows of {frames} frames are {size / 2**30:,.0f} GiB.",
@@ -114,7 +114,7 @@ def _simulated(
             solved, states, spin_up, device=device, look_every=min(_LOOK, spin_up), host_fft=host_fft,
             progress=progress,
         ).state  # fmt: skip
-    record = np.empty((len(seeds), windows * frames, flow.n, flow.n), flow.kind)
+    record = np.empty((len(seeds), windows * frames, flow.n, flow.n), flow.numpy_dtype)
 
     def keep(step: int, fields: Mapping[str, Floats]) -> None:
         record[:, step // interval] = fields["vorticity"]
@@ -128,4 +128,4 @@ def _simulated(
 
 
 def _silent(_: int) -> None:
-    """Nobody wants to know."""
+    """Takes a count of finished steps, and shows nothing."""

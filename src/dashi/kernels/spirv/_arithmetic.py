@@ -41,7 +41,7 @@ _GLSL_COUNTED: Final = {
     **dict.fromkeys(_numbers("35 51 53 67 71"), 2),
     **dict.fromkeys(_numbers("70 72"), 3),
 }
-"""Those of matrices, lengths and parts of numbers: their arguments are only counted."""
+"""Functions of matrices, lengths and parts of numbers: their arguments are only counted."""
 
 
 class Arithmetic(Types):

@@ -17,8 +17,8 @@ from dashi.flow.evaluation.overlap import Seen
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.grid import Floats, shell_numbers
 from dashi.flow.proxy import save_z
-from dashi.flow.proxy.carried import power, squares
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import power, squares
 from dashi.io import _run_folder as run_folder
 from dashi.io._run_names import EVALUATION, FIELDS, MODEL, TRAINING, Z
 from dashi.io.arrays import write_arrays

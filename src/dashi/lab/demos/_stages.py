@@ -14,9 +14,9 @@ from dashi.flow.evaluation import evaluate, require_disjoint
 from dashi.flow.evaluation._fits import fit_model
 from dashi.flow.evaluation.scores import largest_energy
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import encoded, with_updated_scalars
 from dashi.flow.proxy.galerkin._model import GalerkinModel
 from dashi.flow.proxy.galerkin._operator import modes_of
+from dashi.flow.proxy.states import encoded, with_updated_scalars
 from dashi.flow.windows.simulated import simulated_steps, windows_of
 from dashi.kernels.portable import canon
 from dashi.lab._job import until_interrupted

@@ -38,7 +38,7 @@ def fits(device: Device, setup: TrainingSetup, batch: RolloutBatch) -> bool:
     On a processor a library's own transforms are faster."""
     if device.info.type in ("reference", "null") or device.limits.software:
         return False
-    stack = batch.count * math.prod(batch.shape) * setup.flow.kind.itemsize
+    stack = batch.count * math.prod(batch.shape) * setup.flow.numpy_dtype.itemsize
     room = max((heap.size for heap in device.info.heaps if heap.device_local), default=0)
     return stack <= device.limits.storage_range and 2 * batch.stacks * stack <= room
 
@@ -48,7 +48,7 @@ class DeviceLoss:
 
     def __init__(self, device: Device, setup: TrainingSetup, batch: RolloutBatch) -> None:
         self._device, self._setup, self._depth, self._frames = device, setup, batch.depth, batch.frames
-        self._members, self._n, self._kind = batch.members, batch.n, setup.flow.kind
+        self._members, self._n, self._kind = batch.members, batch.n, setup.flow.numpy_dtype
         self._record = AdjointProgram(device, batch, setup.tableau.stages, self._host_tables(batch), self._kind)
         self._forward = device.program(self._record.forward(), label="closure rollouts", fetch=[self._record.output])
         self._back = device.program(

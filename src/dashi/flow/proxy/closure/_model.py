@@ -20,7 +20,6 @@ from dashi.flow.grid import Floats
 from dashi.flow.proxy._frame_recording import record_frames
 from dashi.flow.proxy._judge import Judge
 from dashi.flow.proxy._options import Number, Option
-from dashi.flow.proxy.carried import encoded, no_progress, require_start, steps_of, with_updated_scalars
 from dashi.flow.proxy.closure._device_loss import DeviceLoss, fits, rollout_batch
 from dashi.flow.proxy.closure._host import FastSlaved
 from dashi.flow.proxy.closure._operator import OnWideGrid, SlavedGalerkin
@@ -30,6 +29,7 @@ from dashi.flow.proxy.closure._training import AnyLoss, ClosureLoss, TrainingSet
 from dashi.flow.proxy.galerkin._operator import modes_of
 from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import encoded, no_progress, require_start, steps_of, with_updated_scalars
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.array import Array
@@ -124,13 +124,13 @@ class Slaved(Model):
         return SlavedGalerkin(self.flow, self.schema, self.closure, self.reach)
 
     def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
-        start = require_start(self.schema, z0, self.flow.kind)
+        start = require_start(self.schema, z0, self.flow.numpy_dtype)
         modes, operator = canon(modes_of(self.schema, start)), self.operator()
         if device.info.type == "reference":
             fast = FastSlaved(operator, operator.band, operator.closure)
             return with_updated_scalars(self.schema, start, fast.roll(modes, frames, self.steps))
         stepper = OnWideGrid(operator)
-        start_on_grid = device.empty((len(modes), *stepper.shape), self.flow.kind)
+        start_on_grid = device.empty((len(modes), *stepper.shape), self.flow.numpy_dtype)
         entering = stepper.enter(device, stepper.load(device), device.array(modes), start_on_grid)
         with device.program(entering, label="enter") as program:
             program.run()
@@ -151,7 +151,7 @@ class Slaved(Model):
         """The model's closure with another viscosity, drag, force or time step."""
         fitting(flow, self.schema)
         steps_of(self.interval, flow)
-        return replace(self, flow=flow, closure=self.closure.of_type(flow.kind)).with_training(self.training)
+        return replace(self, flow=flow, closure=self.closure.of_type(flow.numpy_dtype)).with_training(self.training)
 
     @property
     def state_size(self) -> int:
@@ -176,7 +176,7 @@ class Slaved(Model):
         flow = Flow.restore({k.removeprefix("flow_"): values.pop(k) for k in [*values] if k.startswith("flow_")})
         reach, loss, chosen_on = float(values["reach"]), float(values["loss"]), int(values["chosen_on"])
         steps_of(interval, flow)
-        closure = Closure.restore(Band.of(schema, reach), arrays, flow.kind)
+        closure = Closure.restore(Band.of(schema, reach), arrays, flow.numpy_dtype)
         return cls(schema, flow, interval, closure, reach, loss, chosen_on, str(values.get("trained_by", "")))
 
     @property

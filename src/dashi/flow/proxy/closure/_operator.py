@@ -35,7 +35,7 @@ class SlavedGalerkin(Galerkin):
     def __init__(self, flow: Flow, schema: Schema, closure: Closure, reach: float) -> None:
         fitting(flow, schema)
         self.band = Band.of(schema, reach)
-        self.closure = Closure.restore(self.band, closure.arrays, flow.kind)
+        self.closure = Closure.restore(self.band, closure.arrays, flow.numpy_dtype)
         super().__init__(flow, schema, self.closure.eddy(schema))
         self.small = terms.smallest_grid(self.band.modes)
 
@@ -58,7 +58,7 @@ class SlavedGalerkin(Galerkin):
             raise InputError("a slaved closure has parameters too many.", "write it again.")
         restored_flow = Flow.restore(flow)
         return SlavedGalerkin(
-            restored_flow, schema, Closure.restore(Band.of(schema, reach), arrays, restored_flow.kind), reach
+            restored_flow, schema, Closure.restore(Band.of(schema, reach), arrays, restored_flow.numpy_dtype), reach
         )
 
     def load(self, device: Device) -> Constants:

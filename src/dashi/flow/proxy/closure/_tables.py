@@ -20,8 +20,8 @@ from dashi.core.operators.operator import float_array, require_finite
 from dashi.errors import InputError, ShapeError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
-from dashi.flow.proxy.carried import squares
 from dashi.flow.proxy.schema import Ints, Schema, half_plane
+from dashi.flow.proxy.states import squares
 
 DEEPEST: Final = 4
 """Lifts that the kernels of a stage have room for."""

@@ -51,7 +51,7 @@ class TrainingSetup:
         largest = float(np.sqrt((modes**2).sum(axis=1).max())) * grid.unit(flow)
         steps = max(1, min(round(frame / flow.dt), math.ceil(frame * fastest * largest / COURANT)))
         longer = replace(flow, dt=frame / steps)
-        return cls(longer, band, steps, terms.mode_tables(longer, modes, np.zeros(len(modes), flow.kind)))
+        return cls(longer, band, steps, terms.mode_tables(longer, modes, np.zeros(len(modes), flow.numpy_dtype)))
 
 
 class ClosureLoss:
@@ -59,7 +59,7 @@ class ClosureLoss:
     transforms; `dashi.flow.proxy.closure._device_loss` computes it by kernels."""
 
     def __init__(self, setup: TrainingSetup) -> None:
-        self._chain = Chain(setup.band, setup.flow.kind)
+        self._chain = Chain(setup.band, setup.flow.numpy_dtype)
         self._steps, self._stages = setup.steps, setup.tableau.stages
         self._tables = {name: self._chain.on_grid(table) for name, table in setup.tableau.tables.items()}
         force = terms.force_of(setup.flow, setup.band.schema.modes)

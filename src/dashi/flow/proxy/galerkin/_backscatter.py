@@ -43,15 +43,15 @@ def limited_viscosity(learned: Floats, factor: float, backscatter: Backscatter, 
 
 def bounded(eddy: Floats, flow: Flow) -> Floats:
     """The eddy viscosity raised to at least -nu, to the last bit."""
-    least = flow.kind.type(-flow.nu)
+    least = flow.numpy_dtype.type(-flow.nu)
     if float(least) < -flow.nu:
-        least = np.nextafter(least, flow.kind.type(0))
-    return as_readonly(np.maximum(eddy.astype(flow.kind), least), flow)
+        least = np.nextafter(least, flow.numpy_dtype.type(0))
+    return as_readonly(np.maximum(eddy.astype(flow.numpy_dtype), least), flow)
 
 
 def as_readonly(values: Floats, flow: Flow) -> Floats:
     """The values as a read-only array in the element type of the flow."""
-    array = np.ascontiguousarray(values, flow.kind)
+    array = np.ascontiguousarray(values, flow.numpy_dtype)
     array.setflags(write=False)
     return array
 

@@ -14,7 +14,6 @@ from dashi.flow.proxy._eddy import eddy_viscosity, shells_of, subgrid
 from dashi.flow.proxy._frame_recording import record_frames
 from dashi.flow.proxy._judge import Judge
 from dashi.flow.proxy._options import Number, Option, Word, require_options
-from dashi.flow.proxy.carried import no_progress, require_start, steps_of, with_updated_scalars
 from dashi.flow.proxy.galerkin._backscatter import (
     BACKSCATTER,
     Backscatter,
@@ -29,6 +28,7 @@ from dashi.flow.proxy.galerkin._operator import Form, Galerkin, form_named, mode
 from dashi.flow.proxy.galerkin._strategies import ASKED, choose
 from dashi.flow.proxy.model import TRANSFORMS, Model
 from dashi.flow.proxy.schema import Schema
+from dashi.flow.proxy.states import no_progress, require_start, steps_of, with_updated_scalars
 from dashi.flow.windows import Windows
 from dashi.kernels.portable import canon
 from dashi.runtime.device import Device
@@ -129,7 +129,7 @@ class GalerkinModel(Model):
         return TRANSFORMS if strategy == "numpy" else f"{device.info.name}, way {strategy}"
 
     def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
-        start = require_start(self.schema, z0, self.flow.kind)
+        start = require_start(self.schema, z0, self.flow.numpy_dtype)
         modes = canon(modes_of(self.schema, start))
         strategy, _ = self.explain(device, len(start))
         if strategy == "numpy":

@@ -21,7 +21,7 @@ from dashi.flow._schemes import Tableau
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.galerkin import _terms as terms
-from dashi.flow.proxy.galerkin._strategies import microseconds
+from dashi.flow.proxy.galerkin._strategies import estimated_us
 from dashi.flow.proxy.galerkin._triads import ByTriads
 from dashi.flow.proxy.lowpass import codes
 from dashi.flow.proxy.schema import Schema, places_of
@@ -56,7 +56,7 @@ class Galerkin(Operator):
         self.schema = schema
         self.form: Form = form_named(form)
         count = len(schema.modes)
-        given = np.zeros(count, flow.kind) if eddy is None else np.asarray(eddy).astype(flow.kind)
+        given = np.zeros(count, flow.numpy_dtype) if eddy is None else np.asarray(eddy).astype(flow.numpy_dtype)
         self.eddy = float_array("eddy", given)
         if self.eddy.shape != (count,):
             raise ShapeError(f"eddy has shape {self.eddy.shape}.", f"pass one viscosity for each of {count} modes.")
@@ -83,7 +83,7 @@ class Galerkin(Operator):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.flow.kind
+        return self.flow.numpy_dtype
 
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
@@ -152,7 +152,7 @@ class Galerkin(Operator):
         return self._by_triads.unsupported_reason(limits)
 
     def estimated_us(self, strategy: Strategy, limits: Limits, states: int) -> float:
-        return microseconds(self.form, len(self.schema.modes), states, software=limits.software, way=strategy)
+        return estimated_us(self.form, len(self.schema.modes), states, software=limits.software, way=strategy)
 
 
 class OnGrid(Vorticity):

@@ -13,7 +13,7 @@ ASKED: Final = ("auto", *STRATEGIES)
 """Values of the option `strategy`."""
 
 
-def microseconds(
+def estimated_us(
     form: Literal["grid", "triads"], modes: int, states: int, *, software: bool, way: Strategy = "stepwise"
 ) -> float:
     """About how long a step of four stages takes, by what benchmarks/galerkin_steps.py measured on an H200 and on
@@ -43,8 +43,8 @@ def choose(asked: str, device: Device, modes: int, states: int) -> tuple[str, st
     if device.info.type == "reference":
         return "numpy", "numpy: its own transforms are far faster than the portable references, the same to rounding"
     software = device.limits.software
-    listed = [microseconds("triads", modes, states, software=software, way=way) for way in ("stepwise", "workgroup")]
-    times = {"grid": microseconds("grid", modes, states, software=software), "triads": min(listed)}
+    listed = [estimated_us("triads", modes, states, software=software, way=way) for way in ("stepwise", "workgroup")]
+    times = {"grid": estimated_us("grid", modes, states, software=software), "triads": min(listed)}
     best = min(times, key=lambda name: times[name])
     told = ", ".join(f"{way} {us:.0f} us" for way, us in sorted(times.items(), key=lambda item: item[1]))
     return best, f"{best}: the faster of the two for {modes} modes and {states} states, by measure ({told} a step)"

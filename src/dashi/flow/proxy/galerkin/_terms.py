@@ -57,7 +57,7 @@ def mode_tables(flow: Flow, modes: Ints, eddy: Floats) -> Tableau:
     tables: dict[str, Floats] = {}
     for name in sorted({name for stage in stages for _, name in stage.terms}):
         row = np.where(mean, 1.0 if name in states else 0.0, numbers[name][place.reshape(-1)])
-        tables[name] = canon(row.astype(flow.kind))
+        tables[name] = canon(row.astype(flow.numpy_dtype))
     return Tableau(stages, tables)
 
 

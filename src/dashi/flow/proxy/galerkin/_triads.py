@@ -30,13 +30,13 @@ class ByTriads:
 
     def unsupported_reason(self, limits: Limits) -> str:
         """Why one workgroup cannot take many steps of a state; empty if it can."""
-        lanes = ROLLOUT_TUNINGS[prefer_rollout(limits, self._flow.kind.name)]["lanes"]
+        lanes = ROLLOUT_TUNINGS[prefer_rollout(limits, self._flow.numpy_dtype.name)]["lanes"]
         chip = staged(2 * len(self._modes), self._listed.longest, len(self._tableau.stages), lanes, limits)
-        return too_large("galerkin_rollout", chip, self._flow.kind.itemsize, limits)
+        return too_large("galerkin_rollout", chip, self._flow.numpy_dtype.itemsize, limits)
 
     def load(self, device: Device) -> Constants:
         """The list and the tables of the stages."""
-        kind, listed = self._flow.kind, self._listed
+        kind, listed = self._flow.numpy_dtype, self._listed
         constants: dict[str, HostArray] = {
             "weights": listed.weights.astype(kind),
             "words": listed.words,
@@ -54,7 +54,7 @@ class ByTriads:
     def _rows(self) -> HostArray:
         """Five rows of tables for each stage, 0 where it adds no such term."""
         stages = self._tableau.stages
-        rows = np.zeros((TERMS * len(stages), len(self._modes)), self._flow.kind)
+        rows = np.zeros((TERMS * len(stages), len(self._modes)), self._flow.numpy_dtype)
         for number, stage in enumerate(stages):
             for j, name in stage.terms:
                 rows[TERMS * number + j] = self._tableau.tables[name]
@@ -72,7 +72,7 @@ class ByTriads:
 
     def step(self, device: Device, constants: DeviceTables, source: Array, target: Array) -> list[Step]:
         """One step of all states (m, 2 K)."""
-        kind, stages = self._flow.kind, self._tableau.stages
+        kind, stages = self._flow.numpy_dtype, self._tableau.stages
         between = [constants.work(f"stage_{j}", source.shape, kind) for j in (0, 1)]
         known, steps, now = [source], list[Step](), source
         for number, stage in enumerate(stages):
@@ -86,7 +86,7 @@ class ByTriads:
 
     def tendency(self, device: Device, constants: DeviceTables, source: Array, target: Array) -> list[Step]:
         """N of all states: the first half of a stage."""
-        kind, modes = self._flow.kind, source.shape[1] // 2
+        kind, modes = self._flow.numpy_dtype, source.shape[1] // 2
         unused = constants.work("stage_0", source.shape, kind)
         tables = constants.work("no_tables", (2, modes), kind)
         return [self._stage(device, constants, source, tables, [source], (target, unused))]

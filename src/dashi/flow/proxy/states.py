@@ -24,7 +24,7 @@ MOST_STEPS: Final = 1_000_000
 def encoded(schema: Schema, windows: Windows, *, device: Device) -> Floats:
     """z (windows, frames, D) of all frames."""
     schema.require_flow(windows.flow)
-    kind = windows.flow.kind
+    kind = windows.flow.numpy_dtype
     return encode(schema, np.asarray(windows.fields, kind), device=device)
 
 
