@@ -1,7 +1,7 @@
 """The flow lane: the spectral reference solver of two-dimensional incompressible flow, and what is seen of it.
 
-`simulate`, `fit`, `evaluate` and `follow` are whole jobs: they place a device, run, and leave a folder of files. The solver alone
-is `dashi.flow.simulation.simulate`.
+`simulate`, `fit`, `evaluate` and `follow` are whole jobs: they place a device, run, and leave a folder of files. The
+solver alone is `dashi.flow.simulation.simulate`.
 """
 
 from typing import TYPE_CHECKING
