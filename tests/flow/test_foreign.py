@@ -66,6 +66,20 @@ def test_a_path_is_read_as_the_dataset_in_it(store: Path, tmp_path: Path) -> Non
     assert np.array_equal(windows_from_dataset(str(tmp_path / "mine.nc"), flow=FLOW).fields, wanted.fields)
 
 
+def test_netcdf_4_is_read_like_netcdf_3(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    pytest.importorskip("h5netcdf")
+    file = tmp_path / "mine.nc"
+    encoding = {"vorticity": {"zlib": True, "complevel": 4, "chunksizes": (1, 8, 8)}}
+    dataset().to_netcdf(file, engine="h5netcdf", encoding=encoding)
+    assert file.read_bytes().startswith(b"\x89HDF\r\n")
+    wanted = windows_from_dataset(dataset(), flow=FLOW)
+    assert np.array_equal(windows_from_dataset(file, flow=FLOW).fields, wanted.fields)
+    file.write_bytes(file.read_bytes()[:2000])
+    with pytest.raises(FileError, match=r"mine.nc.*Fix: "):
+        windows_from_dataset(file, flow=FLOW)
+
+
 def test_a_data_array_is_vorticity(store: Path) -> None:
     wanted = windows_from_dataset(dataset(), flow=FLOW)
     unnamed = dataset()["vorticity"].rename(None)

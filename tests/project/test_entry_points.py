@@ -222,6 +222,7 @@ def test_no_module_imports_a_part_of_dashi_by_a_string() -> None:
                 strings.add(f"{path.relative_to(SOURCES / 'dashi').as_posix()}: {ast.unparse(call.args[0])}")
     assert strings == {
         "_lazy.py: places[name]",  # the names of a package, from its own modules
+        "_lazy.py: f'{package}.{name}'",  # a module or package below it
         "_entry_points.py: module",
         "bench/peers/gpu_library.py: name",  # torch or jax
         "report/_style.py: name",  # matplotlib

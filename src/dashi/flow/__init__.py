@@ -1,7 +1,7 @@
 """The flow lane: the spectral reference solver of two-dimensional incompressible flow, and what is seen of it.
 
-`simulate`, `fit` and `evaluate` are whole jobs: they place a device, run, and leave a folder of files. The solver alone
-is `dashi.flow.simulation.simulate`.
+`simulate`, `fit`, `evaluate` and `follow` are whole jobs: they place a device, run, and leave a folder of files. The
+solver alone is `dashi.flow.simulation.simulate`.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from dashi.flow.windows import Windows, windows_from_dataset, windows_from_run, 
 if TYPE_CHECKING:
     from dashi.lab.front import evaluate as evaluate
     from dashi.lab.front import fit as fit
+    from dashi.lab.front import follow as follow
     from dashi.lab.front import simulate as simulate
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ensemble",
     "evaluate",
     "fit",
+    "follow",
     "from_field",
     "simulate",
     "stepper",
@@ -34,7 +36,7 @@ __all__ = [
     "windows_from_run",
     "windows_of",
 ]
-_JOBS = ("evaluate", "fit", "simulate")
+_JOBS = ("evaluate", "fit", "follow", "simulate")
 
 if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
 

@@ -21,7 +21,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return not isinstance(value, bool) and isinstance(value, Real)
 
 
 _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
@@ -69,7 +69,7 @@ def several(name: str, values: Any) -> tuple[Any, ...]:
 
 def number_pairs(name: str, values: Any) -> tuple[tuple[str, float], ...]:
     """Names with a number each, from a mapping or from pairs."""
-    pairs = tuple(values.items()) if isinstance(values, Mapping) else several(name, values)
+    pairs: Any = cast("Mapping[Any, Any]", values).items() if isinstance(values, Mapping) else several(name, values)
     try:
         return tuple((str(key), float(value)) for key, value in pairs)
     except (TypeError, ValueError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import index
-from typing import Any
+from typing import Any, cast
 
 from dashi.errors import InputError
 
@@ -15,7 +15,7 @@ def frozen_seeds(name: str, seeds: Any) -> Sequence[int]:
     if isinstance(seeds, range):
         return seeds
     try:
-        return (index(seeds),) if not isinstance(seeds, Iterable) else tuple(index(seed) for seed in seeds)
+        return tuple(map(index, cast("Iterable[Any]", seeds))) if isinstance(seeds, Iterable) else (index(seeds),)
     except TypeError as error:
         raise InputError(f"`{name}=` is {seeds!r:.80}.", "pass whole numbers, such as [1, 2] or range(4).") from error
 

@@ -44,7 +44,8 @@ _ONE_OF: Final = "give `z0=` with `A=`, `operator=` or `model=`; `start=` with `
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FollowRequest(Request):
     """z advanced by a model, a matrix or an operator for so many steps, and decoded to fields on a stride. What is None
-    has its default; what the rest of the request makes idle is refused."""
+    has its default; what the rest of the request makes idle is refused. One that was stopped goes on by
+    `remaining_request(run)`, as a run of its own."""
 
     z0: AnyPath | None = None
     """A file of `save_z`: z (D,) or (members, D) with its schema."""

@@ -30,7 +30,9 @@ SEEDS: Final = 2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EvaluateRequest(Request):
-    """A fitted model and its baselines, rolled out from starts that they never saw; lengths in steps of dt."""
+    """A fitted model and its baselines, rolled out from starts that they never saw; lengths in steps of dt. There is
+    nothing to resume: it takes minutes, what was scored before it was stopped is in its folder, and `seeds` and
+    `perturb` choose what is missing."""
 
     model: AnyPath
     """The file of a fit."""

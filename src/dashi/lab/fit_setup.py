@@ -32,7 +32,8 @@ _COPIES: Final = 2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitRequest(Request):
-    """A model of a flow, fitted to windows that are simulated or read; lengths in steps of dt."""
+    """A model of a flow, fitted to windows that are simulated or read; lengths in steps of dt. There is nothing to
+    resume: a fit takes minutes and is one search over all its data, so one that was stopped is asked for again."""
 
     model: str = "galerkin"
     flow: Flow | None = None

@@ -12,6 +12,7 @@ from dashi.core.observations.png import Pixels, write_apng, write_png
 from dashi.core.observations.sheet import SheetStyle, draw, example_sheet, film, film_length, load_sheet
 from dashi.errors import InputError
 from dashi.io._files import write_atomic
+from dashi.io._paths import path_of
 from dashi.io._run_reading import named_file
 from dashi.lab.events import SILENT, Events
 from dashi.runtime._notebook import html_table
@@ -36,6 +37,10 @@ class SheetRequest:
     nonfinite: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("out", "sheet", "video"):
+            value: object = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, path_of(name, value))
         require_suffix("out", self.out, IMAGES)
         if self.video is not None:
             require_suffix("video", self.video, FILMS)

@@ -21,7 +21,7 @@ from dashi.types import HostArray
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyRequest(Request):
-    """A certificate to verify."""
+    """A certificate to verify. Nothing is written, so there is nothing to resume."""
 
     certificate: AnyPath
     """The file, or the run folder that it lies in."""

@@ -25,7 +25,8 @@ from dashi.runtime.device import Device
 
 @dataclass(frozen=True, kw_only=True)
 class DemoRequest(Request):
-    """The main job: `FULL`, or `QUICK`, which takes seconds."""
+    """The main job: `FULL`, which takes a minute or two, or `QUICK`, which takes seconds. There is nothing to resume:
+    what was finished stays in OUT-unfinished, and the same request begins anew."""
 
     setting: DemoSetting = FULL
 
