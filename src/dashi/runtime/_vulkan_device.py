@@ -26,6 +26,7 @@ from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Range
 from dashi.runtime._host_runs import HostRuns
 from dashi.runtime._instance import Instance
+from dashi.runtime._kernel_copies import kernel_copies_faster, kernel_copy
 from dashi.runtime._lowering import Preparation
 from dashi.runtime._memory import Allocator, MemoryStats
 from dashi.runtime._outside_memory import borrowed_array
@@ -304,6 +305,8 @@ class VulkanDevice(Device):
         return lowered
 
     def lower_copy(self, source: Array, target: Array) -> Lowered:
+        if kernel_copies_faster(self, source, target):
+            return kernel_copy(self, source, target).lowered
         buffers = (source.storage, target.storage)
         return Lowered((copy_command(*buffers),), source.nbytes, buffers)
 
