@@ -1,6 +1,6 @@
 """Vulkan, NumPy and null devices behind one interface. `open_device` is the way in."""
 
-from dashi.runtime._clock import Clock, StepTime
+from dashi.runtime._clock import Clock, StepSpan
 from dashi.runtime._feeding import RunSlot
 from dashi.runtime._hazards import BarrierProof
 from dashi.runtime._steps import CopyStep, FillStep, HostStep
@@ -30,7 +30,7 @@ __all__ = [
     "RunSlot",
     "SharedMemory",
     "Step",
-    "StepTime",
+    "StepSpan",
     "Submission",
     "Ticket",
     "Timing",
