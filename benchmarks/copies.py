@@ -2,7 +2,8 @@
 
     python benchmarks/copies.py --device auto
 
-`device.copy` takes the kernel from `KERNEL_COPY_BYTES` on; this shows whether that is where the lines cross.
+`device.copy` and `device.copy_step` take the kernel from `KERNEL_COPY_BYTES` on; this shows whether that is where the
+lines cross.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def test_copies_by_kernel_and_by_driver_have_the_same_bits(fresh: Device, by: An
 
 def test_large_copies_on_hardware_are_a_kernels(fresh_vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = fresh_vulkan.array(ONES), fresh_vulkan.zeros(8)
-    monkeypatch.setattr("dashi.runtime._asynchronous.KERNEL_COPY_BYTES", 32)
+    monkeypatch.setattr("dashi.runtime._kernel_copies.KERNEL_COPY_BYTES", 32)
     monkeypatch.setattr(fresh_vulkan, "info", replace(fresh_vulkan.info, type="discrete"))
     queues: list[str] = []
     fresh_vulkan.on_submit(lambda submission: queues.append(submission.queue))
@@ -196,3 +196,31 @@ def test_what_no_kernel_can_copy_is_refused_where_a_kernel_was_asked_for(fresh: 
     with pytest.raises(errors.InputError, match="by='magic' is none of"):
         fresh.copy(x, y, by="magic")  # type: ignore[arg-type]
     fresh.copy(x, y).wait()
+
+
+def test_copy_steps_of_large_arrays_are_kernels_on_a_gpu(
+    fresh_vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = fresh_vulkan
+    monkeypatch.setattr("dashi.runtime._kernel_copies.KERNEL_COPY_BYTES", 1 << 12)
+    x, y, z = (device.array(np.full(1 << 10, i, np.float32)) for i in range(3))
+    half = device.array(np.arange(1 << 12, dtype=np.float16))
+    other = device.zeros(1 << 12, np.float16)
+
+    def dispatches() -> int:
+        steps = [device.fill_step(x, 7), device.copy_step(x, y), device.copy_step(half, other)]
+        small = [device.copy_step(x[:512], z[:512]), device.copy_step(half[1:4000], other[1:4000])]
+        with device.program([*steps, *small, device.bind("add", y, z, out=z)]) as program:
+            assert program.check().hazards >= 3
+            program.run()
+            return program.dispatches
+
+    assert dispatches() == 1
+    expected = z.numpy()
+    monkeypatch.setattr(device, "info", replace(device.info, type="discrete"))
+    for array in (y, other):
+        array[...] = 0
+    z[...] = 2
+    assert dispatches() == 3
+    assert np.array_equal(z.numpy(), expected)
+    assert np.array_equal(other.numpy(), half.numpy())

@@ -31,6 +31,7 @@ from dashi.runtime._drivers import DriverFile, driver_files, nvidia_without_file
 from dashi.runtime._instance import FLOAT_CONTROLS
 from dashi.runtime._notebook import html_table
 from dashi.runtime._probe import Probe, probe, probe_each
+from dashi.runtime.cuda import cuda_problem
 from dashi.runtime.info import DeviceInfo
 
 Status = Literal["ok", "optional", "warning", "failed"]
@@ -294,6 +295,10 @@ def devices(answer: Probe) -> Iterator[PartHealth]:
             yield PartHealth("Vulkan device", "ok", f"{what}, Vulkan {info.api_version}: computes")
         yield PartHealth("  features", "ok", " ".join(sorted(info.features)))
         yield PartHealth("  rounding, NaN", "ok", _float_rules(info))
+        if info.is_hardware and "nvidia" in f"{info.driver} {info.name}".lower():
+            cuda = cuda_problem(info)
+            shares = f"shares no memory with CUDA: {cuda}" if cuda else "shares memory with CUDA (tried)"
+            yield PartHealth("  CUDA", "ok", shares)
     if not answer.devices:
         why = (
             answer.problem.rstrip(".") if answer.problem else "the drivers offer none that has Vulkan 1.2 and timelines"

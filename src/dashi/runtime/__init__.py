@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dashi.runtime._clock import Clock, StepTime
+from dashi.runtime._clock import Clock, StepSpan
 from dashi.runtime._feeding import RunSlot
 from dashi.runtime._hazards import BarrierProof
 from dashi.runtime._steps import CopyStep, FillStep, HostStep
@@ -32,7 +32,7 @@ __all__ = [
     "RunSlot",
     "SharedMemory",
     "Step",
-    "StepTime",
+    "StepSpan",
     "Submission",
     "Ticket",
     "Timing",

@@ -6,12 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
-import numpy as np
-
 from dashi.errors import AlignmentError, InputError
 from dashi.runtime._events import Awaited, Event
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime._host_values import host_array, require_like
+from dashi.runtime._kernel_copies import kernel_can_copy, kernel_copies_faster, kernel_copy
 from dashi.runtime._operands import require_on
 from dashi.runtime._program import Waitable
 from dashi.runtime._steps import require_copyable
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
 CopyBy = Literal["auto", "transfer", "kernel"]
 _COPY_BY: Final = get_args(CopyBy)
-KERNEL_COPY_BYTES: Final = 64 << 20
-"""Above this, a kernel's speed pays for binding and recording it: `vkCmdCopyBuffer` moves 0.85 TB/s on an H200, a
-kernel 4.25, and a program is made in a few hundred microseconds. `benchmarks/copies.py` measures both."""
 _T = TypeVar("_T", bound=Waitable)
 After = Sequence[Waitable] | None
 """The work that comes first; None: all that was submitted so far."""
@@ -84,9 +80,7 @@ class Asynchronous(ABC):
         require_copyable(self._device, source, target)
         tickets = require_tickets(after) if after else ()
         if self._by_kernel(by, source, target):
-            # A kernel moves words; whatever their type, these are the bytes.
-            x, y = (array.reshape(-1).view(np.uint32) for array in (source, target))
-            with self._device.program([self._device.bind("copy", x, out=y)], label="copy") as program:
+            with self._device.program([kernel_copy(self._device, source, target)], label="copy") as program:
                 return program.submit(after=tickets)
         return self._tell("upload", "copy", self._copy(source, target, tickets))
 
@@ -94,15 +88,12 @@ class Asynchronous(ABC):
         if by not in _COPY_BY:
             raise InputError(f"by={by!r} is none of {', '.join(map(repr, _COPY_BY))}.", "leave it away.")
         device = self._device
-        whole_words = bool(source.nbytes) and not source.nbytes % 4
-        aligned = not any(array.offset % device.part_alignment for array in (source, target))
-        if by == "kernel" and not (whole_words and aligned):
+        if by == "kernel" and not kernel_can_copy(device, source, target):
             raise AlignmentError(
                 f"a kernel cannot copy {source.description} to {target.description}.",
                 f"copy a multiple of 4 bytes, from and to multiples of {device.part_alignment}, or by='transfer'.",
             )
-        large = self.info.is_hardware and source.nbytes >= KERNEL_COPY_BYTES
-        return by == "kernel" or (by == "auto" and large and whole_words and aligned)
+        return by == "kernel" or (by == "auto" and kernel_copies_faster(device, source, target))
 
     @inside
     def upload(self, array: Array, values: Any, after: Iterable[Waitable] | None = None) -> Waitable:

@@ -30,7 +30,7 @@ class Clock:
         return self.host_ns + device_ns - nanoseconds(self.ticks, self.ns_per_tick)
 
 
-class StepTime(NamedTuple):
+class StepSpan(NamedTuple):
     """When a step of a run was under way, in nanoseconds on the device's own clock: from the end of all that stands
     before it in the recording to its own end. What a program is fed is the step "feed", what it fetches "fetch"."""
 
@@ -45,21 +45,21 @@ class RunTimes(NamedTuple):
 
     start_ns: int
     end_ns: int
-    steps: tuple[StepTime, ...] | None
+    steps: tuple[StepSpan, ...] | None
 
 
 class HostStopwatch:
     """Times of a run by the host's clock, which is that of a device that computes there."""
 
     def __init__(self, by_step: bool) -> None:
-        self._steps: list[StepTime] | None = [] if by_step else None
+        self._steps: list[StepSpan] | None = [] if by_step else None
         self._start = self._now = time.perf_counter_ns()
 
     def lap(self, label: str | None) -> None:
         """The end of a step; without a label, of nothing that counts as one."""
         before, self._now = self._now, time.perf_counter_ns()
         if label is not None and self._steps is not None:
-            self._steps.append(StepTime(label, before, self._now))
+            self._steps.append(StepSpan(label, before, self._now))
 
     def times(self) -> RunTimes:
         """Those of the run, up to the last lap."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from dashi.runtime._clock import RunTimes
 from dashi.runtime._exports import Exports
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._hazards import Batch
+from dashi.runtime._host_runs import HostRun
 from dashi.runtime._program import Program, Recording, Waitable
 from dashi.runtime._segments import named, segments
 from dashi.runtime._staging import synchronise
@@ -52,6 +54,7 @@ class VulkanProgram(Program):
         self._stamps = self._timed and device.info.timestamp_ns > 0
         self._parts = parts_of(self._segments, self.steps) if options.timed == "steps" else None
         self._lock = threading.Lock()
+        self._calls = [segment.call for segment in self._segments if segment.call is not None]
         self._calling: int | None = None
         first = self._record_slot()
         self._submissions = first.submissions
@@ -153,7 +156,11 @@ class VulkanProgram(Program):
             )
 
     def _submit_all(self, submissions: Sequence[Sequence[RawSubmission]], ticket: QueueTicket, waits: Waits) -> None:
-        """Submits the parts of a program in order; between them its host steps run, here."""
+        """Submits the parts of a program in order; the host steps between them are called by a thread of the device,
+        unless this is one already, inside a step of the same queue."""
+        if self._calls and not self._queue.inside_host_step:
+            self._submit_gated(submissions, ticket, waits)
+            return
         for parts, segment in zip(submissions, self._segments, strict=True):
             for submission in parts:
                 ticket.value = self._queue.submit(submission, waits)
@@ -161,13 +168,32 @@ class VulkanProgram(Program):
             if segment.call is not None:
                 self._call(segment.call, ticket.value)
 
+    def _submit_gated(self, submissions: Sequence[Sequence[RawSubmission]], ticket: QueueTicket, waits: Waits) -> None:
+        device, queue = self.device, self._queue
+        before = {other: other.horizon for other in device.queues}
+        with queue.lock:
+            gates = queue.submit_gated(submissions, waits)
+            ticket.value = queue.submitted
+            device.host_runs.add(HostRun(self, self._calls, gates, before, ticket))
+
     def _call(self, call: HostCall, value: int) -> None:
         self._queue.wait(value)
-        self._calling = threading.get_ident()
-        try:
+        with self.calling(threading.get_ident()):
             call.run()
+
+    @contextmanager
+    def calling(self, thread: int) -> Generator[None]:
+        """While it lasts, the thread is inside a host step of this program."""
+        before, self._calling = self._calling, thread
+        try:
+            yield
         finally:
-            self._calling = None
+            self._calling = before
+
+    def run_failed(self, ticket: QueueTicket | None) -> None:
+        """The run of the ticket, if anybody has that still, came to nothing."""
+        if ticket is not None and self._landing is not None:
+            self._landing.give_back(ticket)
 
     def _submit_to(self, landing: Landing, filled: RunSlot | None, ticket: QueueTicket, waits: Waits) -> None:
         if filled is None:
@@ -187,6 +213,8 @@ class VulkanProgram(Program):
 
     def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
         assert self._landing is not None
+        if self._calling is not None:
+            self._require_no_call()
         return self._landing.hand_out(slot, self._record_slot, timeout)
 
     def interval(self) -> tuple[int, int] | None:

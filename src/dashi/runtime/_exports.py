@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -24,6 +25,7 @@ class Exports:
         self._living: dict[int, tuple[weakref.ref[HostArray], Buffer]] = {}
         self._finish: Callable[[], None] | None = None
         self._lock = threading.RLock()
+        self._process = os.getpid()
 
     def show(self, buffer: Buffer, shape: Shape, dtype: DType, *, writeable: bool) -> HostArray:
         """The bytes of a mapped buffer as a new array, which views of it lead back to."""
@@ -42,7 +44,7 @@ class Exports:
         with self._lock:
             if not self._living:
                 finish, self._finish = self._finish, None
-        if finish is not None:
+        if finish is not None and os.getpid() == self._process:  # a child process cannot use the handles
             finish()
 
     def _keep(self, number: int, root: HostArray | None) -> None:
@@ -55,7 +57,9 @@ class Exports:
             if self._living:
                 self._finish = finish
                 # From now on nobody else may know of this object: what is left keeps it.
-                for number, (shown, _) in list(self._living.items()):
-                    self._keep(number, shown())
+                # Their numbers first: objects made on the way could start a collection, which takes some of them away.
+                for number in list(self._living):
+                    shown = self._living.get(number)
+                    self._keep(number, None if shown is None else shown[0]())
                 return
         finish()

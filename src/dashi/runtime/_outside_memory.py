@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from dashi.runtime._vk_device import OPAQUE_FD, RawDevice
 from dashi.runtime._vk_external import (
     HOST_ALLOCATION,
     allocate_exportable,
+    bytes_at,
     export_memory,
     host_memory_types,
     import_host_memory,
@@ -86,7 +86,7 @@ def _borrow_pages(device: VulkanDevice, host: HostArray) -> Buffer:
     address = host.ctypes.data
     start = address // page * page
     size = -(-(address + host.nbytes) // page) * page - start
-    pages: HostArray = np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(start)), np.uint8)
+    pages: HostArray = np.frombuffer(bytes_at(start, size), np.uint8)
     whole = import_host(device, pages, size, host)
     whole.key, whole.origin = HOST_MEMORY, start
     if not whole.allocation.coherent:

@@ -80,8 +80,9 @@ class Program(ABC):
 
     @abstractmethod
     def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
-        """Starts a run, after other work of this device, and returns at once; with host steps, when the last of them
-        has returned. A program that is fed takes the values of a slot (`slot`), or of a dict, by array."""
+        """Starts a run, after other work of any device, and returns at once; host steps are called by a thread of the
+        device, and their errors come where one waits for the ticket. A program that is fed takes the values of a slot
+        (`slot`), or of a dict, by array."""
 
     def _tell(self, ticket: Waitable) -> None:
         """Tells of a submission whoever asked the device."""

@@ -8,7 +8,7 @@ from typing import Final
 from dashi.errors import InputError, LimitError
 from dashi.runtime._events import Awaited
 from dashi.runtime._relay import Relay
-from dashi.runtime._sync import Port, Queue
+from dashi.runtime._sync import Horizons, Port, Queue
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime.info import DeviceInfo, Role
 
@@ -44,7 +44,15 @@ class Queues:
     """All queues of a device; the first are those that kernels run on, by number."""
 
     def __init__(
-        self, raw: RawDevice, plan: QueuePlan, timeout: float, relay: Relay, awaited: Awaited, *, export: bool
+        self,
+        raw: RawDevice,
+        plan: QueuePlan,
+        timeout: float,
+        relay: Relay,
+        awaited: Awaited,
+        horizons: Horizons,
+        *,
+        export: bool,
     ) -> None:
         ports = {(f, i): Port(raw, f, i) for f, count in plan.families.items() for i in range(count)}
         opened = list[Queue]()
@@ -54,7 +62,7 @@ class Queues:
                 ("upload", plan.upload),
                 ("download", plan.download),
             ]:
-                opened.append(Queue(raw, ports[at], name, timeout, relay, awaited, export=export))
+                opened.append(Queue(raw, ports[at], name, timeout, relay, awaited, horizons, export=export))
         except BaseException:
             for queue in opened:
                 queue.close()

@@ -142,7 +142,7 @@ class QueueStages:
     ) -> None:
         device, queue = self.device, self.queue
         if after is None:
-            after = [QueueTicket(device, q, q.submitted) for q in device.queues if q.submitted]
+            after = [QueueTicket(device, q, q.horizon) for q in device.queues if q.horizon]
         waits = waits_of(device, queue, after, ticket)
         commands = stage.commands
         commands.reset()

@@ -68,7 +68,7 @@ class Staging:
     def _settle(self) -> None:
         """Waits for the work submitted so far: the host is about to touch what it may be using."""
         for queue in self._queues:
-            queue.wait(queue.submitted)
+            queue.wait(queue.horizon)
 
     def _buffer(self, use: Use, wanted: int) -> Buffer:
         size = min(_PIECE, 1 << max(16, (wanted - 1).bit_length()))

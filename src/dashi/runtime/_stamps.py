@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from dashi.runtime._clock import RunTimes, StepTime, nanoseconds
+from dashi.runtime._clock import RunTimes, StepSpan, nanoseconds
 from dashi.runtime._segments import RawBatch, Segment
 from dashi.runtime._steps import AnyStep, HostStep
 from dashi.runtime._vk_record import RawCommands, RawDispatch
@@ -66,12 +66,12 @@ class Stamps:
         moments = [nanoseconds(tick, self._ns_per_tick) for tick in ticks]
         return RunTimes(moments[0], moments[-1], None if self._parts is None else tuple(self._steps(moments)))
 
-    def _steps(self, moments: Sequence[int]) -> Iterator[StepTime]:
+    def _steps(self, moments: Sequence[int]) -> Iterator[StepSpan]:
         assert self._parts is not None
         at = 0
         for batch in self._parts:
             edges = pairwise(moments[at : at + len(batch) + 1])
-            yield from (StepTime(label, *edge) for (label, _), edge in zip(batch, edges, strict=True))
+            yield from (StepSpan(label, *edge) for (label, _), edge in zip(batch, edges, strict=True))
             at += len(batch) + 1
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from dashi.errors import ClosedError
-from dashi.runtime._events import Awaited, Done, Event
+from dashi.errors import BusyError, ClosedError
+from dashi.runtime._events import Awaited, Done
 from dashi.runtime._relay import Relay
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_record import RawSubmission, RawWait, Waits
@@ -19,11 +20,22 @@ if TYPE_CHECKING:
     from dashi.runtime.device import Device
 
 _SLICE_NS: Final = 100_000_000  # waits come up for air this often, so that Ctrl-C works
+_SUBMISSIONS_INSIDE: Final = 1 << 16
+"""Timeline values before a gate for what a host step submits."""
+_FARTHEST_VALUE: Final = 1 << 30
+"""Drivers promise 2^31 - 1 between the value that a timeline has and those that are waited for."""
+
+
+class Failable(Protocol):
+    """What may end by an error: an event, a run with host steps."""
+
+    @property
+    def error(self) -> BaseException | None: ...
 
 
 class QueueTicket(Ticket):
     """A submission: done when its queue's timeline reaches `value`. `events` are those that it
-    waited for: what was to signal one and failed has failed this too."""
+    waited for: what was to signal one and failed has failed this too. Its own host steps are among them."""
 
     __slots__ = ("events", "queue", "value")
 
@@ -32,7 +44,7 @@ class QueueTicket(Ticket):
         self.landing = None
         self.queue = queue
         self.value = value
-        self.events: Sequence[Event] = ()
+        self.events: Sequence[Failable] = ()
 
     def wait(self, timeout: float | None = None) -> None:
         # As the decorator `inside` does, without the cost of a call: this is as hot as submitting.
@@ -47,6 +59,7 @@ class QueueTicket(Ticket):
             entered.pop()
         for event in self.events:
             if event.error is not None:
+                self.queue.forget_error(event)
                 raise event.error
         if self.landing is not None:
             self.landing.waited_for(self)
@@ -91,6 +104,32 @@ class Port:
         self.users: dict[int, Queue] = {}
 
 
+class HostGate:
+    """A place in a queue that what follows passes when a function of the host has returned. `value` is the last before
+    it: what the function itself submits comes before the gate too, by values up to `end`."""
+
+    __slots__ = ("end", "open", "thread", "value")
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+        self.end = value + _SUBMISSIONS_INSIDE
+        self.open = False
+        self.thread: int | None = None
+
+
+class _Held(NamedTuple):
+    """Work that is held back."""
+
+    submission: RawSubmission
+    value: int
+    waits: Waits
+    gate: HostGate | None
+
+
+Horizons = dict[int, "dict[Queue, int]"]
+"""By thread that is inside a host step: the last value of each queue that does not wait for that step."""
+
+
 class Queue:
     """A queue with one timeline semaphore; thread-safe. Where it shares the driver's queue with others, work that must
     wait is held back here until it can begin, so that it stands in nobody's way, as on hardware that has more."""
@@ -103,6 +142,7 @@ class Queue:
         timeout: float,
         relay: Relay,
         awaited: Awaited,
+        horizons: Horizons,
         *,
         export: bool = False,
     ) -> None:
@@ -112,12 +152,16 @@ class Queue:
         self._lock = port.lock
         self._submitted = 0
         self._begun = 0
-        self._held: deque[tuple[RawSubmission, int, Waits]] = deque()
+        self._held: deque[_Held] = deque()
+        self._gate: HostGate | None = None  # of the host step that is being called
+        self._horizons = horizons
         self._failure: BaseException | None = None
         self._waiters: list[RawWait] = []
         self._timeout = timeout
         self._relay = relay
         self._awaited = awaited
+        self.on_told: Callable[[Failable], None] | None = None
+        """Called with what failed once somebody was told of it."""
         self.name = name
         self.family = port.family
         self.timeline = raw.create_timeline(export=export)
@@ -127,15 +171,120 @@ class Queue:
         """Submits and returns the timeline value that marks its end. What `waits` names comes first; nobody blocks."""
         with self._lock:
             if not self._handle:
-                raise ClosedError("this queue is closed.", "close the device later.")
+                raise _closed()
             value = self._submitted + 1
             if self._held or (waits and self._missing(waits)):
-                self._hold(submission, value, waits)
+                if self.inside_host_step:
+                    return self._submit_inside(submission, waits)
+                self._hold(_Held(submission, value, waits, None))
             else:
                 submission.submit(self._handle, value, waits)
                 self._begun = value
             self._submitted = value
+        if self._horizons:
+            self._note(value)
         return value
+
+    # Host steps: what follows one stands behind a gate
+
+    def submit_gated(self, segments: Sequence[Sequence[RawSubmission]], waits: Waits) -> list[HostGate]:
+        """Submits the parts of a run with host steps between them, and returns the gate of each step. Callers hold the
+        lock, and find the value of the run's end in `submitted`."""
+        if not self._handle:
+            raise _closed()
+        if self._submitted + len(segments) * _SUBMISSIONS_INSIDE - self.reached() > _FARTHEST_VALUE:
+            raise BusyError(
+                f"too many runs with host steps wait on {self.name}.", "wait for some of them before submitting more."
+            )
+        gates: list[HostGate] = []
+        for segment in segments:
+            gate: HostGate | None = None
+            if segment is not segments[0]:
+                gate = HostGate(self._submitted)
+                gates.append(gate)
+                self._submitted = gate.end
+            for submission in segment:
+                value = self._submitted + 1
+                if gate is not None or self._held or (waits and self._missing(waits)):
+                    self._hold(_Held(submission, value, waits, gate))
+                else:
+                    submission.submit(self._handle, value, waits)
+                    self._begun = value
+                self._submitted = value
+                waits = ()  # what follows on the queue comes after it
+        return gates
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Whoever submits holds it."""
+        return self._lock
+
+    @contextmanager
+    def inside_gate(self, gate: HostGate, thread: int) -> Generator[None]:
+        """While it lasts, what the thread submits comes before the gate."""
+        with self._lock:
+            self._gate, gate.thread = gate, thread
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._gate = None
+
+    @property
+    def inside_host_step(self) -> bool:
+        """Whether the calling thread is inside a host step of this queue."""
+        return self._gate is not None and self._gate.thread == threading.get_ident()
+
+    def _submit_inside(self, submission: RawSubmission, waits: Waits) -> int:
+        gate = self._gate
+        assert gate is not None
+        value = gate.value + 1
+        if value > gate.end:
+            raise BusyError(
+                f"a host step submitted {_SUBMISSIONS_INSIDE} times.", "do less in one step, or submit after the run."
+            )
+        place = next(i for i, held in enumerate(self._held) if held.gate is gate)
+        missing = self._missing(waits)
+        if place or missing:
+            self._held.insert(place, _Held(submission, value, waits, None))
+            if not place:
+                self._watch(missing)
+        else:
+            submission.submit(self._handle, value, waits)
+            self._begun = value
+        gate.value = value
+        self._note(value)
+        return value
+
+    def _note(self, value: int) -> None:
+        horizon = self._horizons.get(threading.get_ident())
+        if horizon is not None:
+            horizon[self] = value
+
+    @property
+    def horizon(self) -> int:
+        """The value of all that was submitted so far; inside a host step, of all that does not wait for that step."""
+        horizon = self._horizons.get(threading.get_ident()) if self._horizons else None
+        return self._submitted if horizon is None else horizon.get(self, self._submitted)
+
+    def open_gate(self, gate: HostGate) -> None:
+        """What stands behind the gate goes on."""
+        with self._lock:
+            gate.open = True
+            self._go_on(None)
+
+    def drop(self, gates: Sequence[HostGate], end: int) -> None:
+        """Forgets what stands behind gates of a run that failed; its value is reached, since all before it is done."""
+        with self._lock:
+            self._held = deque(held for held in self._held if held.gate not in gates)
+            self._raw.signal_timeline(self.timeline, end)
+            self._begun = max(self._begun, end)
+            self._go_on(None)
+
+    def forget_error(self, failed: Failable) -> None:
+        """Whoever waited for work knows of its error."""
+        if self.on_told is not None:
+            self.on_told(failed)
 
     # Queues that share one of the driver's
 
@@ -151,10 +300,10 @@ class Queue:
                 return timeline, value
         return None
 
-    def _hold(self, submission: RawSubmission, value: int, waits: Waits) -> None:
-        self._held.append((submission, value, waits))
-        if len(self._held) == 1:
-            self._watch(self._missing(waits))
+    def _hold(self, held: _Held) -> None:
+        self._held.append(held)
+        if len(self._held) == 1 and held.gate is None:
+            self._watch(self._missing(held.waits))
 
     def _watch(self, missing: tuple[int, int] | None) -> None:
         # What is missing nothing any more goes on at once, but on the thread: the lock is held here.
@@ -165,7 +314,9 @@ class Queue:
         """Submits what need not be held back any longer, in order."""
         with self._lock:
             while self._held and self._handle and error is None:
-                submission, value, waits = self._held[0]
+                submission, value, waits, gate = self._held[0]
+                if gate is not None and not gate.open:
+                    return
                 missing = self._missing(waits)
                 if missing is not None:
                     self._watch(missing)
@@ -190,6 +341,16 @@ class Queue:
         else:
             self._relay.watch(self.timeline, value, call)
 
+    def wait_a_moment(self, value: int) -> bool:
+        """Whether the timeline reaches the value within a moment."""
+        if self._failure is not None:
+            raise self._failure
+        waiter = self._waiters.pop() if self._waiters else RawWait(self._raw, self.timeline)
+        try:
+            return waiter.wait(value, _SLICE_NS)
+        finally:
+            self._waiters.append(waiter)
+
     def wait(self, value: int, timeout: float | None = None) -> None:
         """Blocks until the timeline reaches `value`; a hung device gives an error, not a hung process."""
         # list.pop and append are atomic, so a wait costs no lock and no allocation.
@@ -205,6 +366,11 @@ class Queue:
 
     def _wait_on(self, waiter: RawWait, value: int, timeout: float) -> None:
         deadline = time.monotonic() + timeout
+        if self.inside_host_step and self._gate is not None and value > self._gate.end:
+            raise BusyError(
+                "a host step waits for its own run, which goes on when the step has returned.",
+                "name what it needs in `inputs` and what it makes in `outputs`, or wait after the run.",
+            )
         while not waiter.wait(value, _SLICE_NS):
             if self._failure is not None:
                 raise self._failure
@@ -228,3 +394,7 @@ class Queue:
             self._port.users.pop(self.timeline, None)
         self._raw.destroy("Semaphore", self.timeline)
         self._waiters.clear()
+
+
+def _closed() -> ClosedError:
+    return ClosedError("this queue is closed.", "close the device later.")

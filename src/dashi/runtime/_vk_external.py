@@ -77,6 +77,11 @@ def import_timeline(raw: RawDevice, descriptor: int) -> int:
     return timeline
 
 
+def bytes_at(address: int, size: int) -> memoryview:
+    """Memory of the host by its address, which somebody else keeps."""
+    return memoryview((ctypes.c_uint8 * size).from_address(address))
+
+
 def host_memory_types(raw: RawDevice, address: int) -> int:
     """Bits of the memory types that host memory can be imported as."""
     offered = s.MemoryHostPointerPropertiesEXT()

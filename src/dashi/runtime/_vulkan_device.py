@@ -24,7 +24,9 @@ from dashi.runtime._events import Event
 from dashi.runtime._exports import Exports
 from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Range
+from dashi.runtime._host_runs import HostRuns
 from dashi.runtime._instance import Instance
+from dashi.runtime._kernel_copies import kernel_copies_faster, kernel_copy
 from dashi.runtime._lowering import Preparation
 from dashi.runtime._memory import Allocator, MemoryStats
 from dashi.runtime._outside_memory import borrowed_array
@@ -35,7 +37,7 @@ from dashi.runtime._relay import Relay
 from dashi.runtime._residence import known_groups, resident_groups
 from dashi.runtime._stages import QueueStages
 from dashi.runtime._staging import Staging
-from dashi.runtime._sync import Queue, QueueTicket
+from dashi.runtime._sync import Horizons, Queue, QueueTicket
 from dashi.runtime._transfers import copy_command, fill_command
 from dashi.runtime._vk import skip_exit_handlers
 from dashi.runtime._vk_clock import bracketed, calibrated, can_calibrate
@@ -82,7 +84,8 @@ class VulkanDevice(Device):
             stack.callback(self.timelines.close)
             self.relay = Relay(raw)
             stack.callback(self.relay.stop)
-            self.by_role = Queues(raw, plan, timeout, self.relay, self.awaited, export=self.external.timelines)
+            exports, horizons = self.external.timelines, Horizons()
+            self.by_role = Queues(raw, plan, timeout, self.relay, self.awaited, horizons, export=exports)
             stack.callback(self.by_role.close)
             self.queues = self.by_role.all
             self.queue, self.transfer = self.by_role.compute[0], self.by_role.upload
@@ -96,9 +99,13 @@ class VulkanDevice(Device):
             stack.callback(self.graveyard.close)
             self._closers = stack.pop_all()
         self.exports = Exports()
+        self.host_runs = HostRuns(self.gate, horizons, self)
+        for queue in self.queues:
+            queue.on_told = self.host_runs.forget
         watch_forks(self)
         self.work_per_dispatch = _HARDWARE_WORK if info.is_hardware else _SOFTWARE_WORK
-        self._staging = Staging(self.raw, self.allocator, self.graveyard, self.queues)
+        self._staging = self._new_staging()
+        self._staging_inside: dict[int, Staging] = {}
         self.preparation = Preparation(self)
         self._uploads = QueueStages(self, self.by_role.upload, "upload")
         self._downloads = QueueStages(self, self.by_role.download, "readback")
@@ -117,6 +124,7 @@ class VulkanDevice(Device):
     def after_fork(self) -> None:
         """A child process cannot use the handles: the driver's threads are gone there."""
         self.gate.leave_behind(hardware=self.info.is_hardware)
+        self.host_runs.after_fork()
         skip_exit_handlers()
 
     @property
@@ -183,19 +191,38 @@ class VulkanDevice(Device):
     @inside
     def wait(self) -> None:
         for queue in self.queues:
-            queue.wait(queue.submitted)
+            queue.wait(queue.horizon)
+        if self.host_runs.unseen:
+            self.host_runs.raise_unseen()
 
     @inside
     def at_work(self) -> bool:
-        return any(queue.reached() < queue.submitted for queue in self.queues)
+        return any(queue.reached() < queue.horizon for queue in self.queues)
 
     @inside
     def write(self, array: Array, values: HostArray) -> None:
-        self._staging.write(array.storage, values)
+        self._staging_here().write(array.storage, values)
+        if self.host_runs.unseen:
+            self.host_runs.raise_unseen()
 
     @inside
     def read(self, array: Array) -> HostArray:
-        return self._staging.read(array.storage)
+        values = self._staging_here().read(array.storage)
+        if self.host_runs.unseen:
+            self.host_runs.raise_unseen()
+        return values
+
+    def _new_staging(self) -> Staging:
+        return Staging(self.raw, self.allocator, self.graveyard, self.queues)
+
+    def _staging_here(self) -> Staging:
+        """The staging buffers for the calling thread. Host steps have their own: whoever uses those of all others may
+        be waiting for the step."""
+        thread = threading.get_ident()
+        if thread not in self.host_runs.horizons:
+            return self._staging
+        with self._lock:
+            return self._staging_inside.setdefault(thread, self._new_staging())
 
     @inside
     def host_memory(self, array: Array, *, quick: bool = False) -> HostArray | None:
@@ -278,6 +305,8 @@ class VulkanDevice(Device):
         return lowered
 
     def lower_copy(self, source: Array, target: Array) -> Lowered:
+        if kernel_copies_faster(self, source, target):
+            return kernel_copy(self, source, target).lowered
         buffers = (source.storage, target.storage)
         return Lowered((copy_command(*buffers),), source.nbytes, buffers)
 
@@ -308,6 +337,7 @@ class VulkanDevice(Device):
         with contextlib.suppress(Exception):
             for queue in self.queues:
                 queue.wait(queue.submitted)
+        self.host_runs.stop()
         self.relay.stop()
         with contextlib.suppress(Exception):
             self.raw.wait_idle()

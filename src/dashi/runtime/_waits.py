@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, cast
 
 from dashi.runtime._events import Event, RelayedEvent
-from dashi.runtime._sync import Queue, QueueTicket
+from dashi.runtime._sync import Failable, Queue, QueueTicket
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_external import ExternalFacts
 from dashi.runtime._vk_record import Waits
@@ -82,8 +82,10 @@ def waits_of(device: VulkanDevice, queue: Queue, after: Iterable[Ticket], ticket
     of other devices gets a timeline of this one, unless theirs can be had. `ticket` is that of the submission."""
     waits: dict[int, int] = {}
     events: list[Event] = []
+    failable: list[Failable] = []
     for other in after:
         if isinstance(other, QueueTicket):
+            failable += other.events
             if other.queue is queue:
                 continue
             if other.device is device:
@@ -102,8 +104,8 @@ def waits_of(device: VulkanDevice, queue: Queue, after: Iterable[Ticket], ticket
         other.when_done(event.finish)
         waits[event.timeline] = event.value
         events.append(event)
-    if events:
-        ticket.events = events
+    if events or failable:
+        ticket.events = [*events, *failable]
         device.awaited.add(events)
     return [*waits.items()]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from dashi.errors import BusyError, DTypeError, InputError, NoResultError, ShapeError, TimeoutError_
-from dashi.runtime._clock import RunTimes, StepTime
+from dashi.runtime._clock import RunTimes, StepSpan
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime.array import Array
 from dashi.types import HostArray
@@ -98,7 +98,7 @@ class Ticket:
         return None if times is None else times.end_ns - times.start_ns
 
     @inside
-    def step_times(self) -> tuple[StepTime, ...]:
+    def step_times(self) -> tuple[StepSpan, ...]:
         """When each step of the run was under way, on the device's own clock; waits for it. For programs made with
         `timed="steps"`."""
         times = self._run_times()
@@ -312,6 +312,9 @@ class Landing:
         """Makes the ticket's run the one that the program answers for, unless a later one was waited for."""
         with self._lock:
             self._waited = max(self._waited, ticket.run)
+            slot = ticket.slot
+            if slot is not None and slot.run == ticket.run:
+                slot.end = None  # whoever takes the slot next need not ask the device
 
     def of_ticket(self, ticket: Ticket, array: Array, out: HostArray | None = None) -> HostArray:
         """The values that the ticket's run left, which was waited for."""
