@@ -10,9 +10,9 @@ import numpy as np
 
 from dashi.errors import GraphError
 from dashi.graph.builder import Tensor
-from dashi.graph.ir import Node, TensorType
+from dashi.graph.ir import Graph, Node, TensorType
 from dashi.graph.op import Op
-from dashi.graph.views import attribute_view, expanded, read_through, require_inside, reshaped, sliced, transposed
+from dashi.graph.views import attribute_view, expanded, is_dense, read_through, require_inside, reshaped, sliced, transposed
 from dashi.kernels.abi import View
 from dashi.types import HostArray, Shape
 
@@ -105,6 +105,11 @@ def node_view(node: Node) -> View:
     if view is None:
         raise GraphError(f"the view {node.name!r} says nothing.", "give it view=[shape, strides, offset].")
     return view
+
+
+def is_alias(graph: Graph, node: Node) -> bool:
+    """Whether a node is a view that shows all bytes of its source in order."""
+    return node.op == "view" and node.type.size == graph[node.inputs[0]].type.size and is_dense(node_view(node))
 
 
 RESHAPE: Final = Op(

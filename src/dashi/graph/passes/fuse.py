@@ -11,8 +11,7 @@ from dashi.graph.ir import Graph, Node
 from dashi.graph.ops import get
 from dashi.graph.ops.fused import MAP, Line, fusable, map_attributes, number_operand
 from dashi.graph.ops.leaves import uniform
-from dashi.graph.ops.movement import node_view
-from dashi.graph.views import is_dense
+from dashi.graph.ops.movement import is_alias, node_view
 from dashi.kernels._fused_abi import AXES, INPUTS, collapse, dense, stretched
 from dashi.kernels.abi import View
 
@@ -123,7 +122,7 @@ def _dense_operands(graph: Graph) -> Graph:
     for node in graph.nodes:
         inputs: list[str] = []
         for source in graph.sources(node):
-            if source.op == "view" and node.op != "packed" and not is_dense(node_view(source)) and has_kernel(graph, node):
+            if source.op == "view" and not is_alias(graph, source) and has_kernel(graph, node):
                 origin = graph[source.inputs[0]]
                 copy = typed_node(
                     MAP, f"{source.name}.dense", (origin.name,), [origin.type],

@@ -10,8 +10,8 @@ from dashi.graph.ir import Graph, Node
 from dashi.graph.ops import get
 from dashi.graph.ops.elementwise import COPY
 from dashi.graph.ops.indexing import can_expand
-from dashi.graph.ops.movement import VIEW, node_view
-from dashi.graph.views import dense, is_dense, view_attribute
+from dashi.graph.ops.movement import VIEW, is_alias, node_view
+from dashi.graph.views import dense, view_attribute
 from dashi.kernels.abi import View
 
 
@@ -87,7 +87,7 @@ def _separate_results(graph: Graph) -> Graph:
     nodes, outputs, taken = list(graph.nodes), list[tuple[str, str]](), set[str]()
     for title, name in graph.outputs:
         node, origin = graph[name], _origin(graph, graph[name])
-        strided = node.op == "view" and not (is_dense(node_view(node)) and node.type.size == origin.type.size)
+        strided = node.op == "view" and not is_alias(graph, node)
         if get(origin.op).kind == "leaf" or strided or origin.name in taken:
             node = typed_node(COPY, f"{title}.result", (name,), [node.type], {})
             nodes.append(node)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashi.graph.ir import Graph
+from dashi.graph.ops.movement import is_alias
 from dashi.graph.passes.schedule import PlannedStep
 
 
@@ -53,7 +54,7 @@ class PlanMemory:
     name: str = "plan_memory"
 
     def run(self, graph: Graph, steps: Sequence[PlannedStep]) -> MemoryPlan:
-        aliases = {node.name: node.inputs[0] for node in graph.of("view")}
+        aliases = {node.name: node.inputs[0] for node in graph.of("view") if is_alias(graph, node)}
         lives = _lives(graph, steps, aliases)
         offsets: dict[str, int] = {}
         placed: list[Life] = []

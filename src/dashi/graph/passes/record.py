@@ -44,6 +44,10 @@ class Memory:
     places: Mapping[str, tuple[Block, int]]
     aliases: Mapping[str, str]
 
+    def holds(self, node: Node) -> bool:
+        """Whether a node's value lies here; views that are no aliases do not."""
+        return self.aliases.get(node.name, node.name) in self.places
+
     def array(self, node: Node, shape: Shape | None = None) -> Array:
         """The bytes of a node's value as an array; of another shape, where one is named."""
         block, offset = self.places[self.aliases.get(node.name, node.name)]
@@ -62,7 +66,7 @@ class Record:
     name: str = "record"
 
     def run(self, device: Device, graph: Graph, steps: Sequence[PlannedStep], memory: Memory) -> Recorded:
-        arrays = {node.name: memory.array(node) for node in graph.nodes if _has_memory(node, memory)}
+        arrays = {node.name: memory.array(node) for node in graph.nodes if memory.holds(node)}
         scratch: dict[str, Array] = {}
         bound = [_bind(device, graph, step, memory, arrays, scratch) for step in steps]
         inputs = {node.name: arrays[node.name] for node in graph.of("input") if node.name in arrays}
@@ -110,13 +114,6 @@ def _groups(nodes: Sequence[Node]) -> list[list[Node]]:
 
 def _rounded(node: Node) -> int:
     return -(-node.type.nbytes // 256) * 256
-
-
-def _has_memory(node: Node, memory: Memory) -> bool:
-    """Whether a value lies in memory as a whole: all but views that only the host reads through."""
-    return memory.aliases.get(node.name, node.name) in memory.places and node.op != "view" or (
-        node.op == "view" and node.inputs[0] in memory.places
-    )
 
 
 def _bind(

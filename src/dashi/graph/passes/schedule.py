@@ -10,8 +10,7 @@ from dashi.errors import GraphError
 from dashi.graph.ir import Graph, Node
 from dashi.graph.op import Launch
 from dashi.graph.ops import get
-from dashi.graph.ops.movement import node_view
-from dashi.graph.views import is_dense
+from dashi.graph.ops.movement import is_alias, node_view
 from dashi.kernels.abi import View, variant_features
 
 STORED = ("param", "constant", "packed")
@@ -80,8 +79,6 @@ class Schedule:
 def _source(graph: Graph, name: str) -> tuple[str, View | None]:
     """The value in memory that a node reads, and how, if not all of it in order."""
     node = graph[name]
-    if node.op != "view":
+    if node.op != "view" or is_alias(graph, node):
         return name, None
-    view = node_view(node)
-    origin = graph[node.inputs[0]]
-    return (name, None) if is_dense(view) and node.type.size == origin.type.size else (origin.name, view)
+    return node.inputs[0], node_view(node)
