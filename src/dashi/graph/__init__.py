@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dashi.graph.compiler import compile as compile
     from dashi.graph.compiler import explain as explain
     from dashi.graph.compiler import program_id as program_id
-    from dashi.graph.evaluate import evaluate as evaluate
+    from dashi.graph.evaluation import evaluate as evaluate
     from dashi.graph.ir import Graph as Graph
     from dashi.graph.ir import Node as Node
     from dashi.graph.ir import TensorType as TensorType
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from dashi.graph.report import Report as Report
     from dashi.graph.text import parse_graph as parse_graph
     from dashi.graph.text import print_graph as print_graph
-    from dashi.graph.verify import verify as verify
+    from dashi.graph.verification import verify as verify
 
 _ELEMENTWISE = (
     "absolute atan atan2 cast ceil clip cos equal erf exp floor gelu greater greater_equal less less_equal log maximum "
@@ -93,7 +93,7 @@ _ELEMENTWISE = (
 _MODULES = {
     "builder": "Builder Tensor",
     "compiler": "compile explain program_id",
-    "evaluate": "evaluate",
+    "evaluation": "evaluate",
     "ir": "Graph Node TensorType",
     "op": "Launch Op",
     "ops": "all_ops",
@@ -108,7 +108,7 @@ _MODULES = {
     "pipeline": "CompiledPipeline",
     "report": "Report",
     "text": "parse_graph print_graph",
-    "verify": "verify",
+    "verification": "verify",
 }
 
 if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake

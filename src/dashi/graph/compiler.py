@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from dashi.errors import GraphError
-from dashi.graph.evaluate import require_values
+from dashi.graph.evaluation import require_values
 from dashi.graph.ir import Graph
 from dashi.graph.ops import get
 from dashi.graph.passes import PASSES, Pass, run_passes
@@ -17,7 +17,7 @@ from dashi.graph.passes.record import Record, stored_values, take_memory
 from dashi.graph.passes.schedule import PlannedStep, Schedule
 from dashi.graph.report import build_report
 from dashi.graph.text import print_graph
-from dashi.graph.verify import verify
+from dashi.graph.verification import verify
 from dashi.types import HostArray
 
 if TYPE_CHECKING:

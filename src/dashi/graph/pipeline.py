@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from dashi.errors import ClosedError, DashiError, GraphError, suggestion
-from dashi.graph.evaluate import require_inputs, require_values
+from dashi.graph.evaluation import require_inputs, require_values
 from dashi.graph.ir import Graph
 from dashi.graph.passes.record import Recorded, stored_values
 from dashi.graph.report import Report

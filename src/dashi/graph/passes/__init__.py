@@ -9,7 +9,7 @@ from dashi.graph.passes.assign_layouts import AssignLayouts
 from dashi.graph.passes.fuse import Fuse
 from dashi.graph.passes.legalize import Legalize
 from dashi.graph.passes.rewrite import Rewrite
-from dashi.graph.verify import verify
+from dashi.graph.verification import verify
 
 
 class Pass(Protocol):
