@@ -1,9 +1,9 @@
 """Builds graphs: each op that is added is checked at once, and an impossible one is an error that names its node.
 
-    b = Builder("tiny")
-    x = b.input("x", (2, 3))
-    w = b.param("w", np.ones((3, 4), np.float32))
-    g = b.graph(y=tanh(x @ w))
+b = Builder("tiny")
+x = b.input("x", (2, 3))
+w = b.param("w", np.ones((3, 4), np.float32))
+g = b.graph(y=tanh(x @ w))
 """
 
 from __future__ import annotations
@@ -195,7 +195,9 @@ def typed_node(
         inferred = op.infer(untyped, types)
         kind = tensor_type(inferred.shape, inferred.dtype)
     except InputError as error:
-        raise GraphError(f"node {name!r} ({op.name} of {', '.join(map(str, types))}): {error.what}", error.fix) from error
+        raise GraphError(
+            f"node {name!r} ({op.name} of {', '.join(map(str, types))}): {error.what}", error.fix
+        ) from error
     return Node(name, op.name, inputs, kind, untyped.attributes)
 
 

@@ -74,7 +74,8 @@ def program_id(graph: Graph, class_: Class = "portable", passes: tuple[Pass, ...
         rewritten,
         name="program",
         nodes=tuple(
-            replace(node, name=names[node.name], inputs=tuple(names[n] for n in node.inputs)) for node in rewritten.nodes
+            replace(node, name=names[node.name], inputs=tuple(names[n] for n in node.inputs))
+            for node in rewritten.nodes
         ),
         outputs=tuple((title, names[name]) for title, name in rewritten.outputs),
     )

@@ -140,6 +140,11 @@ class Graph:
         """Each node under its name."""
         return {node.name: node for node in self.nodes}
 
+    @cached_property
+    def order(self) -> dict[str, int]:
+        """At which place each node stands."""
+        return {node.name: place for place, node in enumerate(self.nodes)}
+
     def __getitem__(self, name: str) -> Node:
         return self.by_name[name]
 

@@ -1,4 +1,4 @@
-"""What an op is: its inference, its definition in NumPy, and how devices run it. One declaration for each, in `ops/`."""
+"""What an op is: its inference, its definition in NumPy, and how devices run it. Each is declared once, in `ops/`."""
 
 from __future__ import annotations
 

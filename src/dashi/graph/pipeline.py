@@ -26,8 +26,8 @@ Values = Mapping[str, HostArray]
 
 class CompiledPipeline:
     """Runs of one graph on one device. Every call takes values of all inputs, by name, and gives the results by theirs,
-    with the bits of the uncompiled run (`dashi.graph.evaluate`). Calls from several threads are safe. Use it in a `with`
-    block, or close it."""
+    with the bits of the uncompiled run (`dashi.graph.evaluate`). Calls from several threads are safe. Use it in a
+    `with` block, or close it."""
 
     def __init__(
         self,
@@ -126,7 +126,9 @@ class CompiledPipeline:
         """New values of a param, for all later runs; nothing is compiled or recorded again."""
         self._require_open()
         if name not in self._params:
-            raise GraphError(f"there is no param {name!r}.", f"{suggestion(name, self._params)}name a param of the graph.")
+            raise GraphError(
+                f"there is no param {name!r}.", f"{suggestion(name, self._params)}name a param of the graph."
+            )
         array = require_values(self._graph[name], values).copy()
         with self._submitting:
             self._params[name] = array
@@ -138,7 +140,9 @@ class CompiledPipeline:
     def param(self, name: str) -> HostArray:
         """The values of a param, as they were set."""
         if name not in self._params:
-            raise GraphError(f"there is no param {name!r}.", f"{suggestion(name, self._params)}name a param of the graph.")
+            raise GraphError(
+                f"there is no param {name!r}.", f"{suggestion(name, self._params)}name a param of the graph."
+            )
         return self._params[name].copy()
 
     def close(self) -> None:
@@ -180,7 +184,9 @@ class CompiledPipeline:
     def _require_result(self, title: str) -> None:
         if title not in self._recorded.results:
             known = list(self._recorded.results)
-            raise GraphError(f"there is no result {title!r}.", f"{suggestion(title, known)}name one of {', '.join(known)}.")
+            raise GraphError(
+                f"there is no result {title!r}.", f"{suggestion(title, known)}name one of {', '.join(known)}."
+            )
 
     def _require_open(self) -> None:
         if self._closed:

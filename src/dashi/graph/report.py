@@ -45,7 +45,7 @@ class Report:
     def __str__(self) -> str:
         lines = [
             f"program {self.program_id[:16]} ({self.class_}), {self.id}",
-            f"{self.dispatches} dispatches, {self.barriers} barriers, longest chain {self.longest_chain}, "
+            f"{self.dispatches} dispatches, {self.barriers} barriers, longest chain {self.longest_chain}",
             f"{len(self.host_steps)} host steps",
             f"{self.arena_bytes} bytes of values ({self.liveness_bytes} at least), {self.stored_bytes} stored",
             "kernels: " + ", ".join(f"{name} {count}" for name, count in sorted(self.kernels.items())),
@@ -78,10 +78,17 @@ def build_report(
         arena_bytes=plan.nbytes,
         liveness_bytes=plan.liveness_bytes,
         unshared_bytes=plan.unshared_bytes,
-        stored_bytes=sum(node.type.nbytes for node in graph.nodes if node.op in STORED),
+        stored_bytes=sum(graph[name].type.nbytes for name in _stored(graph, steps)),
         input_bytes=sum(node.type.nbytes for node in graph.of("input")),
         output_bytes=sum(outputs),
     )
+
+
+def _stored(graph: Graph, steps: Sequence[PlannedStep]) -> set[str]:
+    """Params and constants that steps read, in the order in which they do."""
+    read = {name for step in steps for name in step.reads}
+    read = {graph[name].inputs[0] if graph[name].op == "view" else name for name in read}
+    return {name for name in read if graph[name].op in STORED}
 
 
 def _kernel_name(step: PlannedStep) -> str:

@@ -75,7 +75,9 @@ def _parse_node(line: str, before: dict[str, Node]) -> Node:
     inputs = tuple(word[1:] for word in reads.split())
     for source in inputs:
         if source not in before:
-            raise GraphError(f"%{source} is not defined above.", "define values before they are used; there are no cycles.")
+            raise GraphError(
+                f"%{source} is not defined above.", "define values before they are used; there are no cycles."
+            )
     if any(len(length) > _LONGEST_NUMBER for length in lengths.split(",")):
         raise GraphError("a length has too many digits.", "use smaller shapes.")
     stated = tensor_type([int(length) for length in lengths.split(",") if length], dtype)
@@ -106,7 +108,9 @@ def _parse_attributes(text: str) -> dict[str, object]:
         try:
             value, end = decoder.raw_decode(rest)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise GraphError(f"the attribute {name} is no JSON value.", "write numbers, text and lists as JSON.") from error
+            raise GraphError(
+                f"the attribute {name} is no JSON value.", "write numbers, text and lists as JSON."
+            ) from error
         values[name] = _no_objects(name, value)
         text = rest[end:].removeprefix(",").lstrip()
     return values

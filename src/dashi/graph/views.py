@@ -9,9 +9,8 @@ import numpy as np
 
 from dashi.errors import GraphError
 from dashi.graph.ir import Attribute
-from dashi.kernels._fused_abi import collapse
+from dashi.kernels._fused_abi import collapse, indices
 from dashi.kernels._fused_abi import dense as dense
-from dashi.kernels._fused_abi import indices
 from dashi.kernels.abi import View
 from dashi.types import HostArray, Shape
 

@@ -1,4 +1,4 @@
-"""Text to tokens, as BERT's uncased models do: words in lower case without accents, cut into the longest known pieces."""
+"""Text to tokens, as BERT's uncased models do: words in lower case, without accents, in the longest known pieces."""
 
 from __future__ import annotations
 

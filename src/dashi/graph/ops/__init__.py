@@ -1,5 +1,5 @@
-"""The ops of graphs: each is declared once, in the module of its family, with its inference, its definition in NumPy and
-how devices run it. To add one: declare it there, and list it in that module's OPS."""
+"""The ops of graphs: each is declared once, in the module of its family, with its inference, its definition in NumPy
+and how devices run it. To add one: declare it there, and list it in that module's OPS."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ from dashi.graph.op import Op
 @cache
 def all_ops() -> dict[str, Op]:
     """Every op by its name."""
-    from dashi.graph.ops import attention, elementwise, fused, indexing, leaves, movement, normalisation, products
-    from dashi.graph.ops import reductions
+    from dashi.graph.ops import (
+        attention,
+        elementwise,
+        fused,
+        indexing,
+        leaves,
+        movement,
+        normalisation,
+        products,
+        reductions,
+    )
 
     families = (leaves, movement, elementwise, products, reductions, normalisation, attention, indexing, fused)
     return {op.name: op for family in families for op in family.OPS}

@@ -2,8 +2,8 @@
 
 Run r holds the positions 64 r to 64 r + 63. In a run: the maximum m_r over the keys that count, the weights
 exp(s - m_r), and the tree64 sums of weights and of weights times values. Runs are joined by tree64 with the factors
-exp(m_r - M), where M is the largest m_r. Keys that do not count are left out by selection: whatever lies there, NaN too,
-does not matter.
+exp(m_r - M), where M is the largest m_r. Keys that do not count are left out by selection: whatever lies there, NaN
+too, does not matter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def _infer(node: Node, types: Sequence[TensorType]) -> TensorType:
     q, k, v = types[:3]
     node.number("scale")
     if k.shape[-1] != q.shape[-1] or k.shape[-2] != v.shape[-2] or not k.shape[-2]:
-        raise GraphError(f"q {q.shape}, k {k.shape}, v {v.shape} do not fit.", "pass (..., m, d), (..., n, d), (..., n, e).")
+        raise GraphError(
+            f"q {q.shape}, k {k.shape}, v {v.shape} do not fit.", "pass (..., m, d), (..., n, d), (..., n, e)."
+        )
     batch = broadcast([TensorType(t.shape[:-2], t.dtype) for t in (q, k, v)])
     if len(types) == 4:
         scores = (*batch, q.shape[-2], k.shape[-2])

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -124,13 +123,33 @@ def _number_op(name: str, inputs: int) -> Op:
     return Op(name, _infer_number(inputs), _evaluate, "elementwise", launch=None if name in FUNCTIONS else _launch)
 
 
-def _compare_op(name: str, function: Callable[..., HostArray]) -> Op:
-    return Op(name, _infer_compare, lambda node, x, y: np.asarray(function(x, y)), "elementwise")
+def _compare_op(name: str, function: Callable[..., Any]) -> Op:
+    def evaluate(node: Node, x: HostArray, y: HostArray) -> HostArray:
+        return np.asarray(function(x, y))
+
+    return Op(name, _infer_compare, evaluate, "elementwise")
 
 
-CAST: Final = Op("cast", _infer_cast, lambda node, x: convert(x, node.dtype.numpy), "elementwise")
-WHERE: Final = Op("where", _infer_where, lambda node, c, x, y: np.where(c, x, y), "elementwise")
-COPY: Final = Op("copy", lambda node, types: types[0], lambda node, x: x, "elementwise")
+def _cast_values(node: Node, x: HostArray) -> HostArray:
+    return convert(x, node.dtype.numpy)
+
+
+def _where_values(node: Node, condition: HostArray, x: HostArray, y: HostArray) -> HostArray:
+    return np.where(condition, x, y)
+
+
+def _infer_copy(node: Node, types: Sequence[TensorType]) -> TensorType:
+    _require_count(types, 1)
+    return types[0]
+
+
+def _copy_values(node: Node, x: HostArray) -> HostArray:
+    return x
+
+
+CAST: Final = Op("cast", _infer_cast, _cast_values, "elementwise")
+WHERE: Final = Op("where", _infer_where, _where_values, "elementwise")
+COPY: Final = Op("copy", _infer_copy, _copy_values, "elementwise")
 """The value itself: what passes put where a value must lie in memory of its own."""
 
 
@@ -148,7 +167,7 @@ def _gelu_values(node: Node, x: HostArray) -> HostArray:
     return compute("mul", compute("mul", x, half), compute("add", one, compute("erf", compute("mul", x, root))))
 
 
-GELU: Final = Op("gelu", replace(_number_op("erf", 1)).infer, _gelu_values, "elementwise", expand=_expand_gelu)
+GELU: Final = Op("gelu", _infer_number(1), _gelu_values, "elementwise", expand=_expand_gelu)
 
 OPS: Final = (
     *(_number_op(name, 1) for name in _UNARY),

@@ -101,7 +101,9 @@ def walk(
         operands: list[_Value] = []
         for word in line.operands:
             if word not in values and ":" not in word:
-                raise GraphError(f"line {str(line)!r} names {word!r}, which is nothing.", "name inputs and lines before.")
+                raise GraphError(
+                    f"line {str(line)!r} names {word!r}, which is nothing.", "name inputs and lines before."
+                )
             kind, _, digits = word.partition(":")
             operands.append(values[word] if word in values else number(_number(digits), kind))
         values[f"v{place}"] = apply(line, operands)
@@ -137,9 +139,7 @@ def _evaluate(node: Node, *values: HostArray) -> HostArray:
         return _BY_NAME[line.op].evaluate(Node(node.name, line.op, (), kind), *operands)
 
     read = [read_through(view, value) for view, value in zip(views_of(node), values, strict=True)]
-    return walk(
-        lines_of(node), read, lambda number, kind: canonical(np.asarray(number, dtype_of(kind).numpy)), apply
-    )
+    return walk(lines_of(node), read, lambda number, kind: canonical(np.asarray(number, dtype_of(kind).numpy)), apply)
 
 
 @cache

@@ -75,7 +75,9 @@ def _infer_concat(node: Node, types: Sequence[TensorType]) -> TensorType:
     axis, first = node.integer("axis"), one_dtype(types)
     others = {t.shape[:axis] + t.shape[axis + 1 :] for t in types}
     if not 0 <= axis < len(first.shape) or len(others) != 1 or len({len(t.shape) for t in types}) != 1:
-        raise GraphError(f"{', '.join(map(str, types))} do not fit along axis {axis}.", "let all other lengths be equal.")
+        raise GraphError(
+            f"{', '.join(map(str, types))} do not fit along axis {axis}.", "let all other lengths be equal."
+        )
     length = sum(t.shape[axis] for t in types)
     return TensorType((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
 
@@ -85,9 +87,7 @@ def _concat(node: Node, *parts: HostArray) -> HostArray:
 
 
 GATHER: Final = Op("gather", _infer_gather, _gather, expand=_expand_gather, canonical=False)
-TAKE: Final = Op(
-    "take", _infer_take, lambda node, x, index: _gather(node, x, index), launch=_launch_take, canonical=False
-)
+TAKE: Final = Op("take", _infer_take, _gather, launch=_launch_take, canonical=False)
 """Single elements of a list: what a gather of rows becomes."""
 CONCAT: Final = Op("concat", _infer_concat, _concat, canonical=False)
 OPS: Final = (GATHER, TAKE, CONCAT)

@@ -12,7 +12,16 @@ from dashi.errors import GraphError
 from dashi.graph.builder import Tensor
 from dashi.graph.ir import Graph, Node, TensorType
 from dashi.graph.op import Op
-from dashi.graph.views import attribute_view, expanded, is_dense, read_through, require_inside, reshaped, sliced, transposed
+from dashi.graph.views import (
+    attribute_view,
+    expanded,
+    is_dense,
+    read_through,
+    require_inside,
+    reshaped,
+    sliced,
+    transposed,
+)
 from dashi.kernels.abi import View
 from dashi.types import HostArray, Shape
 
@@ -27,9 +36,7 @@ def transpose(x: Tensor, axes: Sequence[int] = ()) -> Tensor:
     return x.transpose(*axes)
 
 
-def slice_(
-    x: Tensor, starts: Sequence[int], stops: Sequence[int | None], steps: Sequence[int] | None = None
-) -> Tensor:
+def slice_(x: Tensor, starts: Sequence[int], stops: Sequence[int | None], steps: Sequence[int] | None = None) -> Tensor:
     """x[start:stop:step] along the first axes, as in NumPy."""
     return x.builder.add(SLICE, x, starts=starts, stops=stops, steps=[1] * len(starts) if steps is None else steps)
 
@@ -112,20 +119,39 @@ def is_alias(graph: Graph, node: Node) -> bool:
     return node.op == "view" and node.type.size == graph[node.inputs[0]].type.size and is_dense(node_view(node))
 
 
-RESHAPE: Final = Op(
-    "reshape", _infer_reshape, lambda node, x: x.reshape(node.shape), "view",
-    view=lambda node, source: reshaped(source, node.shape),
-)  # fmt: skip
-TRANSPOSE: Final = Op(
-    "transpose", _infer_transpose, lambda node, x: x.transpose(node.integers("axes")), "view",
-    view=lambda node, source: transposed(source, node.integers("axes")),
-)  # fmt: skip
+def _reshape_values(node: Node, x: HostArray) -> HostArray:
+    return x.reshape(node.shape)
+
+
+def _transpose_values(node: Node, x: HostArray) -> HostArray:
+    return x.transpose(node.integers("axes"))
+
+
+def _expand_values(node: Node, x: HostArray) -> HostArray:
+    return np.broadcast_to(x, node.shape)
+
+
+def _view_values(node: Node, x: HostArray) -> HostArray:
+    return read_through(node_view(node), x)
+
+
+def _reshape_view(node: Node, source: View) -> View | None:
+    return reshaped(source, node.shape)
+
+
+def _transpose_view(node: Node, source: View) -> View:
+    return transposed(source, node.integers("axes"))
+
+
+def _expand_view(node: Node, source: View) -> View:
+    return expanded(source, node.shape)
+
+
+RESHAPE: Final = Op("reshape", _infer_reshape, _reshape_values, "view", view=_reshape_view)
+TRANSPOSE: Final = Op("transpose", _infer_transpose, _transpose_values, "view", view=_transpose_view)
 SLICE: Final = Op("slice", _infer_slice, _slice_values, "view", view=_slice_view)
-EXPAND: Final = Op(
-    "expand", _infer_expand, lambda node, x: np.broadcast_to(x, node.shape), "view",
-    view=lambda node, source: expanded(source, node.shape),
-)  # fmt: skip
-VIEW: Final = Op("view", _infer_view, lambda node, x: read_through(node_view(node), x), "view")
+EXPAND: Final = Op("expand", _infer_expand, _expand_values, "view", view=_expand_view)
+VIEW: Final = Op("view", _infer_view, _view_values, "view")
 """What passes make of the others: the elements of a value that an index map names."""
 
 OPS: Final = (RESHAPE, TRANSPOSE, SLICE, EXPAND, VIEW)

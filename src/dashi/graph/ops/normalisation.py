@@ -39,7 +39,9 @@ def _infer(node: Node, types: Sequence[TensorType]) -> TensorType:
             f"{node.op} needs {wanted} inputs of float32 or float64, the first with a last axis.", "pass such."
         )
     if any(t.shape != kind.shape[-1:] for t in types[1:]):
-        raise GraphError(f"{types[1].shape} are not the weights of {kind.shape}.", "give one for each of the last axis.")
+        raise GraphError(
+            f"{types[1].shape} are not the weights of {kind.shape}.", "give one for each of the last axis."
+        )
     if node.op != "softmax":
         node.number("epsilon")
     return kind

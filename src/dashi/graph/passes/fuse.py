@@ -73,10 +73,10 @@ def _is_fusable(graph: Graph, node: Node) -> bool:
 
 
 def _reads(graph: Graph, group: Iterable[str]) -> list[str]:
-    """What a group reads from outside, each once, in the order of the graph's nodes."""
-    members = set(group)
-    read = {name for member in members for name in graph[member].inputs} - members
-    return sorted(read, key=list(graph.by_name).index) if len(read) > 1 else list(read)
+    """What a group reads from outside, each once, in the order in which its ops name it."""
+    members = sorted(group, key=graph.order.__getitem__)
+    inside = set(members)
+    return list(dict.fromkeys(name for member in members for name in graph[member].inputs if name not in inside))
 
 
 def _operands(graph: Graph, group: Iterable[str]) -> list[tuple[str, str, View | None]]:
@@ -120,19 +120,24 @@ def _dense_operands(graph: Graph) -> Graph:
     """Kernels that cannot read through a view read a copy of it."""
     nodes: dict[str, Node] = {}
     for node in graph.nodes:
+        launched = has_kernel(graph, node)
         inputs: list[str] = []
         for source in graph.sources(node):
-            if source.op == "view" and not is_alias(graph, source) and has_kernel(graph, node):
-                origin = graph[source.inputs[0]]
-                copy = typed_node(
-                    MAP, f"{source.name}.dense", (origin.name,), [origin.type],
-                    map_attributes([Line("copy", ("in0",))], [node_view(source)]),
-                )  # fmt: skip
+            if launched and source.op == "view" and not is_alias(graph, source):
+                copy = _copy_of(graph, source)
                 nodes[copy.name] = copy
-                source = copy
-            inputs.append(source.name)
+                inputs.append(copy.name)
+            else:
+                inputs.append(source.name)
         nodes[node.name] = replace(node, inputs=tuple(inputs))
     return graph.with_nodes(nodes.values())
+
+
+def _copy_of(graph: Graph, view: Node) -> Node:
+    """A map that copies the elements of a view."""
+    origin = graph[view.inputs[0]]
+    attributes = map_attributes([Line("copy", ("in0",))], [node_view(view)])
+    return typed_node(MAP, f"{view.name}.dense", (origin.name,), [origin.type], attributes)
 
 
 def has_kernel(graph: Graph, node: Node) -> bool:

@@ -72,12 +72,11 @@ def _canonical_moves(graph: Graph) -> Graph:
             continue
         inputs: list[str] = []
         for source in graph.sources(node):
-            if _origin(graph, source).op == "input" and source.dtype.is_float:
-                copy = typed_node(COPY, f"{node.name}.{source.name}", (source.name,), [source.type], {})
-                if copy not in nodes:
-                    nodes.append(copy)
-                source = copy
-            inputs.append(source.name)
+            raw = _origin(graph, source).op == "input" and source.dtype.is_float
+            copy = typed_node(COPY, f"{source.name}.canonical", (source.name,), [source.type], {}) if raw else None
+            if copy is not None and copy not in nodes:
+                nodes.append(copy)
+            inputs.append(source.name if copy is None else copy.name)
         nodes.append(replace(node, inputs=tuple(inputs)))
     return graph.with_nodes(nodes)
 

@@ -1,6 +1,8 @@
 """Where values lie: byte ranges of one arena, reused once a value was read for the last time.
 
 Greedy by size: the largest value is placed first, each at the lowest place that no value of an overlapping life has.
+Lives are counted in levels of the schedule: steps of one level need not wait for one another, and the plan gives them
+no reason to.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dashi.graph.passes.schedule import PlannedStep
 
 @dataclass(frozen=True)
 class Life:
-    """A value's bytes, and the first and last step during which they must lie somewhere."""
+    """A value's bytes, and the first and last time (a step, or a level of steps) at which they must lie somewhere."""
 
     name: str
     nbytes: int
@@ -55,7 +57,7 @@ class PlanMemory:
 
     def run(self, graph: Graph, steps: Sequence[PlannedStep]) -> MemoryPlan:
         aliases = {node.name: node.inputs[0] for node in graph.of("view") if is_alias(graph, node)}
-        lives = _lives(graph, steps, aliases)
+        lives = _lives(graph, [step.level for step in steps], steps, aliases)
         offsets: dict[str, int] = {}
         placed: list[Life] = []
         for life in sorted(lives, key=lambda life: (-life.nbytes, life.first, life.name)):
@@ -63,7 +65,7 @@ class PlanMemory:
             offsets[life.name] = self._lowest(life, others, offsets)
             placed.append(life)
         total = max((offsets[life.name] + self._rounded(life.nbytes) for life in lives), default=0)
-        bound = max((sum(v.nbytes for v in lives if v.first <= k <= v.last) for k in range(-1, len(steps) + 1)), default=0)
+        bound = _most_at_once(_lives(graph, range(1, len(steps) + 1), steps, aliases))
         return MemoryPlan(offsets, total, bound, sum(life.nbytes for life in lives), aliases)
 
     def _lowest(self, life: Life, others: Sequence[Life], offsets: dict[str, int]) -> int:
@@ -79,14 +81,28 @@ class PlanMemory:
         return -(-nbytes // self.alignment) * self.alignment
 
 
-def _lives(graph: Graph, steps: Sequence[PlannedStep], aliases: dict[str, str]) -> list[Life]:
+def _lives(graph: Graph, times: Sequence[int], steps: Sequence[PlannedStep], aliases: dict[str, str]) -> list[Life]:
     """When each input and each computed value must lie in memory: from the step that makes it (inputs: before the
-    first) to the last that reads it (results: after the last)."""
-    first = {node.name: -1 for node in graph.of("input")} | {step.node.name: i for i, step in enumerate(steps)}
-    last: dict[str, int] = {name: at for name, at in first.items() if at >= 0}
-    for index, step in enumerate(steps):
+    first) to the last that reads it (results: after the last), with a time for each step, from 1 on."""
+    first = {node.name: 0 for node in graph.of("input")}
+    first |= {step.node.name: time for time, step in zip(times, steps, strict=True)}
+    last = {name: time for name, time in first.items() if time}
+    for time, step in zip(times, steps, strict=True):
         for name in step.reads:
-            last[aliases.get(name, name)] = index
+            last[aliases.get(name, name)] = time
     for _, name in graph.outputs:
-        last[aliases.get(name, name)] = len(steps)
-    return [Life(name, graph[name].type.nbytes, at, last[name]) for name, at in first.items() if name in last]
+        last[aliases.get(name, name)] = max(times, default=0) + 1
+    return [Life(name, graph[name].type.nbytes, time, last[name]) for name, time in first.items() if name in last]
+
+
+def _most_at_once(lives: Sequence[Life]) -> int:
+    """The largest sum of bytes of values that live at one time."""
+    changes: dict[int, int] = {}
+    for life in lives:
+        changes[life.first] = changes.get(life.first, 0) + life.nbytes
+        changes[life.last + 1] = changes.get(life.last + 1, 0) - life.nbytes
+    live = most = 0
+    for time in sorted(changes):
+        live += changes[time]
+        most = max(most, live)
+    return most

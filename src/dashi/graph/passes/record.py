@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from dashi.types import HostArray, Shape
 if TYPE_CHECKING:
     from dashi.runtime.array import Array
     from dashi.runtime.block import Block
-    from dashi.runtime.device import AnyStep, Device, Program
+    from dashi.runtime.device import AnyStep, Device, Program, ScratchPool
 
 _BLOCK: Final = 1 << 30
 """Bytes: stored values share blocks of up to so many."""
@@ -67,7 +67,7 @@ class Record:
 
     def run(self, device: Device, graph: Graph, steps: Sequence[PlannedStep], memory: Memory) -> Recorded:
         arrays = {node.name: memory.array(node) for node in graph.nodes if memory.holds(node)}
-        scratch: dict[str, Array] = {}
+        scratch: ScratchPool = {}
         bound = [_bind(device, graph, step, memory, arrays, scratch) for step in steps]
         inputs = {node.name: arrays[node.name] for node in graph.of("input") if node.name in arrays}
         results = {title: arrays[name] for title, name in graph.outputs}
@@ -122,20 +122,20 @@ def _bind(
     step: PlannedStep,
     memory: Memory,
     arrays: Mapping[str, Array],
-    scratch: dict[str, Array],
+    scratch: ScratchPool,
 ) -> AnyStep:
     target = arrays[step.node.name]
     if step.launch is not None:
         launch = step.launch
         inputs = [memory.array(graph[name], shape) for name, shape in zip(step.reads, launch.shapes, strict=True)]
         out = memory.array(step.node, launch.result)
-        return device.bind(launch.kernel, *inputs, out=out, scratch=scratch, **launch.scalars)
+        return device.bind(launch.kernel, *inputs, out=out, tuning=None, scratch=scratch, **launch.scalars)
     if step.place == "copy":
         return device.copy_step(arrays[step.reads[0]], target)
     return device.host_step(_host_function(step), [arrays[n] for n in step.reads], [target], name=step.node.name)
 
 
-def _host_function(step: PlannedStep) -> object:
+def _host_function(step: PlannedStep) -> Callable[..., HostArray]:
     """The definition of the step's op, of canonical values read through views."""
     node, evaluate = step.node, get(step.node.op).evaluate
 

@@ -66,7 +66,9 @@ def _find_attention(graph: Graph, notes: list[str]) -> Graph:
             nodes.append(keys)
         parts = (query, keys, value)
         attributes: dict[str, object] = {"scale": scale}
-        nodes.append(typed_node(ATTENTION, node.name, tuple(p.name for p in parts), [p.type for p in parts], attributes))
+        nodes.append(
+            typed_node(ATTENTION, node.name, tuple(p.name for p in parts), [p.type for p in parts], attributes)
+        )
         notes.append(f"attention: {node.name}")
     return graph.with_nodes(nodes)
 

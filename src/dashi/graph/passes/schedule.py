@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dashi.errors import GraphError
@@ -28,6 +28,8 @@ class PlannedStep:
     launch: Launch | None = None
     reason: str = ""
     """Why the host computes it."""
+    level: int = 0
+    """How many steps, this one included, must run one after another before its value is there."""
 
     def __str__(self) -> str:
         what = self.launch.kernel.name if self.launch else self.place
@@ -42,9 +44,17 @@ class Schedule:
     name: str = "schedule"
 
     def run(self, graph: Graph, features: frozenset[str] | None = None) -> tuple[PlannedStep, ...]:
-        """The steps, for a device of these features; for one that has all, where none are named."""
-        computed = [node for node in graph.nodes if node.op not in (*STORED, "input", "view")]
-        return tuple(self._step(graph, node, features) for node in computed)
+        """The steps by level, so that those which need not wait for one another are neighbours; for a device of these
+        features, or for one that has all, where none are named."""
+        levels: dict[str, int] = {}
+        steps: list[PlannedStep] = []
+        for node in graph.nodes:
+            above = max((levels[name] for name in node.inputs), default=0)
+            computed = node.op not in (*STORED, "input", "view")
+            levels[node.name] = above + computed
+            if computed:
+                steps.append(replace(self._step(graph, node, features), level=above + 1))
+        return tuple(sorted(steps, key=lambda step: step.level))
 
     def _step(self, graph: Graph, node: Node, features: frozenset[str] | None) -> PlannedStep:
         sources = [_source(graph, name) for name in node.inputs]
@@ -72,7 +82,9 @@ class Schedule:
         variant = graph.sources(node)[0].dtype.name
         missing = variant_features(kernel, variant) - features if features is not None else frozenset[str]()
         if variant not in kernel.dtypes or missing:
-            return None, f"{kernel.name} is not there for {variant}" + (f" without {sorted(missing)}" if missing else "")
+            return None, f"{kernel.name} is not there for {variant}" + (
+                f" without {sorted(missing)}" if missing else ""
+            )
         return launch, ""
 
 
