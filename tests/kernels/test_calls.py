@@ -191,8 +191,8 @@ ARRAYS_WANTED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         ("add", X, np.float64(1)),
         {},
         (
-            "kernel 'add': y is the number 1.0, but an array belongs there; nothing is broadcast. "
-            "Fix: pass an array: np.full(x.shape, 1.0, np.float32)."
+            "kernel 'add': y is the number 1.0, but an array belongs there. "
+            "Fix: pass an array of one element: np.array(1.0, np.float32)."
         ),
     ),
     "a number for named dimensions": (
@@ -259,11 +259,11 @@ ARRAYS_WANTED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         ),
     ),
     "truth values": (
-        ("where", X > 0, X, X),
+        ("tanh", X > 0),
         {},
         (
-            "kernel 'where': condition is bool, which is no element type here. "
-            "Fix: convert it to the type of the other arrays: condition.astype(np.float32), for instance."
+            "kernel 'tanh': x is bool, which is no element type here. "
+            "Fix: convert it to the type of the other arrays: x.astype(np.float32), for instance."
         ),
     ),
 }

@@ -21,25 +21,26 @@ def usage(kernel: Kernel) -> str:
     return f"run({', '.join([repr(kernel.name), *(o.name for o in kernel.inputs), *(needed or optional[:1])])})"
 
 
-def require_arrays(kernel: Kernel, inputs: Sequence[Any]) -> None:
+def require_arrays(kernel: Kernel, inputs: Sequence[Any], *, stretched: bool = False) -> None:
     """Raises an error for the first input that is no array: a number, text, nothing; or one whose element type has an
-    obvious way out: complex numbers are pairs here, and truth values are numbers."""
+    obvious way out: complex numbers are pairs here, and most kernels take no truth values. Arrays may be `stretched`,
+    then any element type is for the kernel's own check to judge, and one number is an array of one element."""
     for place, value in enumerate(inputs):
         operand = kernel.inputs[place] if place < len(kernel.inputs) else None
         name = operand.name if operand else f"argument {place + 1}"
         if operand is None and not kernel.scalars:
             break  # too many: how many there may be is said where shapes are bound
         if isinstance(value, (bool, int, float, complex, np.generic)):
-            raise _number_for_array(kernel, operand, name, value, inputs)
+            raise _number_for_array(kernel, operand, name, value, inputs, stretched or kernel.broadcasts)
         if value is None or isinstance(value, (str, bytes)):
             raise InputError(
                 f"kernel {kernel.name!r}: {name} is {value!r}, but an array belongs there.",
                 f"call {usage(kernel)} with arrays, for instance np.zeros(5, np.float32).",
             )
-        _require_element_type(kernel, name, value)
+        _require_element_type(kernel, operand, name, value, stretched)
 
 
-def _require_element_type(kernel: Kernel, name: str, value: Any) -> None:
+def _require_element_type(kernel: Kernel, operand: Operand | None, name: str, value: Any, stretched: bool) -> None:
     dtype = getattr(value, "dtype", None)
     kind = getattr(dtype, "kind", None)
     if kind == "c":
@@ -48,7 +49,8 @@ def _require_element_type(kernel: Kernel, name: str, value: Any) -> None:
             f"kernel {kernel.name!r}: {name} is {dtype}; complex numbers are pairs (re, im) here.",
             f"pass {name}.view(np.{real}).reshape(*{name}.shape, 2) of a C-ordered array, to a kernel of pairs.",
         )
-    if kind == "b":
+    takes = () if operand is None else kernel.dtypes if operand.dtype == "T" else (operand.dtype,)
+    if kind == "b" and "bool" not in takes and not stretched:
         raise DTypeError(
             f"kernel {kernel.name!r}: {name} is {dtype}, which is no element type here.",
             f"convert it to the type of the other arrays: {name}.astype(np.float32), for instance.",
@@ -56,7 +58,7 @@ def _require_element_type(kernel: Kernel, name: str, value: Any) -> None:
 
 
 def _number_for_array(
-    kernel: Kernel, operand: Operand | None, name: str, value: Any, inputs: Sequence[Any]
+    kernel: Kernel, operand: Operand | None, name: str, value: Any, inputs: Sequence[Any], stretched: bool
 ) -> InputError:
     number: Any = cast("Any", value).item() if isinstance(value, np.generic) else value
     what = f"kernel {kernel.name!r}: {name} is the number {number!r}, but an array belongs there"
@@ -69,6 +71,8 @@ def _number_for_array(
     for like, other in others:
         if getattr(other, "shape", None):
             kind = getattr(other.dtype, "numpy", other.dtype)
+            if stretched:
+                return InputError(f"{what}.", f"pass an array of one element: np.array({number!r}, np.{kind}).")
             return InputError(
                 f"{what}; nothing is broadcast.", f"pass an array: np.full({like}.shape, {number!r}, np.{kind})."
             )

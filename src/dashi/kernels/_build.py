@@ -93,7 +93,9 @@ def validate(words: bytes, kernel: Kernel, shader: str, variant: str) -> None:
 
 
 def compile_all(kernel: Kernel, compiler: Compiler) -> dict[str, Built]:
-    """Every variant, by "shader.dtype"."""
+    """Every variant, by "shader.dtype"; none of a kernel whose binaries do not lie in its folder."""
+    if kernel.binaries is not None:
+        return {}
     return {f"{s}.{v}": compile_variant(kernel, s, v, compiler) for s, v in variants(kernel)}
 
 
@@ -103,6 +105,8 @@ def build(kernel: Kernel, compiler: Compiler | None = None) -> dict[str, Built]:
         with Compiler() as opened:
             return build(kernel, opened)
     built = compile_all(kernel, compiler)
+    if kernel.binaries is not None:
+        return built
     try:
         _store(kernel.folder / FOLDER, built)
     except OSError as error:
@@ -169,6 +173,8 @@ def check(kernel: Kernel, compiler: Compiler | None = None) -> tuple[str, ...]:
     if compiler is None:
         with Compiler() as opened:
             return check(kernel, opened)
+    if kernel.binaries is not None:
+        return ()
     built = compile_all(kernel, compiler)
     index = _index(kernel)
     problems = [f"{key} is in {FOLDER}/{INDEX}, but no longer a variant" for key in sorted(set(index) - set(built))]

@@ -11,7 +11,7 @@ import numpy as np
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.kernels._arguments import is_number, usage
 from dashi.kernels._work import ceil_div
-from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar, View, part_of
+from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Scalar, part_of
 from dashi.types import DTYPES, DType, Shape
 from dashi.types import dtype as dtype_of
 
@@ -37,8 +37,7 @@ def resolve_call(
         )
     values = _scalars(kernel, variant, scalars or {})
     bound, dims, free = _bind(kernel, shapes, values)
-    for operand in kernel.outputs:
-        bound[operand.name] = _output(operand, dims, free)
+    bound.update(_outputs(kernel, bound, values, dims, free))
     for name, shape in bound.items():
         if math.prod(shape) > MAX_ELEMENTS:
             raise ShapeError(
@@ -70,7 +69,9 @@ def _bind(
     for operand, given in zip(kernel.inputs, shapes, strict=True):
         shape = tuple(int(d) for d in given)
         bound[operand.name] = shape
-        if operand.shape is None:
+        if kernel.shape_rule is not None and operand.shape is None:
+            _viewed(kernel, operand, shape)
+        elif operand.shape is None:
             free = _free(kernel, operand, shape, free)
             dims["size"] = math.prod(free)
         else:
@@ -86,7 +87,7 @@ def _named(kernel: Kernel) -> set[str | int]:
 
 def _free(kernel: Kernel, operand: Operand, own: Shape, free: Shape | None) -> Shape:
     """The shape of inputs of any shape, with one more of them."""
-    shape = own if operand.view is None else _viewed(kernel, operand, operand.view, own)
+    shape = _viewed(kernel, operand, own)
     if kernel.broadcasts and free is not None:
         try:
             return np.broadcast_shapes(free, shape)
@@ -104,7 +105,11 @@ def _free(kernel: Kernel, operand: Operand, own: Shape, free: Shape | None) -> S
     return shape
 
 
-def _viewed(kernel: Kernel, operand: Operand, view: View, own: Shape) -> Shape:
+def _viewed(kernel: Kernel, operand: Operand, own: Shape) -> Shape:
+    """The shape that counts: that of the view, if there is one, and it names elements of the array alone."""
+    view = operand.view
+    if view is None:
+        return own
     low, high = view.bounds()
     if low < 0 or high >= math.prod(own):
         raise ShapeError(
@@ -136,10 +141,40 @@ def _unify(kernel: Kernel, operand: Operand, shape: Shape, dims: dict[str, int],
             owner.setdefault(name, operand.name)
 
 
+def _outputs(
+    kernel: Kernel, bound: Mapping[str, Shape], values: Mapping[str, Number], dims: Mapping[str, int], free: Shape
+) -> dict[str, Shape]:
+    """The shapes of the outputs, by the kernel's own rule where it has one."""
+    if kernel.shape_rule is None:
+        left = without_axes(free, kernel.reduces) if kernel.reduces else free
+        return {operand.name: _output(operand, dims, left) for operand in kernel.outputs}
+    seen = {o.name: bound[o.name] if o.view is None else o.view.shape for o in kernel.inputs}
+    names = (operand.name for operand in kernel.outputs)
+    return dict(zip(names, kernel.shape_rule(seen, values), strict=True))
+
+
 def _output(operand: Operand, dims: Mapping[str, int], free: Shape) -> Shape:
     if operand.shape is None:
         return free
     return tuple(_length(d, dims) for d in operand.shape)
+
+
+def reduced_axes(shape: Shape, axes: Sequence[int]) -> tuple[int, ...]:
+    """The axes as numbers from 0, in order; a ShapeError where an array of that shape has no such axes."""
+    rank = len(shape)
+    listed = sorted({axis % rank for axis in axes if -rank <= axis < rank}) if rank else []
+    if len(listed) != len(axes):
+        raise ShapeError(
+            f"an array of shape {shape} has not the axes {', '.join(map(str, axes))}, each once.",
+            f"name axes from {-rank} to {rank - 1}, each once." if rank else "pass an array with at least one axis.",
+        )
+    return tuple(listed)
+
+
+def without_axes(shape: Shape, axes: Sequence[int]) -> Shape:
+    """The lengths of the other axes."""
+    gone = reduced_axes(shape, axes)
+    return tuple(length for axis, length in enumerate(shape) if axis not in gone)
 
 
 def _length(dimension: str | int, dims: Mapping[str, int]) -> int:
@@ -193,6 +228,6 @@ def _rounded(value: Number, kind: DType) -> Number | None:
         with np.errstate(over="ignore"):
             return float(np.asarray(float(value), dtype=kind.numpy))
     whole = int(value)
-    bits = 8 * kind.size
-    low, high = (0, 1 << bits) if kind.numpy.kind == "u" else (-1 << (bits - 1), 1 << (bits - 1))
+    bits = 1 if kind.kind == "b" else 8 * kind.size
+    low, high = (0, 1 << bits) if kind.kind in "ub" else (-1 << (bits - 1), 1 << (bits - 1))
     return whole if whole == value and low <= whole < high else None

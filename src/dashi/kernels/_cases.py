@@ -40,32 +40,34 @@ def _input(
     if operand.name in case.fill:
         array = np.asarray(case.fill[operand.name](rng, shape))
         if operand.dtype == "T":
-            array = array.astype(kind.numpy)
+            array = kind.to_stored(array.astype(kind.numpy))
     elif kind.is_float:
         array = maker(rng, math.prod(shape), kind).reshape(shape)
     elif operand.dtype == "T":
         # An integer variant of a kernel that moves or mixes data: any word will do.
-        array = np.frombuffer(rng.bytes(math.prod(shape) * kind.size), dtype=kind.numpy).reshape(shape)
+        array = np.frombuffer(rng.bytes(math.prod(shape) * kind.size), dtype=kind.stored).reshape(shape)
+        if kind.kind == "b":
+            array = (array.view(np.uint8) & 1).astype(np.bool_)
     else:
         raise AbiError(
             f"kernel {kernel.name!r} has a case without a `fill` for {operand.name}.",
             "give one: only float inputs are filled by themselves.",
         )
-    if array.shape != shape or array.dtype != kind.numpy:
+    if array.shape != shape or array.dtype != kind.stored:
         raise AbiError(
             f"kernel {kernel.name!r}: the `fill` of {operand.name} made {array.dtype}{array.shape} "
-            f"instead of {kind.numpy}{shape}.",
+            f"instead of {kind.stored}{shape}.",
             "return an array of the shape and type asked for.",
         )
     return array
 
 
 def _normal(rng: np.random.Generator, n: int, kind: DType) -> HostArray:
-    return rng.standard_normal(n).astype(kind.numpy)
+    return kind.to_stored(rng.standard_normal(n).astype(kind.numpy))
 
 
 def _integers(rng: np.random.Generator, n: int, kind: DType) -> HostArray:
-    return rng.integers(-8, 9, n).astype(kind.numpy)
+    return kind.to_stored(rng.integers(-8, 9, n).astype(kind.numpy))
 
 
 def _uniform_wide(rng: np.random.Generator, n: int, kind: DType) -> HostArray:
@@ -107,7 +109,7 @@ def specials(kind: DType) -> HostArray:
         power = max(exponent, 1) << form.fraction
         values += [power - 1, power, power + 1, power | mantissa]
     both = [v | s for v in values for s in (0, sign)]
-    return np.array(both, dtype=form.word).view(kind.numpy)
+    return np.array(both, dtype=form.word).view(kind.stored)
 
 
 class _Form:
@@ -123,6 +125,8 @@ class _Form:
 
 def _form(kind: DType) -> _Form:
     # Halves have no canonical form: subnormals are numbers like others there, and the threshold is theirs.
+    if kind.name == "bf16":
+        return _Form(16, 7, -102)
     return {2: _Form(16, 10, -14), 4: _Form(32, 23, -102), 8: _Form(64, 52, -969)}[kind.size]
 
 
@@ -133,7 +137,7 @@ def _floats(rng: np.random.Generator, n: int, kind: DType, low: int, high: int) 
     words = cast("Words", rng.integers(0, whole, n, dtype=form.word, endpoint=True))
     exponents = rng.integers(low, high, n).astype(form.word)
     keep = form.word.type(whole ^ (form.top << form.fraction))
-    return ((words & keep) | (exponents << form.word.type(form.fraction))).view(kind.numpy)
+    return ((words & keep) | (exponents << form.word.type(form.fraction))).view(kind.stored)
 
 
 DISTRIBUTIONS: Final[dict[str, Maker]] = {

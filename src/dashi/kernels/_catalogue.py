@@ -99,7 +99,7 @@ def example(kernel: Kernel) -> str:
         for operand in kernel.inputs:
             kind = DTYPES[variant if operand.dtype == "T" else operand.dtype]
             shape = case.shapes[operand.name]
-            lines.append(f"{operand.name} = np.ones({shape[0] if len(shape) == 1 else shape}, np.{kind.numpy})")
+            lines.append(f"{operand.name} = np.ones({shape[0] if len(shape) == 1 else shape}, np.{kind.stored})")
         arguments = [operand.name for operand in kernel.inputs]
     arguments += [f"{name}={value}" for name, value in case.scalars.items()]
     results = ", ".join(operand.name for operand in kernel.outputs)

@@ -53,15 +53,21 @@ class Formula:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """The element types that it has a meaning for: integers, where every function and constant has."""
-        ops = all(OPS[node.kind].for_integers for node in self.nodes if node.kind in OPS)
+        """The types of 32 bits and more, but for long integers, that it has a meaning for."""
+        return tuple(dtype for dtype in (*abi.FLOATS, *abi.INTEGERS) if self.serves(dtype))
+
+    def serves(self, dtype: str) -> bool:
+        """Whether every function and constant has a meaning for elements of a type."""
+        ops = [OPS[node.kind] for node in self.nodes if node.kind in OPS]
         constants = [node.number for node in self.nodes if node.kind == "constant"]
-
-        def holds(dtype: str) -> bool:
-            limits = np.iinfo(str(DTYPES[dtype].numpy))
-            return all(float(c).is_integer() and limits.min <= c <= limits.max for c in constants)
-
-        return (*abi.FLOATS, *(dtype for dtype in abi.INTEGERS if ops and holds(dtype)))
+        kind = DTYPES[dtype]
+        if kind.is_float:
+            return all(op.for_floats for op in ops)
+        if kind.kind == "b":
+            return all(op.for_truths for op in ops) and set(constants) <= {0.0, 1.0}
+        limits = np.iinfo(str(kind.numpy))
+        whole = all(float(c).is_integer() and limits.min <= c <= limits.max for c in constants)
+        return whole and all(op.for_integers for op in ops)
 
     def evaluate(self, arrays: Mapping[str, HostArray], numbers: Mapping[str, Number]) -> list[HostArray]:
         """The results by NumPy: the references of the kernels, one after another."""
@@ -72,7 +78,8 @@ class Formula:
                 values.append(abi.canonical(np.atleast_1d(arrays[node.name])))
             elif node.kind in ("scalar", "constant"):
                 number = numbers[node.name] if node.kind == "scalar" else node.number
-                values.append(abi.canonical(np.full(1, number, dtype)))
+                exact = number if dtype.kind == "f" else int(number)
+                values.append(abi.canonical(np.full(1, exact, dtype)))
             else:
                 values.append(OPS[node.kind].twin(*np.broadcast_arrays(*(values[p] for p in node.parts))))
         return [values[r] for r in self.results]
@@ -133,7 +140,8 @@ def emit(body: Body, computed: Formula, variant: str, kind: int, arguments: Sequ
         elif node.kind == "scalar":
             values.append(body.call(f"scalar{computed.scalars.index(node.name)}"))
         elif node.kind == "constant":
-            rounded = abi.canonical(np.full(1, node.number, DTYPES[variant].numpy))
+            exact = node.number if DTYPES[variant].is_float else int(node.number)
+            rounded = abi.canonical(np.full(1, exact, DTYPES[variant].numpy))
             values.append(body.constant(kind, [int(word) for word in rounded.view(np.uint32)]))
         else:
             value = body.call(f"op_{node.kind}", *(values[part] for part in node.parts))

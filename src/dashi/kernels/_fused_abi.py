@@ -1,9 +1,9 @@
 """The interface of fused kernels: their shaders, how they are planned, and how operands are read through strides.
 
-Two shaders serve every fused kernel: "flat" for arrays of one shape that are a whole number of vectors of 16 bytes,
-"strided" for all others. Both are templates (`_templates/elementwise/fused`) whose functions `bring`, `apply` and
-`tail` are replaced when a kernel is fused. Shapes and strides are specialisation constants, so that drivers divide by
-numbers that they know.
+Three shaders serve every fused kernel: "flat" for arrays of one element type and one shape that are a whole number of
+vectors of 16 bytes, "strided" for other arrays of one type, "mixed" where arrays have several types, or small ones. All
+are templates (`_templates/elementwise/fused`) whose functions `bring`, `apply` and `tail` are replaced when a kernel is
+fused. Shapes and strides are specialisation constants, so that drivers divide by numbers that they know.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import ShapeError
+from dashi.kernels import _fused_glsl as glsl
+from dashi.kernels._fused_glsl import AXES, INPUTS, OUTPUTS
+from dashi.kernels._storage import emit_load, emit_store
 from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec, View
 from dashi.kernels.patterns import LOCAL, VECTOR
@@ -23,17 +26,21 @@ from dashi.kernels.portable import canon
 from dashi.kernels.spirv._emit import Emission
 from dashi.types import HostArray, Shape
 
-INPUTS: Final = 8
-OUTPUTS: Final = 4
 SCALARS: Final = 8
-AXES: Final = 8
-"""Most axes that are left after neighbours which every operand walks through alike have become one."""
 FLAT: Final = "flat"
 STRIDED: Final = "strided"
-INTEGER: Final = "_integer"
-"""What the names of the shaders for integers end with."""
+MIXED: Final = "mixed"
 FLOATS: Final = ("f32", "f64")
 INTEGERS: Final = ("i32", "u32")
+LONGS: Final = ("i64", "u64")
+_GROUPS: Final = {"": FLOATS, "_integer": INTEGERS, "_long": LONGS}
+"""The types that formulas are computed in, by what the names of their shaders end with."""
+_PRELUDES: Final = {
+    "": "", "_integer": "#define INTEGER\n#define INTEGER_BITS 32\n",
+    "_long": "#define INTEGER\n#define INTEGER_BITS 64\n",
+}  # fmt: skip
+ELEMENTS: Final = 4
+"""Elements of an invocation of the mixed shader."""
 TUNINGS: Final = {
     "wide2": {"each": 4, "local": LOCAL, "wide": 2},
     "wide1": {"each": 2, "local": LOCAL, "wide": 1},
@@ -44,21 +51,49 @@ one."""
 _WORD: Final = 1 << 32
 
 
+def ending(compute: str) -> str:
+    """What the names of the template's shaders for a type of computing end with."""
+    return next(suffix for suffix, dtypes in _GROUPS.items() if compute in dtypes)
+
+
 def shaders(inputs: int, outputs: int, dtypes: Sequence[str]) -> dict[str, Shader]:
-    """The shaders for so many inputs and outputs of these element types: two for floats, two for integers."""
+    """The shaders of one element type for so many inputs and outputs: two for floats, for integers, for long ones."""
     listed: dict[str, Shader] = {}
-    for suffix, some in (("", FLOATS), (INTEGER, INTEGERS)):
+    for suffix, some in _GROUPS.items():
         served = tuple(dtype for dtype in some if dtype in dtypes)
         for name, dtype in ((FLAT, "V"), (STRIDED, "T")) if served else ():
-            prelude = "#define INTEGER\n" if suffix else ""
-            listed[name + suffix] = replace(_shader(name, dtype, inputs, outputs), dtypes=served, prelude=prelude)
+            prelude = _PRELUDES[suffix] + (glsl.flat() if name == FLAT else glsl.strided())
+            shader = _shader(name, dtype, inputs, outputs, Spec("EACH", 1))
+            listed[name + suffix] = replace(shader, dtypes=served, prelude=prelude)
     return listed
 
 
-def _shader(name: str, dtype: str, inputs: int, outputs: int) -> Shader:
+def mixed_template() -> dict[str, Shader]:
+    """The shaders of several element types, for most inputs and outputs."""
+    listed: dict[str, Shader] = {}
+    for suffix, served in _GROUPS.items():
+        prelude = _PRELUDES[suffix] + glsl.mixed(floats=not suffix)
+        shader = _shader(MIXED, "u32", INPUTS, OUTPUTS, Spec("PACK", 1))
+        listed[MIXED + suffix] = replace(shader, dtypes=served, prelude=prelude)
+    return listed
+
+
+def mixed_shaders(inputs: int, outputs: int, served: Mapping[str, str]) -> dict[str, Shader]:
+    """The shaders of a kernel whose variants (`served`, by name) are computed in these types and are stored otherwise:
+    their numbers are of the type that is computed in."""
+    listed: dict[str, Shader] = {}
+    for compute in dict.fromkeys(served.values()):
+        shader = _shader(MIXED, "u32", inputs, outputs, Spec("PACK", 1))
+        push = tuple(replace(p, dtype=compute) if p.dtype == "T" else p for p in shader.push)
+        dtypes = tuple(variant for variant, kind in served.items() if kind == compute)
+        listed[f"{MIXED}_{compute}"] = replace(shader, push=push, dtypes=dtypes)
+    return listed
+
+
+def _shader(name: str, dtype: str, inputs: int, outputs: int, each: Spec) -> Shader:
     read = tuple(Binding(f"in{k}", dtype) for k in range(inputs))
     written = tuple(Binding(f"out{k}", dtype, "write") for k in range(outputs))
-    spec = (Spec("LOCAL", LOCAL), Spec("EACH", 1), *(_strides(inputs) if name == STRIDED else ()))
+    spec = (Spec("LOCAL", LOCAL), each, *(_strides(inputs) if name != FLAT else ()))
     return Shader(
         (*read, *written),
         (Scalar("n", "u32"), Scalar("stride", "u32"), *(Scalar(f"number{k}") for k in range(SCALARS))),
@@ -80,7 +115,7 @@ def _strides(inputs: int) -> Iterator[Spec]:
 def plan(
     call: Call, views: Sequence[View], outputs: Sequence[str], inputs: Sequence[str], scalars: Sequence[Number]
 ) -> Plan:
-    """One dispatch that makes the outputs, all of one shape, from the inputs read through their views."""
+    """One dispatch that makes the outputs, all of one shape and type, from the inputs read through their views."""
     shape = call.shapes[outputs[0]]
     size = math.prod(shape)
     if size == 0:
@@ -92,12 +127,33 @@ def plan(
     items = nbytes // VECTOR if wide else size
     each, local = call.tuning["wide" if wide else "each"], call.tuning["local"]
     groups, rounds = groups_for(items, each * local, call.limits)
-    padded = (*scalars, *(0 for _ in range(SCALARS - len(scalars))))
-    push = {"n": items, "stride": groups * each * local, **{f"number{k}": value for k, value in enumerate(padded)}}
+    push = {"n": items, "stride": groups * each * local, **_numbers(scalars)}
     spec = {"LOCAL": local, "EACH": each, **({} if wide else strides(shape, views))}
     trips = rounds * (1 + 2 * each)
-    shader = (FLAT if wide else STRIDED) + ("" if call.dtype.is_float else INTEGER)
+    shader = (FLAT if wide else STRIDED) + ending(call.dtype.name)
     return Plan((Dispatch(shader, (*inputs, *outputs), push, (groups, 1, 1), trips, spec),))
+
+
+def mixed_plan(
+    call: Call, views: Mapping[str, View], outputs: Mapping[str, int], compute: str, scalars: Sequence[Number]
+) -> Plan:
+    """One dispatch that makes the outputs (with the bytes of their elements), all of one shape, from the inputs read
+    through their views, in a type of computing."""
+    shape = call.shapes[next(iter(outputs))]
+    size = math.prod(shape)
+    if size == 0:
+        return Plan(())
+    local = call.tuning["local"]
+    groups, rounds = groups_for(size, ELEMENTS * local, call.limits)
+    push = {"n": size, "stride": groups * ELEMENTS * local, **_numbers(scalars)}
+    pack = max(1, 4 // min(outputs.values()))
+    spec = {"LOCAL": local, "PACK": pack, **strides(shape, views.values())}
+    return Plan((Dispatch(f"{MIXED}_{compute}", (*views, *outputs), push, (groups, 1, 1), rounds, spec),))
+
+
+def _numbers(scalars: Sequence[Number]) -> dict[str, Number]:
+    padded = (*scalars, *(0 for _ in range(SCALARS - len(scalars))))
+    return {f"number{k}": value for k, value in enumerate(padded)}
 
 
 def dense(shape: Shape) -> View:
@@ -125,6 +181,9 @@ def strides(shape: Shape, views: Iterable[View]) -> Mapping[str, int]:
         )
     first = AXES - len(sizes)
     numbers = {f"SIZE{first + axis}": length for axis, length in enumerate(sizes)}
+    if sizes:
+        # No coordinate is past the end of the first axis, whatever its length: one pipeline serves every length of it.
+        numbers[f"SIZE{first}"] = _WORD - 1
     for k, view in enumerate(listed):
         numbers[f"OFFSET{k}"] = view.offset
         numbers.update({f"STRIDE{k}_{first + axis}": step % _WORD for axis, step in enumerate(steps[k])})
@@ -175,6 +234,24 @@ def fill_stores(emission: Emission, outputs: int) -> None:
     for k in range(outputs):
         body.call(f"store{k}", place, body.extract(results, k))
     body.finish()
+
+
+def fill_mixed_loads(emission: Emission, storages: Sequence[str]) -> None:
+    """A `bring` that loads inputs of these element types."""
+    body = emission.body("bring")
+    loads = [emit_load(body, k, storage, body.parameters[0]) for k, storage in enumerate(storages)]
+    body.finish(body.construct(body.result_type, [*loads, *[None] * (INPUTS - len(loads))]))
+
+
+def fill_mixed_stores(emission: Emission, storages: Sequence[str]) -> None:
+    """A `tail` that stores outputs of these element types, and returns the words of small elements so far."""
+    body = emission.body("tail")
+    place, results, before = body.parameters[0], body.load(body.parameters[1]), body.load(body.parameters[2])
+    words = [
+        emit_store(body, k, storage, place, body.extract(results, k), body.extract(before, k))
+        for k, storage in enumerate(storages)
+    ]
+    body.finish(body.construct(body.result_type, [*words, *[None] * (OUTPUTS - len(words))]))
 
 
 def bindings(inputs: int, outputs: int) -> dict[int, int]:

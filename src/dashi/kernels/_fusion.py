@@ -7,7 +7,7 @@ another. `_fused_abi` has the interface and the plan, `spirv/_emit` the machiner
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -17,16 +17,19 @@ import numpy as np
 from dashi.errors import InputError
 from dashi.kernels import _build as build
 from dashi.kernels import _fused_abi as abi
+from dashi.kernels._edges import Edges, edges_of
 from dashi.kernels._formulas import Formula, emit, formula
+from dashi.kernels._fused_glsl import width
 from dashi.kernels._ops import OPS
 from dashi.kernels._registry import templates
+from dashi.kernels._storage import any_values, load, store
 from dashi.kernels._validate import validate
-from dashi.kernels.abi import Call, Kernel, Limits, Number, Operand, Plan, Scalar, View
+from dashi.kernels.abi import Call, Case, Kernel, Limits, Number, Operand, Plan, Scalar, View
 from dashi.kernels.expressions import Expression
 from dashi.kernels.patterns import HEAVY, cases
 from dashi.kernels.spirv._emit import Emission, Template
 from dashi.kernels.spirv._module import parse
-from dashi.types import Cost, HostArray, Shape
+from dashi.types import DTYPES, Cost, HostArray, Shape
 
 FAMILY: Final = "fused"
 _TEMPLATE: Final = "fused"
@@ -40,15 +43,23 @@ class Emitted:
     """The binaries of a fused kernel, made when they are asked for: some milliseconds each."""
 
     formula: Formula
+    edges: Edges
     key: str
 
     def words(self, shader: str, variant: str) -> bytes:
         """The template with the formula in it."""
-        emission = Emission(_template(shader, variant))
+        compute = self.edges.compute_of(variant)
+        mixed = shader.startswith(abi.MIXED)
+        emission = Emission(_template(abi.MIXED + abi.ending(compute) if mixed else shader, compute))
         inputs, outputs = len(self.formula.inputs), len(self.formula.results)
-        abi.fill_loads(emission, inputs)
-        self._apply(emission, variant)
-        abi.fill_stores(emission, outputs)
+        if mixed:
+            reading, writing = self.edges.storages(variant)
+            abi.fill_mixed_loads(emission, reading)
+            abi.fill_mixed_stores(emission, writing)
+        else:
+            abi.fill_loads(emission, inputs)
+            abi.fill_stores(emission, outputs)
+        self._apply(emission, compute)
         return emission.module(abi.bindings(inputs, outputs)).to_bytes()
 
     def _apply(self, emission: Emission, variant: str) -> None:
@@ -71,6 +82,8 @@ def fuse(
     outputs: str = "",
     inputs: str = "",
     views: Mapping[str, View] | None = None,
+    types: Mapping[str, str] | None = None,
+    compute: str | None = None,
     name: str = "",
 ) -> Kernel:
     """The kernel that computes these formulas in one dispatch: see `dashi.kernels.fuse`."""
@@ -90,8 +103,9 @@ def fuse(
         raise InputError(f"`views` names {unknown[0]!r}, which is no argument of the formula.", "correct the name.")
     for argument, view in through.items():
         _check_view(argument, view)
-    digest = hashlib.sha256(computed.text.encode()).hexdigest()
-    kernel = _kernel(computed, named, through, name or f"fused_{digest[:12]}", digest)
+    edges = edges_of(computed, named, types or {}, compute)
+    digest = hashlib.sha256((computed.text + edges.text).encode()).hexdigest()
+    kernel = _kernel(computed, edges, through, name or f"fused_{digest[:12]}", digest)
     validate(kernel)
     return kernel
 
@@ -104,58 +118,95 @@ def _check_view(argument: str, view: View) -> None:
         )
 
 
-def _kernel(computed: Formula, outputs: Sequence[str], views: Mapping[str, View], name: str, digest: str) -> Kernel:
-    operands = tuple(Operand(argument, view=views.get(argument)) for argument in computed.inputs)
-    scalars = tuple(Scalar(scalar) for scalar in computed.scalars)
+def _kernel(computed: Formula, edges: Edges, views: Mapping[str, View], name: str, digest: str) -> Kernel:
+    operands = tuple(
+        Operand(argument, edges.inputs[argument], view=views.get(argument)) for argument in computed.inputs
+    )
+    outputs = tuple(edges.outputs)
     ops = [OPS[node.kind] for node in computed.nodes if node.kind in OPS]
 
     def plan(call: Call) -> Plan:
-        through = [o.view or abi.dense(call.shapes[o.name]) for o in operands]
-        return abi.plan(call, through, outputs, computed.inputs, [call.scalars[s] for s in computed.scalars])
-
-    def reference(*arrays: HostArray, **numbers: Number) -> HostArray | tuple[HostArray, ...]:
-        viewed = {o.name: _through(o.view, values) for o, values in zip(operands, arrays, strict=True)}
-        shape = np.broadcast_shapes(*(values.shape for values in viewed.values()))
-        with np.errstate(all="ignore"):
-            computed_values = computed.evaluate(viewed, numbers)
-        # A result of scalars alone, or of some of the arguments, is stretched to the shape of all.
-        full = tuple(np.broadcast_to(v, shape or (1,)).reshape(shape).copy() for v in computed_values)
-        return full[0] if len(full) == 1 else full
+        through = {o.name: o.view or abi.dense(call.shapes[o.name]) for o in operands}
+        numbers = [call.scalars[s] for s in computed.scalars]
+        variant = call.dtype.name
+        if edges.uniform(variant):
+            return abi.plan(call, list(through.values()), outputs, computed.inputs, numbers)
+        widths = {output: width(kind) for output, kind in zip(outputs, edges.storages(variant)[1], strict=True)}
+        return abi.mixed_plan(call, through, widths, edges.compute_of(variant), numbers)
 
     def cost(call: Call) -> Cost:
-        size = call.size(outputs[0])
-        flops = size * sum(op.flops(call.dtype.name) for op in ops)
-        return Cost(flops=flops, bytes=call.bytes(*computed.inputs, *outputs), dispatches=int(size > 0))
+        size, variant = call.size(outputs[0]), call.dtype.name
+        flops = size * sum(op.flops(edges.compute_of(variant)) for op in ops)
+        reading, writing = edges.storages(variant)
+        kinds = zip((*computed.inputs, *outputs), (*reading, *writing), strict=True)
+        moved = sum(call.size(operand) * width(kind) for operand, kind in kinds)
+        return Cost(flops=flops, bytes=moved, dispatches=int(size > 0))
 
     def prefer(limits: Limits, variant: str) -> str:
-        heavy = limits.software or sum(op.flops(variant) for op in ops) >= HEAVY
+        heavy = limits.software or sum(op.flops(edges.compute_of(variant)) for op in ops) >= HEAVY
         return "wide1" if heavy else "wide2"
 
-    examples = [dict.fromkeys(computed.scalars, number) for number in _numbers(computed.dtypes)]
-    trials = cases(computed.inputs, examples, _SHAPES)
-    if views:
-        whole = {o.name: (o.view.bounds()[1] + 1,) if o.view else next(iter(views.values())).shape for o in operands}
-        trials = tuple(replace(trial, shapes=whole) for trial in trials[:2])
     described = ", ".join(f"{n} = {_words(computed, r)}" for n, r in zip(outputs, computed.results, strict=True))
     return Kernel(
         summary=f"fused: {described}",
         inputs=operands,
-        outputs=tuple(Operand(output) for output in outputs),
-        shaders=abi.shaders(len(operands), len(outputs), computed.dtypes),
-        dtypes=computed.dtypes,
+        outputs=tuple(Operand(output, kind) for output, kind in edges.outputs.items()),
+        shaders={
+            **abi.shaders(len(operands), len(outputs), [v for v in edges.variants if edges.uniform(v)]),
+            **abi.mixed_shaders(len(operands), len(outputs), edges.mixed),
+        },
+        dtypes=edges.variants,
         plan=plan,
-        reference=reference,
+        reference=_reference(computed, edges, operands),
         cost=cost,
-        cases=trials,
-        scalars=scalars,
-        in_place=not views,
+        cases=_cases(computed, edges, operands),
+        scalars=tuple(Scalar(scalar) for scalar in computed.scalars),
+        in_place=not views and edges.same_widths,
         broadcasts=True,
         tunings=abi.TUNINGS,
         prefer=prefer,
         name=name,
         family=FAMILY,
-        binaries=Emitted(computed, digest),
+        binaries=Emitted(computed, edges, digest),
     )
+
+
+def _reference(
+    computed: Formula, edges: Edges, operands: Sequence[Operand]
+) -> Callable[..., HostArray | tuple[HostArray, ...]]:
+    """The composition of the twins, with conversions at its edges."""
+
+    def reference(*arrays: HostArray, **numbers: Number) -> HostArray | tuple[HostArray, ...]:
+        variant = edges.variant_of([array.dtype for array in arrays])
+        compute = edges.compute_of(variant)
+        reading, writing = edges.storages(variant)
+        viewed = {
+            o.name: load(_through(o.view, values), kind, compute)
+            for o, values, kind in zip(operands, arrays, reading, strict=True)
+        }
+        shape = np.broadcast_shapes(*(values.shape for values in viewed.values()))
+        with np.errstate(all="ignore"):
+            results = computed.evaluate(viewed, numbers)
+        # A result of scalars alone, or of some of the arguments, is stretched to the shape of all.
+        full = tuple(
+            store(np.broadcast_to(v, shape or (1,)).reshape(shape).copy(), kind)
+            for v, kind in zip(results, writing, strict=True)
+        )
+        return full[0] if len(full) == 1 else full
+
+    return reference
+
+
+def _cases(computed: Formula, edges: Edges, operands: Sequence[Operand]) -> tuple[Case, ...]:
+    """Small cases; arrays of fixed integer types hold any bits."""
+    examples = [dict.fromkeys(computed.scalars, number) for number in _numbers(edges.variants)]
+    fill = {o.name: any_values(o.dtype) for o in operands if o.dtype != "T" and not DTYPES[o.dtype].is_float}
+    trials = tuple(replace(trial, fill=fill) for trial in cases(computed.inputs, examples, _SHAPES))
+    views = [o.view for o in operands if o.view]
+    if not views:
+        return trials
+    whole = {o.name: (o.view.bounds()[1] + 1,) if o.view else views[0].shape for o in operands}
+    return tuple(replace(trial, shapes=whole) for trial in trials[:2])
 
 
 def _numbers(dtypes: Sequence[str]) -> Sequence[Number]:

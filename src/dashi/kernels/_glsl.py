@@ -18,8 +18,8 @@ from dashi.types import DTYPES, DType
 
 INCLUDES: Final = Path(__file__).parent / "_include"
 _INCLUDE: Final = re.compile(r"^\s*#\s*include\b(.*)$")
-_QUOTED: Final = re.compile(r'\s*"((?:[a-z0-9_]+/[a-z0-9_]+/)?[A-Za-z0-9_]+\.(?:glsl|comp))"\s*(?://.*)?$')
-"""A file by its name, or one of another kernel of this package as family/name/file."""
+_QUOTED: Final = re.compile(r'\s*"((?:(?:[a-z0-9_]+/){2,3})?[A-Za-z0-9_]+\.(?:glsl|comp))"\s*(?://.*)?$')
+"""A file by its name, or one of another kernel or template of this package as family/name/file."""
 TEXT: Final = "text"
 """What compile errors call GLSL that is in no file."""
 _AXES: Final = ("x", "y", "z")
@@ -217,8 +217,10 @@ def _lines(folder: Path, name: str, text: str, included: set[str]) -> Iterator[s
 
 
 def _read(folder: Path, name: str) -> str:
-    # The shared file wins, so that no folder can change what `canon` means; then what the family shares.
-    for place in (INCLUDES.parent,) if "/" in name else (INCLUDES, folder.parent / INCLUDES.name, folder):
+    # The shared file wins, so that no folder can change what `canon` means; then what the family shares, also with the
+    # templates of that family.
+    family = (folder.parent / INCLUDES.name, INCLUDES.parent / folder.parent.name / INCLUDES.name)
+    for place in (INCLUDES.parent,) if "/" in name else (INCLUDES, *family, folder):
         path = place / name
         if path.is_file():
             try:

@@ -19,6 +19,7 @@ INVOCATIONS: Final = 1024
 AXIS_GROUPS: Final = 65535
 _VECTORS: Final = frozenset({"V", "P", "u32x4"})
 _VECTOR_BYTES: Final = 16
+_WORD_BYTES: Final = 4
 _SMALL: Final = 2
 """Bytes of elements that may be written several to a word."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -265,8 +266,9 @@ def _check_dispatch(kernel: Kernel, call: Call, plan: Plan, dispatch: Dispatch) 
             raise _broken(kernel, f"writes its input {name} in a {where}", "write to an output or to scratch.")
         width = _width(kernel, call, plan, name)
         # Any buffer may be read as its 32-bit words, which is how bits are hashed and moved; small elements are written
-        # so too.
+        # so too, and large ones word by word.
         words = binding.dtype in ("u32", "u32x4") and (binding.access == "read" or width <= _SMALL)
+        words |= binding.dtype == "u32" and width % _WORD_BYTES == 0
         if binding.dtype in _VECTORS and not words:
             words = _bytes(kernel, call, plan, name) % _size(binding.dtype, call.dtype) == 0
         if width != _size(binding.dtype, call.dtype) and not words:

@@ -34,6 +34,9 @@ Number = int | float
 Groups = tuple[int, int, int]
 Fill = Callable[[np.random.Generator, Shape], HostArray]
 """Makes one input of a test case (index lists, offsets, ...)."""
+ShapeRule = Callable[[Mapping[str, Shape], Mapping[str, Number]], Sequence[Shape]]
+"""From the shapes of the inputs (of their views, where they have one) and the scalars to the shapes of the outputs; a
+ShapeError where they do not fit."""
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,8 @@ class Kernel:
       plan dispatches, not those of all.
     - `in_place`: outputs may be the same buffer as an input (element i depends on element i alone).
     - `broadcasts`: inputs of any shape are stretched to one, by NumPy's rules; outputs have that shape.
+    - `reduces`: outputs of any shape have the inputs' shape without these axes; negative ones count from the last.
+    - `shape_rule`: the shapes of the outputs, where inputs of any shape need not have the same one.
     - `binaries`: where its SPIR-V comes from, if it does not lie in its folder.
     - `evidence`: how it is known that devices give the reference's bits: by the tests of whoever brings it; by a
       check that a device makes before it first runs it; or not at all, since there is no reference.
@@ -288,6 +293,8 @@ class Kernel:
     family: str = ""
     folder: Path = Path()
     broadcasts: bool = False
+    reduces: tuple[int, ...] = ()
+    shape_rule: ShapeRule | None = None
     binaries: Binaries | None = None
     evidence: Evidence = "tests"
 

@@ -16,14 +16,17 @@ from dashi.errors import InputError
 from dashi.kernels._ops import OPS
 
 __all__ = [
-    "Expression", "absolute", "apply", "arguments", "clamp", "constant", "cos", "exp", "log", "maximum", "minimum",
-    "reciprocal", "relu", "rsqrt", "scalars", "sigmoid", "sign", "sin", "softplus", "sqrt", "square", "tanh",
+    "Expression", "absolute", "apply", "arguments", "atan", "atan2", "ceil", "clamp", "constant", "cos", "equal", "erf",
+    "exp", "floor", "log", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "not_equal",
+    "quotient", "reciprocal", "relu", "round_to_even", "rsqrt", "scalars", "sigmoid", "sign", "sin", "softplus", "sqrt",
+    "square", "tanh", "trunc", "where",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A value: an argument, a scalar, a constant, or a function of others. `+`, `-`, `*`, `/` and `abs` make new ones.
+    """A value: an argument, a scalar, a constant, or a function of others. `+ - * / % **`, `< <= > >=` and `abs` make
+    new ones; `equal(x, y)` and `not_equal(x, y)` compare, since `==` asks whether two are the same expression.
 
     `kind` is "argument", "scalar", "constant", or the name of a function; `name` is the argument's or scalar's."""
 
@@ -56,6 +59,30 @@ class Expression:
     def __rtruediv__(self, other: float) -> Expression:
         return apply("div", other, self)
 
+    def __mod__(self, other: Expression | float) -> Expression:
+        return apply("mod", self, other)
+
+    def __rmod__(self, other: float) -> Expression:
+        return apply("mod", other, self)
+
+    def __pow__(self, other: Expression | float) -> Expression:
+        return apply("pow", self, other)
+
+    def __rpow__(self, other: float) -> Expression:
+        return apply("pow", other, self)
+
+    def __lt__(self, other: Expression | float) -> Expression:
+        return apply("less", self, other)
+
+    def __le__(self, other: Expression | float) -> Expression:
+        return apply("less_equal", self, other)
+
+    def __gt__(self, other: Expression | float) -> Expression:
+        return apply("greater", self, other)
+
+    def __ge__(self, other: Expression | float) -> Expression:
+        return apply("greater_equal", self, other)
+
     def __neg__(self) -> Expression:
         return apply("neg", self)
 
@@ -65,7 +92,7 @@ class Expression:
     def __bool__(self) -> bool:
         raise InputError(
             "an expression is neither true nor false: it has no value yet.",
-            "choose between values with maximum, minimum, clamp or relu.",
+            "choose between values with where, maximum, minimum, clamp or relu.",
         )
 
     def __repr__(self) -> str:
@@ -186,3 +213,78 @@ def square(x: Expression | float) -> Expression:
 def tanh(x: Expression | float) -> Expression:
     """Hyperbolic tangent."""
     return apply("tanh", x)
+
+
+def atan(x: Expression | float) -> Expression:
+    """Inverse tangent in radians."""
+    return apply("atan", x)
+
+
+def atan2(y: Expression | float, x: Expression | float) -> Expression:
+    """Angle of the point (x, y) in radians, in (-pi, pi]."""
+    return apply("atan2", y, x)
+
+
+def ceil(x: Expression | float) -> Expression:
+    """The smallest integer not below x."""
+    return apply("ceil", x)
+
+
+def erf(x: Expression | float) -> Expression:
+    """Error function."""
+    return apply("erf", x)
+
+
+def floor(x: Expression | float) -> Expression:
+    """The largest integer not above x."""
+    return apply("floor", x)
+
+
+def round_to_even(x: Expression | float) -> Expression:
+    """The nearest integer, halves to the even one."""
+    return apply("round", x)
+
+
+def trunc(x: Expression | float) -> Expression:
+    """x cut to an integer towards 0."""
+    return apply("trunc", x)
+
+
+def quotient(x: Expression | float, y: Expression | float) -> Expression:
+    """x / y of integers, towards 0; 0 where y is 0."""
+    return apply("quotient", x, y)
+
+
+def equal(x: Expression | float, y: Expression | float) -> Expression:
+    """1 where x is y, else 0. NaN is equal to nothing."""
+    return apply("equal", x, y)
+
+
+def not_equal(x: Expression | float, y: Expression | float) -> Expression:
+    """1 where x is not y, else 0."""
+    return apply("not_equal", x, y)
+
+
+def logical_and(x: Expression | float, y: Expression | float) -> Expression:
+    """1 where neither is 0, else 0. NaN is not 0."""
+    return apply("logical_and", x, y)
+
+
+def logical_or(x: Expression | float, y: Expression | float) -> Expression:
+    """1 where x or y is not 0, else 0."""
+    return apply("logical_or", x, y)
+
+
+def logical_xor(x: Expression | float, y: Expression | float) -> Expression:
+    """1 where one of them is 0 and the other not, else 0."""
+    return apply("logical_xor", x, y)
+
+
+def logical_not(x: Expression | float) -> Expression:
+    """1 where x is 0, else 0."""
+    return apply("logical_not", x)
+
+
+def where(condition: Expression | float, x: Expression | float, y: Expression | float) -> Expression:
+    """x where the condition is not 0, else y; what is not chosen does not matter, NaN neither."""
+    return apply("where", condition, x, y)

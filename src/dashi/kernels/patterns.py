@@ -127,7 +127,8 @@ def elementwise(
         return Plan((Dispatch("wide" if vectors else "main", names, numbers, (groups, 1, 1), trips, spec),))
 
     def operations(variant: str) -> int:
-        return flops if isinstance(flops, int) else flops["f32" if variant == "f16" else variant]
+        # A type that it has no variant for is refused later, with more to say.
+        return flops if isinstance(flops, int) else flops.get("f32" if variant == "f16" else variant, 0)
 
     def cost(call: Call) -> Cost:
         n = call.size(RESULT)

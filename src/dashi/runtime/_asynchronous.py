@@ -113,7 +113,7 @@ class Asynchronous(ABC):
         require_on(self._device, "upload", "an array", array)
         host = host_array(values)
         require_like(host.dtype, host.shape, array.dtype.numpy, array.shape)
-        ticket = self._upload(array, host, None if after is None else require_tickets(after))
+        ticket = self._upload(array, array.dtype.to_stored(host), None if after is None else require_tickets(after))
         return self._tell("upload", "upload", ticket)
 
     @inside

@@ -10,6 +10,7 @@ from dashi import kernels
 from dashi.errors import FeatureError, InputError
 from dashi.kernels._arguments import require_arrays
 from dashi.kernels._calls import resolve_call
+from dashi.kernels._general import general_form
 from dashi.kernels._validate import check_plan
 from dashi.kernels.abi import Call, Kernel, Number, Plan, plan_features
 from dashi.runtime._operands import (
@@ -66,6 +67,17 @@ def as_kernel(kernel: str | Kernel) -> Kernel:
     return kernel
 
 
+def _serving(kernel: Kernel, inputs: Sequence[Any]) -> Kernel:
+    """The kernel itself; or the one that stands in for it where arrays have several shapes, or element types that it has
+    no variant for."""
+    if kernel.broadcasts or not inputs or not all(type(array) is Array for array in inputs):
+        return kernel
+    first = inputs[0]
+    if first.dtype.name in kernel.dtypes and all(a.shape == first.shape and a.dtype == first.dtype for a in inputs):
+        return kernel
+    return general_form(kernel, [array.dtype.name for array in inputs]) or kernel
+
+
 def bind(
     device: Device,
     scratch: Scratch,
@@ -77,7 +89,7 @@ def bind(
     scalars: Mapping[str, Number],
 ) -> Step:
     """The step of a kernel on arrays of an open device, with its scratch memory: see `Device.bind`."""
-    called = as_kernel(kernel)
+    called = _serving(as_kernel(kernel), inputs)
     planned, key = _known_plan(device, called, inputs, tuning, scalars)
     if planned is None:
         require_arrays(called, inputs)
@@ -112,10 +124,11 @@ def plan_call(
     device: Device, kernel: Kernel, inputs: tuple[Array, ...], tuning: str | None, scalars: Mapping[str, Number]
 ) -> Planned:
     """The checked plan of a call with arrays of a device."""
-    require_arrays(kernel, inputs)
-    for operand, array in zip(kernel.inputs, inputs, strict=False):
+    serving = _serving(kernel, inputs)
+    require_arrays(serving, inputs)
+    for operand, array in zip(serving.inputs, inputs, strict=False):
         require_on(device, f"kernel {kernel.name!r}", operand.name, array)
-    return _plan(device, kernel, inputs, tuning, scalars)
+    return _plan(device, serving, inputs, tuning, scalars)
 
 
 def _plan(
@@ -153,7 +166,7 @@ def _outputs(
     shapes = planned.call.shapes
     if out is None:
         outs = zip(kernel.outputs, planned.output_dtypes, strict=True)
-        return tuple([device.empty(shapes[o.name], dtype.numpy) for o, dtype in outs])
+        return tuple([device.empty(shapes[o.name], dtype) for o, dtype in outs])
     outputs = tuple(out) if isinstance(out, Sequence) else (out,)
     if len(outputs) != len(kernel.outputs):
         raise InputError(

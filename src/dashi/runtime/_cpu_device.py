@@ -223,7 +223,7 @@ def _call_reference(step: Step, lowered: Lowered) -> None:
 
 
 def _values(array: Array) -> HostArray:
-    return array.storage.view(array.dtype.numpy).reshape(array.shape)
+    return array.storage.view(array.dtype.stored).reshape(array.shape)
 
 
 class CpuDevice(Device):

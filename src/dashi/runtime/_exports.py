@@ -29,7 +29,7 @@ class Exports:
         """The bytes of a mapped buffer as a new array, which views of it lead back to."""
         view = buffer.view
         assert view is not None  # memory for the host is always mapped
-        root: HostArray = np.frombuffer(view, dtype.numpy, buffer.nbytes // dtype.size)
+        root: HostArray = np.frombuffer(view, dtype.stored, buffer.nbytes // dtype.size)
         if not writeable:
             root.flags.writeable = False
         number = next(_NUMBERS)

@@ -48,6 +48,8 @@ class RunSlot:
             host = cast("HostArray", values)
         else:
             host = host_array(values, None if hasattr(values, "dtype") else array.dtype)
+        if host.dtype != target.dtype and host.dtype == array.dtype.numpy:
+            host = array.dtype.to_stored(host)
         if host.dtype != target.dtype or host.shape != target.shape:
             require_same(f"what the program {self._program.label!r} is fed", host, array)
         target[...] = host

@@ -97,7 +97,9 @@ def _from_dlpack(values: Any) -> HostArray:
         return np.asarray(values)
 
 
-def require_like(dtype: np.dtype[Any] | DType, shape: Shape, array_dtype: np.dtype[Any], array_shape: Shape) -> None:
+def require_like(
+    dtype: np.dtype[Any] | DType, shape: Shape, array_dtype: np.dtype[Any] | DType, array_shape: Shape
+) -> None:
     """What is written to an array must have its element type and shape."""
     if dtype != array_dtype:
         raise DTypeError(

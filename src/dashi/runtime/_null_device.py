@@ -62,7 +62,7 @@ class NullProgram(Program):
             self._landing = Landing(label, self.fetches, options.slots, self._slot(), _no_result)
 
     def _slot(self) -> NullSlot:
-        return NullSlot({id(array): np.zeros(array.shape, array.dtype.numpy) for array in self.feeds})
+        return NullSlot({id(array): np.zeros(array.shape, array.dtype.stored) for array in self.feeds})
 
     def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
         assert self._landing is not None

@@ -103,7 +103,8 @@ def _result(name: str, array: Array, result: Any) -> HostArray:
             f"the host step {name!r} returned values of shape {values.shape} for {array.description}.",
             "return an array of the output's shape.",
         )
-    if values.dtype != array.dtype.numpy:
+    values = array.dtype.to_stored(values) if values.dtype == array.dtype.numpy else values
+    if values.dtype != array.dtype.stored:
         raise DTypeError(
             f"the host step {name!r} returned values of {values.dtype} for {array.description}.",
             f"convert them: values.astype(np.{array.dtype}).",
@@ -141,7 +142,7 @@ def copy_step(device: Device, source: Array, target: Array) -> CopyStep:
 def fill_step(device: Device, array: Array, value: complex) -> FillStep:
     """See `Device.fill_step`."""
     require_on(device, "fill", "an array", array)
-    element = assignable(value, array.dtype, ())
+    element = array.dtype.to_stored(assignable(value, array.dtype, ()))
     return FillStep(element, (array,), device.lower_fill(array, element))
 
 

@@ -71,7 +71,7 @@ class HostCall:
         self._came = [device.landing_memory(array.nbytes) for array in step.inputs]
         self._go = [device.upload_memory(array.nbytes) for array in step.outputs]
         self._outputs = [
-            host_view(buffer).view(array.dtype.numpy).reshape(array.shape)
+            host_view(buffer).view(array.dtype.stored).reshape(array.shape)
             for buffer, array in zip(self._go, step.outputs, strict=True)
         ]
         sources, targets = step.lowered

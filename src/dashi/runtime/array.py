@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Final, Never
 
-import numpy as np
 import numpy.typing as npt
 
-from dashi.errors import ClosedError, DTypeError, ShapeError, UnsupportedOperationError
+from dashi import kernels
+from dashi.errors import ClosedError, ShapeError, UnsupportedOperationError
 from dashi.runtime._array_text import array_repr, facts_text
 from dashi.runtime._host_values import assignable, require_like
 from dashi.runtime._host_values import host_array as host_array
@@ -20,6 +20,9 @@ from dashi.types import dtype as dtype_of
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Device
+
+_WORDS: Final = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
+"""Integers of as many bytes, as which elements are copied."""
 
 
 class Array:
@@ -122,27 +125,22 @@ class Array:
         the same device is copied there."""
         own = isinstance(values, Array) and values.device is self.device
         source = values if own else host_array(values)
-        require_like(source.dtype, source.shape, self.dtype.numpy, self.shape)
         if isinstance(source, Array):
+            require_like(source.dtype, source.shape, self.dtype, self.shape)
             self.device.wait()
             self.device.copy(source, self).wait()
         else:
-            self.device.write(self, source)
+            require_like(source.dtype, source.shape, self.dtype.numpy, self.shape)
+            self.device.write(self, self.dtype.to_stored(source))
 
     def astype(self, dtype: npt.DTypeLike | DType) -> Array:
-        """A copy in another element type, made on the device. Kernels convert float32 to float16 (rounded to the
-        nearest) and back; for other types the error says how."""
+        """A copy in another element type, made on the device. Floats become integers by truncation, saturated, and NaN
+        0; integers wrap round; integers and wider floats are rounded to the nearest float; anything but 0 is True."""
         element = dtype_of(dtype)
         if element == self.dtype:
-            copy = self.device.run("copy", self.view(np.uint8) if element.kind == "b" else self)
-            return copy.view(element)
+            return self.device.run("copy", self.view(_WORDS[element.size])).view(element)
         kernel = {("f32", "f16"): "to_f16", ("f16", "f32"): "from_f16"}.get((self.dtype.name, element.name))
-        if kernel is None:
-            raise DTypeError(
-                f"no kernel converts {self.dtype} to {element}.",
-                f"convert on the host: device.array(array.numpy(), dtype=np.{element}).",
-            )
-        return self.device.run(kernel, self)
+        return self.device.run(kernel or kernels.cast(self.dtype.name, element.name), self)
 
     def close(self) -> None:
         """Ends the use of this array. Its memory goes back when no view, step or program that uses it is left: those

@@ -19,6 +19,7 @@ from dashi.errors import ClosedError, DashiError, DeviceLostError, LimitError
 from dashi.kernels import _cases as cases
 from dashi.kernels._calls import resolve_call
 from dashi.kernels.abi import Case, Kernel, Number, Operand, plan_features
+from dashi.runtime.array import Array
 from dashi.runtime.device import Device
 from dashi.types import DTYPES, DType, HostArray
 
@@ -217,13 +218,14 @@ class _Run:
             return f"the reference makes {len(expected)} outputs, {len(self.kernel.outputs)} are declared"
         for operand, values in zip(self.kernel.outputs, expected, strict=True):
             kind = _kind(operand, self.sample.variant)
-            if self.kernel.portable and values.dtype != kind.numpy:
-                return f"the reference makes {operand.name} as {values.dtype}, declared is {kind.numpy}"
+            if self.kernel.portable and values.dtype != kind.stored:
+                return f"the reference makes {operand.name} as {values.dtype}, declared is {kind.stored}"
         return ""
 
     def _compute(self, in_place: tuple[int, int] | None) -> tuple[list[HostArray], str]:
         """The outputs, and what happened to the inputs that should not have happened."""
-        arrays = [self.device.array(values) for values in self.sample.inputs]
+        kinds = [_kind(operand, self.sample.variant) for operand in self.kernel.inputs]
+        arrays = [self.device.array(v).view(kind) for v, kind in zip(self.sample.inputs, kinds, strict=True)]
         scalars = self.sample.scalars
         step = self.device.bind(self.kernel, *arrays, out=None, tuning=self.tuning, scratch=None, **scalars)
         outputs = list(step.outputs)
@@ -232,16 +234,16 @@ class _Run:
             step = self.device.bind(self.kernel, *arrays, out=outputs, tuning=self.tuning, scratch=None, **scalars)
         for position, array in enumerate(outputs):
             if in_place is None or position != in_place[0]:
-                array.write(_poison(array.shape, array.dtype))
+                _words_of(array).write(_poison(array.shape, array.dtype))
         with self.device.program([step], label=self.kernel.name) as program:
             program.run()
         if self.device.info.type == "null":
             return [], ""
         for position, (operand, array) in enumerate(zip(self.kernel.inputs, arrays, strict=True)):
             overwritten = in_place is not None and position == in_place[1]
-            if not overwritten and array.numpy().tobytes() != self.sample.inputs[position].tobytes():
+            if not overwritten and _words_of(array).numpy().tobytes() != self.sample.inputs[position].tobytes():
                 return [], f"the input {operand.name} was modified"
-        return [array.numpy() for array in outputs], ""
+        return [_words_of(array).numpy() for array in outputs], ""
 
     def _in_place(self) -> Iterator[tuple[int, int]]:
         """The (output, input) pairs that may share memory: the same type and shape."""
@@ -286,9 +288,15 @@ def _words(values: HostArray) -> Any:
     return np.ascontiguousarray(values).reshape(-1).view(np.dtype(f"u{values.dtype.itemsize}"))
 
 
+def _words_of(array: Array) -> Array:
+    """The array itself; one of bf16 or of truth values as the integers that its values are stored as."""
+    words = {"bf16": "u16", "bool": "u8"}.get(array.dtype.name)
+    return array.view(words) if words else array
+
+
 def _poison(shape: tuple[int, ...], kind: DType) -> HostArray:
     word = np.dtype(f"u{kind.size}")
-    return np.full(shape, _POISON[kind.size], word).view(kind.numpy)
+    return np.full(shape, _POISON[kind.size], word).view(word if kind.kind == "b" else kind.stored)
 
 
 def _same_bits(result: Result, operand: Operand, got: HostArray, reference: HostArray, how: str) -> Result:

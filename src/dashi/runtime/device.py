@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from dashi.errors import AlignmentError, LimitError, ShapeError
 from dashi.kernels._arguments import require_arrays
+from dashi.kernels._general import is_general
 from dashi.kernels.abi import Call, Kernel, Limits, Number, Plan
 from dashi.runtime._asynchronous import Asynchronous
 from dashi.runtime._binding import Step as Step
@@ -202,7 +203,7 @@ class Device(StepMaker, Asynchronous):
     def zeros(self, shape: SupportsIndex | Iterable[SupportsIndex], dtype: npt.DTypeLike | DType = np.float32) -> Array:
         """An array of zeros."""
         array = self.empty(shape, dtype)
-        self.write(array, np.zeros(array.shape, array.dtype.numpy))
+        self.write(array, np.zeros(array.shape, array.dtype.stored))
         return array
 
     @inside
@@ -220,10 +221,12 @@ class Device(StepMaker, Asynchronous):
     @inside
     def array(self, values: Any, dtype: npt.DTypeLike | DType | None = None) -> Array:
         """A copy of host data (NumPy, DLPack, nested lists) on this device, converted to `dtype` where one is named.
-        Lists of Python's floats are float64, as in NumPy; truth values are stored as bytes."""
+        Lists of Python's floats are float64, as in NumPy; truth values are stored as bytes. With dtype="bf16" values are
+        float32 on the host, rounded here and widened when they are read."""
         host = host_array(values, dtype)
-        array = self.empty(host.shape, host.dtype)
-        self.write(array, host)
+        element = dtype_of(host.dtype if dtype is None else dtype)
+        array = self.empty(host.shape, element)
+        self.write(array, element.to_stored(host))
         return array
 
     @inside
@@ -339,7 +342,7 @@ class Device(StepMaker, Asynchronous):
     ) -> Any:
         """Runs a kernel once: host arrays are copied in, the output array (or a tuple of them) is returned."""
         called = as_kernel(kernel)
-        require_arrays(called, inputs)
+        require_arrays(called, inputs, stretched=is_general(called))
         arrays = [a if isinstance(a, Array) else self.array(a) for a in inputs]
         step = self.bind(called, *arrays, out=out, tuning=tuning, scratch=None, **scalars)
         with self.program([step], label=step.kernel.name) as program:

@@ -60,16 +60,22 @@ Multiply = Callable[[Call, tuple[int, int], str, Mapping[str, Number]], Iterable
 """Dispatches that add the products over k from the first number to the second to a buffer."""
 
 
-def in_levels(call: Call, multiply: Multiply) -> Plan:
-    """The plan of a product whose dispatches sum two levels of the tree each."""
+Fold = Callable[[Call, tuple[str, str], bool, bool], Dispatch]
+"""The dispatch that adds the first buffer to the second, which may be fresh, or the last."""
+
+
+def in_levels(call: Call, multiply: Multiply, fold: Fold | None = None, depth: int | None = None) -> Plan:
+    """The plan of a product whose dispatches sum two levels of the tree each; k, unless `depth` says otherwise."""
     if call.size("result") == 0:
         return Plan(())
-    chunks = max(1, ceil_div(call.dims["k"], CHUNK))
+    k = call.dims["k"] if depth is None else depth
+    add = fold or _fold
+    chunks = max(1, ceil_div(k, CHUNK))
     sums = _sums(chunks)
     dispatches: list[Dispatch] = []
     for c in range(chunks):
         end = c == chunks - 1
-        reach = (c * CHUNK, min((c + 1) * CHUNK, call.dims["k"]))
+        reach = (c * CHUNK, min((c + 1) * CHUNK, k))
         flags = {"fresh": int(c % RUN == 0), "last": int(end and len(sums) == 1)}
         dispatches += multiply(call, reach, sums[0], flags)
         # Whenever a run of 64 addends is complete its sum is an addend of the next level.
@@ -78,7 +84,7 @@ def in_levels(call: Call, multiply: Multiply) -> Plan:
             place //= RUN
             level += 1
             last = end and level + 1 == len(sums)
-            dispatches.append(_fold(call, (sums[level - 1], sums[level]), fresh=place % RUN == 0, last=last))
+            dispatches.append(add(call, (sums[level - 1], sums[level]), place % RUN == 0, last))
     return Plan(tuple(dispatches), dict.fromkeys(sums[:-1], ("T", call.size("result"))))
 
 

@@ -13,7 +13,7 @@ from dashi.kernels.portable._exp import exp, log, softplus, tanh
 from dashi.kernels.portable._pow import pow
 from dashi.kernels.portable._roots import divide, reciprocal, rsqrt, sqrt
 from dashi.kernels.portable._rounding import ceil, floor, round, trunc
-from dashi.kernels.portable._sums import Matrix, contract, prefix64, prepare, sum64
+from dashi.kernels.portable._sums import Matrix, contract, prefix64, prepare, prod64, sum64
 from dashi.kernels.portable._trig import cos, sin, sincos
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "pow",
     "prefix64",
     "prepare",
+    "prod64",
     "reciprocal",
     "round",
     "rsqrt",

@@ -10,16 +10,17 @@ import numpy.typing as npt
 
 from dashi.errors import DTypeError, ShapeError
 from dashi.kernels._work import RUN, ceil_div
-from dashi.kernels.portable._bits import Floats, Format, canon, format_of
+from dashi.kernels.portable._bits import Floats, Format, canon, format_of, mul
 
 _BLOCK: Final = 1 << 18
 """Elements of the largest temporary in `contract`: it fits the cache, and is large enough to hide the loop."""
 
 
-def _padded(values: Floats) -> Floats:
-    """The last axis extended with +0 to a whole number of runs: adding +0 changes no sum that started from +0."""
+def _padded(values: Floats, fill: int = 0) -> Floats:
+    """The last axis extended with +0 to a whole number of runs: adding +0 changes no sum that started from +0; or, for
+    products, with 1."""
     short = -values.shape[-1] % RUN
-    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, short)]) if short else values
+    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, short)], constant_values=fill) if short else values
 
 
 def sum64(values: npt.ArrayLike, axis: int = -1) -> Floats:
@@ -38,6 +39,23 @@ def sum64(values: npt.ArrayLike, axis: int = -1) -> Floats:
             if runs.shape[-2] == 1:
                 return total[..., 0]
             level = total
+
+
+def prod64(values: npt.ArrayLike, axis: int = -1) -> Floats:
+    """Product along an axis in the order tree64, from 1 and by `mul`. The factors must be canonical already."""
+    level = np.moveaxis(np.asarray(values), axis, -1)
+    kind = format_of(level).float
+    if level.shape[-1] == 0:
+        return np.ones(level.shape[:-1], kind)
+    while True:
+        level = _padded(level, 1)
+        runs = level.reshape(*level.shape[:-1], level.shape[-1] // RUN, RUN)
+        total = np.ones(runs.shape[:-1], kind)
+        for i in range(RUN):
+            total = mul(total, runs[..., i])
+        if runs.shape[-2] == 1:
+            return total[..., 0]
+        level = total
 
 
 def prefix64(values: npt.ArrayLike) -> Floats:

@@ -1,5 +1,7 @@
 """fill: an array of the shape and type of x with one value everywhere; x is not read (np.full_like)."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from dashi.kernels import patterns
@@ -18,7 +20,7 @@ def push(call: Call) -> dict[str, Number]:
     return {"low": low, "high": high}
 
 
-KERNEL = word_moves(
+MOVED = word_moves(
     summary="one value everywhere, in the shape and type of x, which is not read",
     inputs=("x",),
     read=(),
@@ -28,3 +30,5 @@ KERNEL = word_moves(
     cases=patterns.cases(("x",), ({"value": 1}, {"value": 0}, {"value": 119})),
     reference=reference,
 )
+# A truth value is no number: device.full writes arrays of them.
+KERNEL = replace(MOVED, dtypes=tuple(name for name in MOVED.dtypes if name != "bool"))

@@ -1,5 +1,7 @@
 // result (m, n) = a (m, k) b (k, n) over k in [begin, end), tile by tile; kernels/tiles.py plans it. Define before:
 //     TM, TN   rows and columns of results per invocation, 4 or 8; a workgroup of 256 makes 16 TM x 16 TN of them
+//     NARROW   if a workgroup is 8 x 8 invocations instead of 16 x 16 (blocks of 4 x 4 only)
+//     STRIDED  if operands are read through strides, and results finished by a function: strided_tile.glsl
 //     FAST     1: sums in any order, contracted as the compiler likes. 0: the order tree64 with products flushed, for
 //              at most 64 x 64 of k; the sum of a run in one set of registers, the sum of runs in another.
 // Where rows of a and of b are whole vectors of 16 bytes the buffers hold V; elsewhere V is T.
@@ -8,18 +10,23 @@
 #include "exponent_limits.glsl"
 #include "lanes.glsl"
 
+#ifdef NARROW
+#define SIDE 8u
+#else
+#define SIDE 16u
+#endif
 #if T_IS_F64
 const uint STEP = 8u;
 #else
 const uint STEP = 16u;
 #endif
 const uint RUN = 64u;
-const uint ROWS = 16u * TM;
-const uint COLUMNS = 16u * TN;
+const uint ROWS = SIDE * TM;
+const uint COLUMNS = SIDE * TN;
 const uint A_PITCH = ROWS / 4u + 1u;  // one more, so that the columns of a do not meet in one bank
 const uint B_PITCH = COLUMNS / 4u + 1u;
-const uint A_BROUGHT = TM * STEP / 16u / V_LANES;  // vectors that an invocation brings for a step of k
-const uint B_BROUGHT = TN * STEP / 16u / V_LANES;
+const uint A_BROUGHT = TM * STEP / SIDE / V_LANES;  // vectors that an invocation brings for a step of k
+const uint B_BROUGHT = TN * STEP / SIDE / V_LANES;
 const uint A_WIDE = STEP / V_LANES;
 const uint B_WIDE = COLUMNS / V_LANES;
 const uint UNROLLED = TM == 8 ? 4u : 1u;
@@ -31,6 +38,15 @@ shared uint least_left[2];
 shared uint least_right[2];
 #endif
 
+#ifdef NARROW
+uint my_row() {
+    return gl_LocalInvocationIndex / SIDE;
+}
+
+uint my_column() {
+    return gl_LocalInvocationIndex % SIDE;
+}
+#else
 // A subgroup of 32 makes a patch of 4 x 8 blocks, so that it reads few different elements.
 uint my_row() {
     uint me = gl_LocalInvocationIndex;
@@ -41,12 +57,14 @@ uint my_column() {
     uint me = gl_LocalInvocationIndex;
     return (me & 7u) | (((me >> 5) & 1u) << 3);
 }
+#endif
 
 struct Brought {
     V left[A_BROUGHT];
     V right[B_BROUGHT];
 };
 
+#ifndef STRIDED
 // Loads are never skipped, so that they do not wait for each other: where the matrix has ended, its edge is read.
 Brought fetch(uint row, uint column, uint depth) {
     uint me = gl_LocalInvocationIndex;
@@ -63,6 +81,7 @@ Brought fetch(uint row, uint column, uint depth) {
     }
     return v;
 }
+#endif
 
 #if FAST
 V cleaned(V v) {
@@ -91,6 +110,9 @@ void put_left(uint depth, uint row, T v) {
     left[depth * A_PITCH + row / 4u][row % 4u] = v;
 }
 
+#ifdef STRIDED
+#include "strided_tile.glsl"
+#else
 // Places what was fetched for this depth, 0 past the end of k; gives its least exponents. Products of what lies past
 // the last row or column go nowhere.
 uvec2 put(Brought v, uint depth) {
@@ -117,6 +139,7 @@ uvec2 put(Brought v, uint depth) {
     }
     return least;
 }
+#endif
 
 #if FAST
 bool must_flush(uvec2 least, uint slot) {
@@ -213,6 +236,7 @@ T4 flushed(T p, T4 q) {
     ADD_ROWS(times, 0, p0)
 #endif
 
+#ifndef STRIDED
 void write(uint row, uint column, T4 v) {
     if (row >= m) {
         return;
@@ -234,6 +258,7 @@ void write(uint row, uint column, T4 v) {
     }
 #endif
 }
+#endif
 
 // The sums stay in this function, so that no driver copies them about.
 void multiply_tile(uint row, uint column) {
@@ -283,6 +308,20 @@ void multiply_tile(uint row, uint column) {
 #else
 #define TOTAL total
 #endif
+#ifdef STRIDED
+    // One piece of code for all: the block is picked apart, not indexed, so that it stays in registers.
+    for (uint i = 0u; i < TM * TN / 4u; i++) {
+        T4 four = T4(0);
+        [[unroll]] for (uint j = 0u; j < TM; j++) {
+            four = i == j ? TOTAL.low[j] : four;
+#if TN == 8
+            four = i == j + TM ? TOTAL.high[j] : four;
+#endif
+        }
+        uint j = i % TM;
+        write(row + j / 4u * (4u * SIDE) + r * 4u + j % 4u, column + c * 4u + i / TM * (4u * SIDE), four);
+    }
+#else
     [[unroll]] for (uint i = 0u; i < TM; i++) {
         uint y = row + i / 4u * 64u + r * 4u + i % 4u;
         write(y, column + c * 4u, TOTAL.low[i]);
@@ -290,6 +329,7 @@ void multiply_tile(uint row, uint column) {
         write(y, column + c * 4u + 64u, TOTAL.high[i]);
 #endif
     }
+#endif
 }
 
 // Every invocation of a workgroup makes the same trips, so all of them reach every barrier.
@@ -302,6 +342,11 @@ void main() {
         }
         barrier();
 #endif
+#ifdef STRIDED
+        uint within = enter_batch(tile);
+        multiply_tile(within / across * ROWS, within % across * COLUMNS);
+#else
         multiply_tile(tile / across * ROWS, tile % across * COLUMNS);
+#endif
     }
 }

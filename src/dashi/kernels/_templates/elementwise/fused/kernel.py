@@ -9,7 +9,7 @@ from dashi.kernels.portable import canon
 from dashi.types import Cost, HostArray
 
 INPUTS = tuple(f"in{k}" for k in range(fused.INPUTS))
-DTYPES = (*fused.FLOATS, *fused.INTEGERS)
+DTYPES = (*fused.FLOATS, *fused.INTEGERS, *fused.LONGS)
 OUTPUTS = tuple(f"out{k}" for k in range(fused.OUTPUTS))
 
 
@@ -28,10 +28,10 @@ def cost(call: Call) -> Cost:
 
 
 KERNEL = Kernel(
-    summary="the first four of eight arrays, canonical",
+    summary="the first eight of sixteen arrays, canonical",
     inputs=tuple(Operand(name) for name in INPUTS),
     outputs=tuple(Operand(name) for name in OUTPUTS),
-    shaders=fused.shaders(fused.INPUTS, fused.OUTPUTS, DTYPES),
+    shaders={**fused.shaders(fused.INPUTS, fused.OUTPUTS, DTYPES), **fused.mixed_template()},
     plan=plan,
     reference=reference,
     cost=cost,

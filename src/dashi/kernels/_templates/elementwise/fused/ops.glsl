@@ -93,6 +93,34 @@ T flushed(T v) {
 #define apply op_tanh
 #include "elementwise/tanh/kernel.comp"
 #undef apply
+#define apply op_atan
+#include "elementwise/atan/kernel.comp"
+#undef apply
+#define apply op_atan2
+#include "elementwise/atan2/kernel.comp"
+#undef apply
+#define apply op_ceil
+#include "elementwise/ceil/kernel.comp"
+#undef apply
+#define apply op_erf
+#include "elementwise/erf/kernel.comp"
+#undef apply
+#define apply op_floor
+#include "elementwise/floor/kernel.comp"
+#undef apply
+#define apply op_pow
+#include "elementwise/pow/kernel.comp"
+#undef apply
+#define apply op_round
+#include "elementwise/round/kernel.comp"
+#undef apply
+#define apply op_trunc
+#include "elementwise/trunc/kernel.comp"
+#undef apply
+#endif
+#include "_templates/elementwise/fused/choices.glsl"
+#ifdef INTEGER
+#include "_templates/elementwise/fused/integers.glsl"
 #endif
 
 // The compiler drops what is not called: this calls every function, and the stubs of `apply` call this.
@@ -106,19 +134,30 @@ T every_op(T x) {
     x = op_sign(x);
     x = op_square(x);
     x = op_sub(x, x);
-#ifndef INTEGER
+    x = every_choice(x);
+#ifdef INTEGER
+    x = every_integer_op(x);
+#else
     x = op_abs(x);
+    x = op_atan(x);
+    x = op_atan2(x, x);
+    x = op_ceil(x);
     x = op_cos(x);
     x = op_div(x, x);
+    x = op_erf(x);
     x = op_exp(x);
+    x = op_floor(x);
     x = op_log(x);
+    x = op_pow(x, x);
     x = op_reciprocal(x);
+    x = op_round(x);
     x = op_rsqrt(x);
     x = op_sigmoid(x);
     x = op_sin(x);
     x = op_softplus(x);
     x = op_sqrt(x);
     x = op_tanh(x);
+    x = op_trunc(x);
 #endif
     return flushed(x);
 }

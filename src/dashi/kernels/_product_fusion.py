@@ -1,0 +1,201 @@
+"""Products with tails: what becomes of every element of a product costs no dispatch of its own.
+
+The template `_templates/linear/product` has a function `finish`; a formula of `dashi.kernels.expressions` takes its
+place, as in `_fusion`. The NumPy twin is the product's, then the formula's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from dashi.errors import InputError, LimitError, ShapeError
+from dashi.kernels import _build as build
+from dashi.kernels._formulas import Formula, emit, formula
+from dashi.kernels._fused_abi import dense, indices, stretched
+from dashi.kernels._ops import OPS
+from dashi.kernels._registry import templates
+from dashi.kernels._validate import validate
+from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar, View
+from dashi.kernels.expressions import Expression, arguments
+from dashi.kernels.linear import _products as products
+from dashi.kernels.portable import canon
+from dashi.kernels.spirv._emit import Emission, Template
+from dashi.kernels.spirv._module import parse
+from dashi.types import Cost, HostArray, Shape
+
+FAMILY: Final = "fused"
+_TEMPLATE: Final = "product"
+_CASES: Final = ((1, 1, 1), (2, 70, 9), (33, 64, 20), (70, 36, 68))
+_NUMBERS: Final = (1.5, -0.3)
+
+
+@dataclass(frozen=True)
+class ProductBinaries:
+    """The binaries of a product with a tail, made when they are asked for."""
+
+    tail: Formula
+    value: str
+    key: str
+
+    def words(self, shader: str, variant: str) -> bytes:
+        """The template with the formula in it."""
+        emission = Emission(_template(shader, variant))
+        body = emission.body("finish")
+        value = body.call("flushed", body.load(body.parameters[0]))
+        others = others_of(self.tail, self.value)
+        loaded = {name: body.call(f"load{j}", body.parameters[1]) for j, name in enumerate(others)}
+        given = [loaded.get(name, value) for name in self.tail.inputs]
+        (result,) = emit(body, self.tail, variant, body.result_type, given)
+        body.finish(result)
+        first = 1 if shader == "strided_fold" else 2
+        kept = {j: j for j in range(first + len(others))}
+        return emission.module(kept | {first + products.OPERANDS: first + len(others)}).to_bytes()
+
+
+@cache
+def _template(shader: str, variant: str) -> Template:
+    return Template(parse(build.Loader().load(templates().get(_TEMPLATE), shader, variant).words))
+
+
+def others_of(tail: Formula, value: str) -> tuple[str, ...]:
+    """The arguments of a tail that are arrays: all but the product."""
+    return tuple(name for name in tail.inputs if name != value)
+
+
+def fuse_product(
+    tail: Expression | None = None,
+    value: str = "value",
+    views: Mapping[str, View] | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    name: str = "",
+) -> Kernel:
+    """The kernel of a product with a tail: see `dashi.kernels.fuse_product`."""
+    computed = formula([arguments(value)[0] if tail is None else tail], None)
+    _check(computed, value)
+    others = others_of(computed, value)
+    through = dict(views or {})
+    operands = tuple(Operand(one, view=through.get(one)) for one in ("a", "b", *others))
+    if unknown := sorted(set(through) - {o.name for o in operands}):
+        raise InputError(
+            f"`views` names {unknown[0]!r}, which is no operand of the product.", "use a, b and the tail's arguments."
+        )
+    text = f"{computed.text}\nproduct {value}"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    fused = _Fused(computed, value, operands, (transpose_a, transpose_b), name or f"product_{digest[:12]}")
+    kernel = fused.kernel(digest)
+    validate(kernel)
+    return kernel
+
+
+def _check(computed: Formula, value: str) -> None:
+    if value not in computed.inputs:
+        raise InputError(
+            f"the tail of a product has no argument {value!r}, which the product would be.",
+            "name the product among its arguments, or say with value=... which it is.",
+        )
+    for what, names, most in (
+        ("operands", others_of(computed, value), products.OPERANDS),
+        ("scalars", computed.scalars, products.SCALARS),
+    ):
+        if len(names) > most:
+            raise LimitError(f"the tail of a product has {len(names)} {what}; it has at most {most}.", "split it.")
+    if taken := {"a", "b", "result"} & ({*computed.inputs, *computed.scalars} - {value}):
+        raise InputError(f"an argument of the tail is called {min(taken)!r}, like one of the product.", "rename it.")
+
+
+@dataclass(frozen=True)
+class _Fused:
+    """A product with a tail, before it is a kernel."""
+
+    tail: Formula
+    value: str
+    operands: tuple[Operand, ...]
+    turned: tuple[bool, bool]
+    name: str
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return others_of(self.tail, self.value)
+
+    def views(self, shapes: Mapping[str, Shape]) -> dict[str, View]:
+        """How every operand is read, a and b turned where they are to be."""
+        listed = {o.name: o.view or dense(shapes[o.name]) for o in self.operands}
+        for operand, turn in zip("ab", self.turned, strict=True):
+            if turn and len(listed[operand].shape) > 1:
+                listed[operand] = products.transposed(listed[operand])
+        return listed
+
+    def shape_rule(self, shapes: Mapping[str, Shape], _: Mapping[str, Number]) -> Sequence[Shape]:
+        views = self.views(shapes)
+        shape = products.result_shape(self.name, views["a"].shape, views["b"].shape)
+        for other in self.others:
+            own = views[other].shape
+            if len(own) > len(shape) or any(n not in (1, w) for n, w in zip(own[::-1], shape[::-1], strict=False)):
+                raise ShapeError(
+                    f"kernel {self.name!r}: {other} has shape {own}, which does not stretch to the product's {shape}.",
+                    "pass lengths that agree with the product's, or are 1, axis by axis from the last.",
+                )
+        return (shape,)
+
+    def plan(self, call: Call) -> Plan:
+        views = self.views(call.shapes)
+        others = [views[other] for other in self.others]
+        formed = products.product(views["a"], views["b"], others, call.shapes["result"])
+        passed = [call.scalars[s] for s in self.tail.scalars]
+        scalars = (*passed, *(0 for _ in range(products.SCALARS - len(passed))))
+        nbytes = (call.bytes("a"), call.bytes("b"))
+        return products.plan(call, formed, products.Operands("a", "b", self.others, scalars, nbytes))
+
+    def reference(self, *arrays: HostArray, **numbers: Number) -> HostArray:
+        views = self.views({o.name: values.shape for o, values in zip(self.operands, arrays, strict=True)})
+        named = {o.name: values.reshape(-1) for o, values in zip(self.operands, arrays, strict=True)}
+        with np.errstate(all="ignore"):
+            a, b = (named[x][indices(views[x])] for x in "ab")
+            product = canon(products.contract_batches(a, b))
+            read = {x: named[x][indices(stretched(views[x], product.shape))] for x in self.others}
+            (result,) = self.tail.evaluate({self.value: product, **read}, numbers)
+        return canon(np.broadcast_to(result, product.shape).reshape(product.shape))
+
+    def cost(self, call: Call) -> Cost:
+        size = call.size("result")
+        k = self.views(call.shapes)["a"].shape[-1]
+        after = sum(OPS[node.kind].flops(call.dtype.name) for node in self.tail.nodes if node.kind in OPS)
+        moved = call.bytes(*(o.name for o in self.operands), "result")
+        return Cost(size * (2 * k + after), moved, len(self.plan(call).dispatches)) if size else Cost()
+
+    def cases(self) -> tuple[Case, ...]:
+        numbers = [dict.fromkeys(self.tail.scalars, number) for number in _NUMBERS]
+        if any(o.view for o in self.operands):
+            whole = {o.name: (max(1, o.view.bounds()[1] + 1),) for o in self.operands if o.view}
+            return (Case(whole, numbers[0]),) if len(whole) == len(self.operands) else ()
+        listed: list[Case] = []
+        for number, (m, k, n) in enumerate(_CASES):
+            a, b = ((k, m) if self.turned[0] else (m, k)), ((n, k) if self.turned[1] else (k, n))
+            shapes = {"a": (2, *a), "b": b} | {x: ((n,), (m, n))[j % 2] for j, x in enumerate(self.others)}
+            listed.append(Case(shapes, numbers[number % 2]))
+        return tuple(listed)
+
+    def kernel(self, digest: str) -> Kernel:
+        return Kernel(
+            summary="matrix products a b with a tail",
+            inputs=self.operands,
+            outputs=(Operand("result"),),
+            scalars=tuple(Scalar(scalar) for scalar in self.tail.scalars),
+            shape_rule=self.shape_rule,
+            shaders=products.shaders(len(self.others), products.SCALARS),
+            plan=self.plan,
+            reference=self.reference,
+            cost=self.cost,
+            cases=self.cases() or (Case({o.name: (1, 1) for o in self.operands}),),
+            tunings=products.TUNINGS,
+            name=self.name,
+            family=FAMILY,
+            binaries=ProductBinaries(self.tail, self.value, digest),
+        )

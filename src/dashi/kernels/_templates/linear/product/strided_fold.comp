@@ -1,0 +1,2 @@
+#include "tail.glsl"
+#include "strided_fold.glsl"

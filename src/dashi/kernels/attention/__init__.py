@@ -1,0 +1,1 @@
+"""Attention: weighted means of values, with weights that queries and keys give."""

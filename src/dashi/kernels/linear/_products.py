@@ -1,0 +1,329 @@
+"""Products of operands with strides and batch axes: `_include/strided_tile.glsl`, its interface and its plan.
+
+A product is brought to its simplest form first: batch axes that lie behind one another become one, and those that b does
+not have become rows of a. What is left is one dispatch of tiles for every 4096 of k, in the order tree64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dashi.errors import ShapeError
+from dashi.kernels._fused_abi import collapse, stretched
+from dashi.kernels._work import ceil_div, groups_for, split_work
+from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec, View
+from dashi.kernels.linear import _tiles as tiles
+from dashi.kernels.portable import contract
+from dashi.types import HostArray, Shape
+
+OPERANDS: Final = 4
+"""Most operands of a tail."""
+SCALARS: Final = 4
+BATCH_AXES: Final = 4
+BLOCKS: Final = ((16, 8, 8), (16, 8, 4), (16, 4, 4), (8, 4, 4))
+"""Invocations along a side of a workgroup, and the rows and columns of an invocation's block."""
+FITTED: Final = {"side": 16, "rows": 8, "columns": 8, "fill": 128}
+SMALL: Final = {"side": 8, "rows": 4, "columns": 4, "fill": 0}
+TUNINGS: Final[dict[str, dict[str, int]]] = {
+    "fitted": FITTED,
+    "blocks_8x8": {**FITTED, "fill": 0},
+    "blocks_4x4": {"side": 16, "rows": 4, "columns": 4, "fill": 0},
+    "small": SMALL,
+}
+"""The largest block to begin with; it is made smaller while there are fewer tiles than fill a device."""
+NUMBERS: Final = (
+    "m", "n", "begin", "end", "across", "per_batch", "first_tile", "tiles", "stride", "fresh", "last", "a_start",
+    "a_batch", "a_row", "a_depth", "b_start", "b_batch", "b_depth", "b_column",
+)  # fmt: skip
+FOLD_NUMBERS: Final = ("m", "n", "elements", "stride", "fresh", "last")
+_WORD: Final = 1 << 32
+_INNER: Final = tuple(range(1, BATCH_AXES))
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """An operand of a product: where it starts, and its strides over the batch axes, rows and columns, in elements."""
+
+    start: int
+    batch: tuple[int, ...]
+    row: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Product:
+    """result[z, i, j] = sum over k of a[z, i, k] b[z, k, j], then what a tail makes of it with `others` at [z, i, j].
+    The result lies in C order."""
+
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    k: int
+    a: Matrices
+    b: Matrices
+    others: tuple[Matrices, ...]
+
+    @property
+    def batches(self) -> int:
+        return math.prod(self.batch)
+
+
+def result_shape(name: str, a: Shape, b: Shape) -> Shape:
+    """The shape of a product of matrices in the last two axes, the axes before stretched by NumPy's rules."""
+    if min(len(a), len(b)) < 2:
+        raise ShapeError(
+            f"kernel {name!r}: a has shape {a} and b {b}, but matrices have two axes or more.",
+            "reshape a vector to one row, or to one column.",
+        )
+    if a[-1] != b[-2]:
+        raise ShapeError(
+            f"kernel {name!r}: a has {a[-1]} columns (shape {a}), but b has {b[-2]} rows (shape {b}).",
+            "pass matrices that fit, or say which of them is transposed.",
+        )
+    try:
+        batch = np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError as error:
+        raise ShapeError(
+            f"kernel {name!r}: the batch axes of a {a} and b {b} do not stretch to one shape.",
+            "pass lengths that agree, or are 1, axis by axis from the last.",
+        ) from error
+    return (*batch, a[-2], b[-1])
+
+
+def transposed(view: View) -> View:
+    """The view with its last two axes exchanged."""
+    shape, steps = view.shape, view.strides
+    return View((*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]), view.offset)
+
+
+def product(a: View, b: View, others: Sequence[View], shape: Shape) -> Product:
+    """The simplest form of a product whose result has that shape."""
+    *batch, m, n = shape
+    k = a.shape[-1]
+    left, right = (stretched(View(v.shape[:-2], v.strides[:-2]), tuple(batch)).strides for v in (a, b))
+    spread = [stretched(view, shape) for view in others]
+    # The last axis of what is walked through is that of rows, over which b stays where it is.
+    walks = [(*left, a.strides[-2]), (*right, 0), *(v.strides[:-1] for v in spread)]
+    sizes, steps = collapse((*batch, m), walks)
+    if not sizes or steps[1][-1] != 0:
+        sizes, steps = (*sizes, 1), [(*step, 0) for step in steps]
+    if len(sizes) - 1 > BATCH_AXES:
+        raise ShapeError(
+            f"the operands of a product of shape {shape} have {len(sizes) - 1} batch axes that do not lie behind one "
+            f"another in memory; {BATCH_AXES} can be walked.",
+            "make one of the operands dense by a copy, or join axes.",
+        )
+    parts = [
+        Matrices(a.offset, steps[0][:-1], steps[0][-1], a.strides[-1]),
+        Matrices(b.offset, steps[1][:-1], b.strides[-2], b.strides[-1]),
+        *(Matrices(v.offset, s[:-1], s[-1], v.strides[-1]) for v, s in zip(spread, steps[2:], strict=True)),
+    ]
+    return Product(sizes[:-1], sizes[-1], n, k, parts[0], parts[1], tuple(parts[2:]))
+
+
+def shaders(others: int, scalars: int, file: Callable[[int, int, int], str] | None = None) -> dict[str, Shader]:
+    """The shaders of products with so many operands and scalars of a tail: by block, for operands in whole vectors of
+    16 bytes, and the smaller ones for any; and the one that adds up levels of the tree."""
+    of = file or (lambda side, rows, columns: f"strided_{side}_{rows}x{columns}.comp")
+    listed: dict[str, Shader] = {}
+    for side, rows, columns in BLOCKS:
+        for kind, element in (("wide", "V"), ("any", "T"))[: 1 if rows == 8 else 2]:
+            buffers = (Binding("a", element), Binding("b", element), *_written(others))
+            spec = (Spec("A_ACROSS", 0), Spec("B_ALONG", 0), *_batch_spec(), *_strides("AB"), *_places(others))
+            listed[f"strided_{kind}_{side}_{rows}x{columns}"] = Shader(
+                buffers,
+                (*(Scalar(number, "u32") for number in NUMBERS), *_scalars(scalars)),
+                spec,
+                local=(side * side, 1, 1),
+                file=of(side, rows, columns),
+                includes=("portable.glsl",),
+                extensions=("GL_EXT_control_flow_attributes",),
+            )
+    listed["strided_fold"] = Shader(
+        (Binding("part"), *_written(others)),
+        (*(Scalar(number, "u32") for number in FOLD_NUMBERS), *_scalars(scalars)),
+        (*_batch_spec(), *_places(others)),
+        local=(tiles.LOCAL, 1, 1),
+        file="strided_fold.comp",
+        includes=("portable.glsl",),
+    )
+    return listed
+
+
+def _written(others: int) -> tuple[Binding, ...]:
+    return (*(Binding(f"x{j}") for j in range(others)), Binding("result", access="readwrite"))
+
+
+def _scalars(scalars: int) -> Iterator[Scalar]:
+    yield from (Scalar(f"number{j}") for j in range(scalars))
+
+
+def _batch_spec() -> Iterator[Spec]:
+    yield from (Spec(f"SIZE{axis}", 1) for axis in _INNER)
+
+
+def _strides(names: str) -> Iterator[Spec]:
+    yield from (Spec(f"{name}_Z{axis}", 0) for name in names for axis in _INNER)
+
+
+def _places(others: int) -> Iterator[Spec]:
+    for j in range(others):
+        yield from (Spec(f"X{j}_{part}", 0) for part in ("START", "ROW", "COLUMN"))
+        yield from (Spec(f"X{j}_Z{axis}", 0) for axis in range(BATCH_AXES))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a matrix is read: in vectors of `lanes` elements, along its rows or along its columns."""
+
+    lanes: int
+    down: bool
+
+
+def _layout(rows: int, columns: int, matrix: Matrices, per_vector: int, nbytes: int) -> Layout:
+    """Whole vectors, where everything that is a multiple of them allows it."""
+    steps = (matrix.start, *matrix.batch)
+    even = nbytes % tiles.VECTOR_BYTES == 0 and all(s >= 0 and s % per_vector == 0 for s in steps)
+    for down, unit, other, length in (
+        (False, matrix.column, matrix.row, columns),
+        (True, matrix.row, matrix.column, rows),
+    ):
+        if even and unit == 1 and other >= 0 and other % per_vector == 0 and length % per_vector == 0:
+            return Layout(per_vector, down)
+    return Layout(1, matrix.row == 1 and matrix.column != 1)
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Names of what is bound: a, b and the operands of the tail; and the tail's scalars."""
+
+    a: str
+    b: str
+    others: tuple[str, ...]
+    scalars: tuple[Number, ...]
+    nbytes: tuple[int, int]
+    """Sizes of the arrays that a and b are part of."""
+
+
+def plan(call: Call, formed: Product, names: Operands) -> Plan:
+    """Dispatches of tiles, level by level of the tree over k; a tail comes in the last."""
+    size = call.size("result")
+    if size == 0:
+        return Plan(())
+    numbers = {f"number{j}": value for j, value in enumerate(names.scalars)}
+    places = _place_numbers(formed)
+
+    def multiply(_: Call, reach: tuple[int, int], target: str, flags: Mapping[str, Number]) -> Iterator[Dispatch]:
+        yield from _multiply(call, formed, names, (reach, target, {**flags, **numbers}, places))
+
+    def fold(_: Call, buffers: tuple[str, str], fresh: bool, last: bool) -> Dispatch:
+        groups, trips = groups_for(size, tiles.LOCAL, call.limits)
+        push = {"m": formed.m, "n": formed.n, "elements": size, "stride": groups * tiles.LOCAL, **numbers}
+        push |= {"fresh": int(fresh), "last": int(last)}
+        return Dispatch("strided_fold", (buffers[0], *names.others, buffers[1]), push, (groups, 1, 1), trips, places)
+
+    return tiles.in_levels(call, multiply, fold, formed.k)
+
+
+def _place_numbers(formed: Product) -> dict[str, int]:
+    """Specialisation constants: lengths of the inner batch axes, and where the tail's operands lie."""
+    sizes = _outer_first(formed.batch, 1)
+    spec = {f"SIZE{axis}": sizes[axis] for axis in _INNER}
+    for j, other in enumerate(formed.others):
+        steps = _outer_first(other.batch, 0)
+        spec |= {f"X{j}_START": other.start, f"X{j}_ROW": other.row % _WORD, f"X{j}_COLUMN": other.column % _WORD}
+        spec |= {f"X{j}_Z{axis}": steps[axis] % _WORD for axis in range(BATCH_AXES)}
+    return spec
+
+
+def _outer_first(values: Sequence[int], missing: int) -> tuple[int, ...]:
+    """Four numbers: a single axis is the outermost, whose length and strides no pipeline depends on."""
+    return (*values, *(missing for _ in range(BATCH_AXES - len(values))))
+
+
+def _multiply(
+    call: Call,
+    formed: Product,
+    names: Operands,
+    one: tuple[tuple[int, int], str, Mapping[str, Number], Mapping[str, int]],
+) -> Iterator[Dispatch]:
+    (begin, end), target, flags, places = one
+    per_vector = tiles.VECTOR_BYTES // call.dtype.size
+    left = _layout(formed.m, formed.k, formed.a, per_vector, names.nbytes[0])
+    right = _layout(formed.k, formed.n, formed.b, per_vector, names.nbytes[1])
+    wide = left.lanes == right.lanes == per_vector
+    side, rows, columns = _block(call, formed, wide)
+    across = ceil_div(formed.n, side * columns)
+    per_batch = across * ceil_div(formed.m, side * rows)
+    push = {"m": formed.m, "n": formed.n, "begin": begin, "end": end, "across": across, "per_batch": per_batch}
+    spec = {"A_ACROSS": int(left.down), "B_ALONG": int(right.down), **places}
+    for name, matrix, layout, axes in (
+        ("a", formed.a, left, ("row", "depth")),
+        ("b", formed.b, right, ("depth", "column")),
+    ):
+        lanes = layout.lanes if wide else 1
+        steps = [step // lanes for step in _outer_first(matrix.batch, 0)]
+        push |= {f"{name}_start": matrix.start // lanes, f"{name}_batch": steps[0] % _WORD}
+        for axis, step, unit in zip(axes, (matrix.row, matrix.column), (layout.down, not layout.down), strict=True):
+            push[f"{name}_{axis}"] = (step if unit else step // lanes) % _WORD
+        spec |= {f"{name.upper()}_Z{axis}": steps[axis] % _WORD for axis in _INNER}
+    shader = f"strided_{'wide' if wide else 'any'}_{side}_{rows}x{columns}"
+    trips = _trips(end - begin, (side, rows, columns), call.dtype.size)
+    for share in split_work(per_batch * formed.batches, trips, call.limits):
+        place = {"first_tile": share.first, "tiles": share.beyond, "stride": share.groups}
+        bound = (names.a, names.b, *names.others, target)
+        yield Dispatch(shader, bound, {**push, **place, **flags}, (share.groups, 1, 1), share.trips, spec)
+
+
+def _block(call: Call, formed: Product, wide: bool) -> tuple[int, int, int]:
+    """The largest block of which there are enough to fill the device, and which fits it."""
+    sizes = {**FITTED, **call.tuning}
+    first = BLOCKS.index((sizes["side"], sizes["rows"], sizes["columns"]))
+    if call.dtype.size == 8:
+        first = max(first, 1)
+    fill = tiles.least_tiles(call, sizes["fill"])
+    for side, rows, columns in BLOCKS[max(first, 0 if wide else 2) : -1]:
+        count = formed.batches * ceil_div(formed.m, side * rows) * ceil_div(formed.n, side * columns)
+        pitches = side * (rows + columns) // 4 + 2
+        fits = side * side <= call.limits.invocations and pitches * 256 + 16 <= call.limits.shared_bytes
+        if fits and count >= fill:
+            return side, rows, columns
+    return BLOCKS[-1]
+
+
+def _trips(depth: int, block: tuple[int, int, int], element: int) -> int:
+    """Loop iterations of an invocation for one tile over that much of k, short loops that are unrolled included."""
+    side, rows, columns = block
+    step = 16 if element == 4 else 8
+    brought = (rows + columns) * step // side
+    each = 1 + 2 * step + 2 * brought + rows
+    written = rows * columns // 4 * (5 + rows)
+    return 1 + 3 * rows + written + brought + ceil_div(depth, step) * each
+
+
+def is_plain(formed: Product) -> bool:
+    """Whether it is one product of matrices in C order, from the first element on."""
+    a, b = formed.a, formed.b
+    dense_a = a.column == 1 and (formed.m == 1 or a.row == formed.k)
+    dense_b = b.column == 1 and b.row == formed.n
+    return formed.batches == 1 and not a.start and not b.start and dense_a and dense_b
+
+
+def contract_batches(a: HostArray, b: HostArray) -> HostArray:
+    """The products of matrices in the last two axes in the order tree64, not yet canonical: the NumPy twin."""
+    shape = result_shape("matmul", a.shape, b.shape)
+    batch, (m, n) = shape[:-2], shape[-2:]
+    if b.ndim == 2:  # rows of all batches alike
+        return contract(a.reshape(math.prod(shape[:-1]), a.shape[-1]), b).reshape(shape)
+    count = math.prod(batch)
+    left = np.broadcast_to(a, (*batch, *a.shape[-2:])).reshape(count, *a.shape[-2:])
+    right = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(count, *b.shape[-2:])
+    result = np.empty((count, m, n), a.dtype)
+    for z, (x, y) in enumerate(zip(left, right, strict=True)):
+        result[z] = contract(x, y)
+    return result.reshape(shape)

@@ -1,0 +1,4 @@
+#define FAST 0
+#define TM 4
+#define STEP 16u
+#include "gemm_few.glsl"

@@ -1,0 +1,2 @@
+#define DIRECT
+#include "columns.glsl"

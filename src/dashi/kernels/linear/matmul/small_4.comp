@@ -1,0 +1,3 @@
+#define FAST 0
+#define TM 4
+#include "gemm_small.glsl"

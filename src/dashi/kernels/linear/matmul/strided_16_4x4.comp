@@ -1,0 +1,6 @@
+#define FAST 0
+#define STRIDED
+#define TM 4
+#define TN 4
+#include "no_tail.glsl"
+#include "gemm_tile.glsl"

@@ -1,0 +1,2 @@
+#include "no_tail.glsl"
+#include "strided_fold.glsl"

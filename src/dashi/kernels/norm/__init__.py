@@ -1,0 +1,1 @@
+"""Kernels over the last axis of arrays: softmax and norms."""

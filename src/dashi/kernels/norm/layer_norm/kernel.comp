@@ -1,0 +1,33 @@
+// (x - mean) / sqrt(variance + eps) gamma + beta. See rows.glsl.
+#include "rows_plain.glsl"
+#include "norm_sums.glsl"
+
+T head(Place at) {
+    return load0(at);
+}
+
+T first(T value) {
+    return value;
+}
+
+T settle0(T total) {
+    return mean_of(total);
+}
+
+T moved(T value, T r0) {
+    return value - r0;
+}
+
+T second(T value) {
+    return mul(value, value);
+}
+
+T settle1(T total, T r0) {
+    return scale_of(total);
+}
+
+void tail(Place at, T value, T r0, T r1) {
+    store0(at, canon(mul(mul(value, r1), canon(load1(at))) + canon(load2(at))));
+}
+
+#include "rows.glsl"
