@@ -65,7 +65,7 @@ MISTAKES: dict[str, tuple[Callable[[dg.Builder, dg.Tensor], object], str]] = {
     "name": (lambda b, x: b.input("a b", (2,)), "is no name"),
     "index": (lambda b, x: dg.gather(x, x), "an index of uint32"),
     "erf of integers": (lambda b, x: dg.erf(b.input("i", (2,), "i32")), "is not defined for int32"),
-    "mask": (lambda b, x: dg.attention(x, x, x, x, scale=1.0), "is no mask"),
+    "mask": (lambda b, x: dg.attention(x, x, x, x, scale=1.0), "q has 2 axes"),
     "unknown": (lambda b, x: b.apply("tanhh", x), "there is no op 'tanhh'. Fix: did you mean tanh"),
     "other graph": (lambda b, x: x + dg.Builder("other").input("x", (2, 3)), "belongs to another graph"),
 }

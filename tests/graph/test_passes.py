@@ -71,10 +71,41 @@ def test_legalize_copies_what_no_strides_can_name() -> None:
 
 
 def test_fuse_makes_one_map_of_a_chain_and_folds_views_into_it() -> None:
-    graph = dg.run_passes(layer())
-    assert [node.op for node in graph.nodes] == ["input", "param", "param", "packed", "matmul", "map"]
+    b = dg.Builder("chain")
+    x, y = b.input("x", (2, 3)), b.input("y", (3, 2))
+    graph = dg.run_passes(b.graph(z=dg.where(dg.greater(x, 0.0), dg.tanh(x + y.transpose()), x * 0.5)))
     (fused,) = graph.of("map")
-    assert fused.get("body") == ("add in0 in1", "relu v0", "tanh v1", "mul v2 f32:0.5", "sub v3 v1")
+    body = ("greater in0 f32:0.0", "add in0 in1", "tanh v1", "mul in0 f32:0.5", "where v0 v2 v3")
+    assert fused.get("body") == body
+    assert fused.get("views") == (None, ((2, 3), (1, 2), 0))
+
+
+def test_fuse_gives_a_product_its_tail() -> None:
+    graph = dg.run_passes(layer())
+    assert [node.op for node in graph.nodes] == ["input", "param", "param", "packed", "product"]
+    (fused,) = graph.of("product")
+    assert fused.get("tail") == ("add value in2", "relu v0", "tanh v1", "mul v2 f32:0.5", "sub v3 v1")
+
+
+def test_fuse_gives_a_reduction_its_head_and_its_tail() -> None:
+    b = dg.Builder("rows")
+    x, y, w = b.input("x", (4, 6)), b.input("y", (4, 6)), b.input("w", (4,))
+    graph = dg.run_passes(b.graph(s=dg.sum_(dg.square(x - y), 1) * w, n=dg.layer_norm(x + y, *_weights(b))))
+    summed, normal = graph.of("rows")
+    assert (summed.get("head"), summed.get("tail")) == (("sub in0 in1", "square v0"), ("mul value in2",))
+    assert (normal.get("head"), normal.get("tail")) == (("add in0 in1",), ("mul value in2", "add v0 in3"))
+
+
+def _weights(b: dg.Builder) -> tuple[dg.Tensor, dg.Tensor]:
+    return b.param("gamma", np.ones(6, np.float32)), b.param("beta", np.ones(6, np.float32))
+
+
+def test_fuse_leaves_alone_what_others_read_too() -> None:
+    b = dg.Builder("shared")
+    x, w = b.input("x", (4, 4)), b.param("w", np.eye(4, dtype=np.float32))
+    product = x @ w
+    graph = dg.run_passes(b.graph(y=dg.tanh(product), z=product))
+    assert [node.op for node in graph.nodes] == ["input", "param", "product", "map"]
 
 
 def test_assign_layouts_keeps_a_transposed_weight_as_its_product_reads_it() -> None:
@@ -115,7 +146,7 @@ def test_explain_prints_every_pass() -> None:
     graph = layer()
     for name in ("rewrite", "legalize", "fuse", "assign_layouts"):
         assert dg.parse_graph(dg.explain(graph, after=name)).name == "layer"
-    assert "gemm_tiled(x, transpose_0.dense)" in dg.explain(graph, after="schedule")
+    assert "(x, w.sub_0.dense, bias) -> f32[8,32]" in dg.explain(graph, after="schedule")
     assert "bytes planned" in dg.explain(graph, after="plan_memory")
     with pytest.raises(GraphError, match="there is no pass 'fusion'"):
         dg.explain(graph, after="fusion")

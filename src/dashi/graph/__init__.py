@@ -69,14 +69,18 @@ if TYPE_CHECKING:
     from dashi.graph.ops.movement import reshape as reshape
     from dashi.graph.ops.movement import slice_ as slice_
     from dashi.graph.ops.movement import transpose as transpose
-    from dashi.graph.ops.normalisation import layer_norm as layer_norm
-    from dashi.graph.ops.normalisation import rms_norm as rms_norm
-    from dashi.graph.ops.normalisation import softmax as softmax
     from dashi.graph.ops.products import matmul as matmul
-    from dashi.graph.ops.reductions import max_ as max_
-    from dashi.graph.ops.reductions import mean as mean
-    from dashi.graph.ops.reductions import min_ as min_
-    from dashi.graph.ops.reductions import sum_ as sum_
+    from dashi.graph.ops.rows import layer_norm as layer_norm
+    from dashi.graph.ops.rows import log_softmax as log_softmax
+    from dashi.graph.ops.rows import max_ as max_
+    from dashi.graph.ops.rows import mean as mean
+    from dashi.graph.ops.rows import min_ as min_
+    from dashi.graph.ops.rows import norm as norm
+    from dashi.graph.ops.rows import prod as prod
+    from dashi.graph.ops.rows import rms_norm as rms_norm
+    from dashi.graph.ops.rows import softmax as softmax
+    from dashi.graph.ops.rows import sum_ as sum_
+    from dashi.graph.ops.rows import unit as unit
     from dashi.graph.passes import PASSES as PASSES
     from dashi.graph.passes import UNFUSED as UNFUSED
     from dashi.graph.passes import run_passes as run_passes
@@ -101,9 +105,8 @@ _MODULES = {
     "ops.elementwise": _ELEMENTWISE,
     "ops.indexing": "concat gather",
     "ops.movement": "expand reshape slice_ transpose",
-    "ops.normalisation": "layer_norm rms_norm softmax",
     "ops.products": "matmul",
-    "ops.reductions": "max_ mean min_ sum_",
+    "ops.rows": "layer_norm log_softmax max_ mean min_ norm prod rms_norm softmax sum_ unit",
     "passes": "PASSES UNFUSED run_passes",
     "pipeline": "CompiledPipeline",
     "report": "Report",

@@ -13,7 +13,7 @@ from dashi.types import HostArray, Shape
 if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
-Kind = Literal["leaf", "view", "elementwise", "other"]
+Kind = Literal["leaf", "view", "elementwise", "rows", "product", "other"]
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dashi.graph.ir import Graph
 from dashi.graph.passes.plan_memory import MemoryPlan
@@ -13,6 +14,8 @@ from dashi.graph.passes.schedule import STORED, PlannedStep
 
 if TYPE_CHECKING:
     from dashi.runtime.device import Program
+
+_DIGEST: Final = re.compile("_[0-9a-f]{12}$")
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,8 @@ def _stored(graph: Graph, steps: Sequence[PlannedStep]) -> set[str]:
 
 
 def _kernel_name(step: PlannedStep) -> str:
-    kernel = step.launch.kernel if step.launch else None
-    return "" if kernel is None else "fused" if kernel.family == "fused" else kernel.name
+    """The name of a step's kernel; of one that was made for the graph, what it is made from."""
+    return _DIGEST.sub("", step.launch.kernel.name) if step.launch else ""
 
 
 def _places(graph: Graph, steps: Sequence[PlannedStep]) -> dict[str, str]:

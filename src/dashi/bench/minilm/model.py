@@ -13,19 +13,7 @@ import numpy as np
 
 from dashi.errors import FileError, InputError
 from dashi.graph import (
-    Builder,
-    Graph,
-    Tensor,
-    attention,
-    cast,
-    expand,
-    gather,
-    gelu,
-    layer_norm,
-    maximum,
-    slice_,
-    sqrt,
-    sum_,
+    Builder, Graph, Tensor, attention, cast, expand, gather, gelu, greater, layer_norm, maximum, slice_, sum_, unit,
     where,
 )  # fmt: skip
 from dashi.types import HostArray
@@ -53,7 +41,7 @@ class _Model:
 
     def graph(self, layers: int) -> Graph:
         ids = self.builder.input("ids", (self.rows, self.tokens), "u32")
-        counts = self.builder.input("counts", (self.rows, self.tokens), "bool")
+        counts = cast(self.builder.input("counts", (self.rows, self.tokens), "bool"), "f32")
         x = self.embeddings(ids)
         for layer in range(layers):
             x = self.layer(x, counts, f"encoder.layer.{layer}")
@@ -78,13 +66,12 @@ class _Model:
         return self.norm(words + kinds + places, "embeddings.LayerNorm")
 
     def heads(self, x: Tensor) -> Tensor:
-        return x.reshape(self.rows, self.tokens, HEADS, WIDTH // HEADS).transpose(0, 2, 1, 3)
+        return x.reshape(self.rows, self.tokens, HEADS, WIDTH // HEADS)
 
     def layer(self, x: Tensor, counts: Tensor, name: str) -> Tensor:
         q, k, v = (self.heads(self.linear(x, f"{name}.attention.self.{part}")) for part in ("query", "key", "value"))
-        keys = counts.reshape(self.rows, 1, 1, self.tokens)
-        seen = attention(q, k, v, keys, scale=float(np.float32(1 / math.sqrt(WIDTH // HEADS))))
-        joined = seen.transpose(0, 2, 1, 3).reshape(self.rows, self.tokens, WIDTH)
+        seen = attention(q, k, v, counts, scale=float(np.float32(1 / math.sqrt(WIDTH // HEADS))), heads_last=True)
+        joined = seen.reshape(self.rows, self.tokens, WIDTH)
         x = self.norm(self.linear(joined, f"{name}.attention.output.dense") + x, f"{name}.attention.output.LayerNorm")
         inner = gelu(self.linear(x, f"{name}.intermediate.dense"))
         return self.norm(self.linear(inner, f"{name}.output.dense") + x, f"{name}.output.LayerNorm")
@@ -92,6 +79,6 @@ class _Model:
     def pooled(self, x: Tensor, counts: Tensor) -> Tensor:
         """The mean over the tokens that count, scaled to unit length."""
         chosen = expand(counts.reshape(self.rows, self.tokens, 1), x.shape)
-        number = maximum(sum_(cast(counts, "f32"), 1, keepdims=True), 1.0)
-        mean = sum_(where(chosen, x, 0.0), 1) / number
-        return mean / maximum(sqrt(sum_(mean * mean, 1, keepdims=True)), float(np.float32(1e-12)))
+        number = maximum(sum_(counts, 1, keepdims=True), 1.0)
+        mean = sum_(where(greater(chosen, 0.0), x, 0.0), 1) / number
+        return unit(mean)

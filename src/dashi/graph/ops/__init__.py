@@ -12,19 +12,9 @@ from dashi.graph.op import Op
 @cache
 def all_ops() -> dict[str, Op]:
     """Every op by its name."""
-    from dashi.graph.ops import (
-        attention,
-        elementwise,
-        fused,
-        indexing,
-        leaves,
-        movement,
-        normalisation,
-        products,
-        reductions,
-    )
+    from dashi.graph.ops import attention, elementwise, fused, indexing, leaves, movement, products, rows
 
-    families = (leaves, movement, elementwise, products, reductions, normalisation, attention, indexing, fused)
+    families = (leaves, movement, elementwise, products, rows, attention, indexing, fused)
     return {op.name: op for family in families for op in family.OPS}
 
 

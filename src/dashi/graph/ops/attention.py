@@ -1,91 +1,87 @@
-"""Attention over keys that are named by their position.
+"""Attention over keys that are named by their position: the kernel `attention`, whose definition it shares.
 
-Run r holds the positions 64 r to 64 r + 63. In a run: the maximum m_r over the keys that count, the weights
-exp(s - m_r), and the tree64 sums of weights and of weights times values. Runs are joined by tree64 with the factors
-exp(m_r - M), where M is the largest m_r. Keys that do not count are left out by selection: whatever lies there, NaN
-too, does not matter.
-"""
+Keys that do not count are left out by selection: whatever lies there, NaN too, does not matter."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from dashi import kernels
 from dashi.errors import GraphError
 from dashi.graph.builder import Tensor
 from dashi.graph.ir import Node, TensorType
-from dashi.graph.op import Op
-from dashi.graph.ops.elementwise import broadcast, compute
-from dashi.graph.ops.products import product
-from dashi.kernels._work import RUN
-from dashi.kernels.portable import canon, divide, mul, sum64
-from dashi.types import BOOL, HostArray
+from dashi.graph.op import Launch, Op
+from dashi.graph.ops.elementwise import one_dtype
+from dashi.kernels.abi import Number
+from dashi.types import HostArray, Shape
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, scale: float) -> Tensor:
-    """softmax(q k^T scale) v for q (..., m, d), k and v (..., n, d); the keys that count are those whose mask, which is
-    stretched to (..., m, n), is true. Rows in which no key counts are 0."""
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    scale: float,
+    causal: bool = False,
+    window: int = 0,
+    heads_last: bool = False,
+) -> Tensor:
+    """softmax(q k^T scale) v for q (B, H, m, d), k and v (B, G, n, d), where H is a multiple of G; with `heads_last`
+    all, and the result, are (B, m, H, d). A key counts if its `mask` (B, n) is above 0, if it does not lie behind the
+    query (`causal`), and if it is among the last `window` positions (unless that is 0). Rows in which no key counts are
+    0. Arrays of three axes have one head."""
     inputs = (q, k, v) if mask is None else (q, k, v, mask)
-    return q.builder.add(ATTENTION, *inputs, scale=scale)
+    options = {"scale": scale, "causal": causal, "window": window, "heads_last": heads_last}
+    return q.builder.add(ATTENTION, *inputs, **options)
+
+
+def _forms(node: Node, types: Sequence[TensorType]) -> tuple[Shape, ...]:
+    """The shapes as the kernel takes them: four axes, and the mask's two."""
+    shapes = [t.shape for t in types]
+    if len(shapes[0]) != 4:
+        shapes[:3] = [(math.prod(s[:-2]), 1, *s[-2:]) for s in shapes[:3]]
+    return tuple(shapes)
 
 
 def _infer(node: Node, types: Sequence[TensorType]) -> TensorType:
-    if len(types) not in (3, 4) or any(len(t.shape) < 2 or t.dtype.name != "f32" for t in types[:3]):
-        raise GraphError("attention needs q, k and v of float32 with two axes or more.", "pass such, and a mask.")
-    q, k, v = types[:3]
+    kind = one_dtype(types)
+    if len(types) not in (3, 4) or kind.dtype.name not in ("f32", "f64") or len({len(t.shape) for t in types[:3]}) > 1:
+        raise GraphError("attention needs q, k and v of one float type with as many axes.", "pass such, and a mask.")
+    if len(kind.shape) < 2 or (len(kind.shape) != 4 and (len(types) == 4 or node.get("heads_last"))):
+        raise GraphError(f"q has {len(kind.shape)} axes.", "with a mask or heads_last, pass (B, H, m, d).")
     node.number("scale")
-    if k.shape[-1] != q.shape[-1] or k.shape[-2] != v.shape[-2] or not k.shape[-2]:
-        raise GraphError(
-            f"q {q.shape}, k {k.shape}, v {v.shape} do not fit.", "pass (..., m, d), (..., n, d), (..., n, e)."
-        )
-    batch = broadcast([TensorType(t.shape[:-2], t.dtype) for t in (q, k, v)])
-    if len(types) == 4:
-        scores = (*batch, q.shape[-2], k.shape[-2])
-        if types[3].dtype != BOOL or broadcast([types[3], TensorType(scores, q.dtype)]) != scores:
-            raise GraphError(f"{types[3]} is no mask of {scores}.", "pass truth values that stretch to that shape.")
-    return TensorType((*batch, q.shape[-2], v.shape[-1]), q.dtype)
+    axes = (0, 2, 1, 3) if node.get("heads_last") else (0, 1, 2, 3)
+    q, k, v = ([s[a] for a in axes] for s in _forms(node, types)[:3])
+    if k != v or q[0] != k[0] or q[3] != k[3] or not k[1] or q[1] % k[1] or not 0 < q[3] <= 512:
+        raise GraphError(f"q {q}, k {k} and v {v} do not fit as (B, H, S, D).", "pass heads that fit, and D up to 512.")
+    if len(types) == 4 and types[3].shape != (k[0], k[2]):
+        raise GraphError(f"{types[3]} is no mask of {k[0]} x {k[2]} keys.", "pass floats of that shape.")
+    return kind
 
 
-def _evaluate(node: Node, q: HostArray, k: HostArray, v: HostArray, mask: HostArray | None = None) -> HostArray:
-    scale = canon(np.asarray(node.number("scale"), q.dtype))
-    scores: Any = compute("mul", product(q, np.swapaxes(k, -1, -2)), scale)
-    keys = scores.shape[-1]
-    counts = np.broadcast_to(True if mask is None else mask, scores.shape)
-    values = np.broadcast_to(v, (*scores.shape[:-2], *v.shape[-2:]))
-    largest, sums, totals = [], [], []
-    for start in range(0, keys, RUN):
-        part = slice(start, min(start + RUN, keys))
-        counted = counts[..., part]
-        some = counted.any(axis=-1, keepdims=True)
-        m = np.where(some, np.where(counted, scores[..., part], -np.inf).max(axis=-1, keepdims=True), -np.inf)
-        weights = np.where(counted, compute("exp", compute("sub", scores[..., part], m)), 0).astype(q.dtype)
-        largest.append(m)
-        sums.append(sum64(weights))
-        totals.append(_weighted(weights, counted, values[..., part, :]))
-    return _join(np.stack(largest), np.stack(sums), np.stack(totals)).astype(q.dtype)
+def _scalars(node: Node) -> dict[str, Number]:
+    flags = {name: int(bool(node.get(name))) for name in ("causal", "heads_last")}
+    window = node.get("window")
+    return {"scale": node.number("scale"), "window": window if type(window) is int else 0, "offset": 0, **flags}
 
 
-def _weighted(weights: HostArray, counted: HostArray, values: HostArray) -> HostArray:
-    """Sums, in the order of the keys, of weights times values over the keys that count."""
-    total: Any = np.zeros((*weights.shape[:-1], values.shape[-1]), weights.dtype)
-    with np.errstate(all="ignore"):
-        for j in range(weights.shape[-1]):
-            term = mul(weights[..., j, None], values[..., None, j, :])
-            total = total + np.where(counted[..., j, None], term, np.float32(0))
-    return total
+def _launch(node: Node, types: Sequence[TensorType]) -> Launch | None:
+    shapes = _forms(node, types)
+    return Launch(kernels.attention_with("mask" if len(types) == 4 else ""), shapes, shapes[0], _scalars(node))
 
 
-def _join(largest: Any, sums: Any, totals: Any) -> HostArray:
-    """Runs along the first axis joined: factors exp(m_r - M), tree64 over the runs, one division."""
-    top = largest.max(axis=0)
-    some = top != -np.inf
-    factors = np.where(largest == -np.inf, 0, compute("exp", compute("sub", largest, top))).astype(sums.dtype)
-    weight = canon(sum64(np.moveaxis(mul(factors[..., 0], canon(sums)), 0, -1)))[..., None]
-    total = canon(sum64(np.moveaxis(mul(factors, canon(totals)), 0, -1)))
-    return np.where(some, divide(total, np.broadcast_to(weight, total.shape)), 0)
+def _evaluate(node: Node, *values: HostArray) -> HostArray:
+    types = [TensorType(v.shape, node.dtype) for v in values]
+    forms = [np.ascontiguousarray(v).reshape(s) for v, s in zip(values, _forms(node, types), strict=True)]
+    kernel = kernels.attention_with("mask" if len(values) == 4 else "")
+    scale = np.asarray(node.number("scale"), node.dtype.numpy).item()
+    return np.asarray(kernel.reference(*forms, **{**_scalars(node), "scale": scale})).reshape(node.shape)
 
 
-ATTENTION: Final = Op("attention", _infer, _evaluate)
+ATTENTION: Final = Op("attention", _infer, _evaluate, launch=_launch)
 OPS: Final = (ATTENTION,)

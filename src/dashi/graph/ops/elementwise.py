@@ -18,9 +18,10 @@ from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.values import canonical
 from dashi.kernels._ops import OPS as FUNCTIONS
-from dashi.types import BOOL, HostArray, Shape
+from dashi.types import HostArray, Shape
 from dashi.types import dtype as dtype_of
 
+BOOL: Final = dtype_of("bool")
 _UNARY: Final = (
     "abs", "neg", "relu", "sign", "square", "cos", "exp", "log", "reciprocal", "rsqrt", "sigmoid", "sin", "softplus",
     "sqrt", "tanh", "erf", "atan", "floor", "ceil", "trunc", "round",
@@ -98,19 +99,6 @@ def _evaluate(node: Node, *values: HostArray) -> HostArray:
     return compute(node.op, *values)
 
 
-def convert(values: HostArray, to: np.dtype[np.generic]) -> HostArray:
-    """A cast: floats are rounded to the nearest, or cut towards zero and saturated for integers (NaN is 0); integers
-    wrap round; anything but zero is True."""
-    if values.dtype.kind == "f" and to.kind in "iu":
-        limits = np.iinfo(str(to))
-        whole = np.trunc(np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
-        inside = np.clip(whole, float(limits.min), float(limits.max))
-        top = whole >= float(limits.max)
-        return np.where(top, limits.max, np.where(top, 0, inside).astype(to)).astype(to)
-    with np.errstate(all="ignore"):
-        return canonical(values.astype(to))
-
-
 def _launch(node: Node, types: Sequence[TensorType]) -> Launch | None:
     """The kernel of that name, for dense inputs of one shape."""
     if any(kind.shape != node.shape for kind in types):
@@ -130,8 +118,14 @@ def _compare_op(name: str, function: Callable[..., Any]) -> Op:
     return Op(name, _infer_compare, evaluate, "elementwise")
 
 
+def _launch_cast(node: Node, types: Sequence[TensorType]) -> Launch | None:
+    flat = (math.prod(node.shape),)
+    return Launch(kernels.cast(types[0].dtype.name, node.dtype.name), (flat,), flat)
+
+
 def _cast_values(node: Node, x: HostArray) -> HostArray:
-    return convert(x, node.dtype.numpy)
+    kernel = kernels.cast(dtype_of(x.dtype).name, node.dtype.name)
+    return np.asarray(kernel.reference(np.ascontiguousarray(x).reshape(-1))).reshape(x.shape)
 
 
 def _where_values(node: Node, condition: HostArray, x: HostArray, y: HostArray) -> HostArray:
@@ -147,7 +141,7 @@ def _copy_values(node: Node, x: HostArray) -> HostArray:
     return x
 
 
-CAST: Final = Op("cast", _infer_cast, _cast_values, "elementwise")
+CAST: Final = Op("cast", _infer_cast, _cast_values, "elementwise", launch=_launch_cast)
 WHERE: Final = Op("where", _infer_where, _where_values, "elementwise")
 COPY: Final = Op("copy", _infer_copy, _copy_values, "elementwise")
 """The value itself: what passes put where a value must lie in memory of its own."""

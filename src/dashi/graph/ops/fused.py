@@ -1,162 +1,193 @@
-"""Chains of elementwise ops as one node: `map`, which the pass `fuse` makes.
+"""What the pass `fuse` makes: elementwise ops as one `map`, or as head and tail of reductions (`rows`) and products.
 
-Its attribute `body` has a line for each value: an op and its operands, which are `in0`, `in1`, ... (the node's inputs,
-each read through its view in `views`), `v0`, `v1`, ... (the lines before) or numbers, `f32:0.5`. The last line is the
-result. So a map is what its lines are, one after another, and has their bits.
+Each is the composition of its parts, and has their bits. `views` says how each input is read, null where as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Final, TypeVar
-
-import numpy as np
+from typing import Final
 
 from dashi import kernels
 from dashi.errors import GraphError
-from dashi.graph.ir import Attribute, Node, TensorType
+from dashi.graph.ir import Node, TensorType, attributes_of
+from dashi.graph.lines import Line, evaluate_lines, express_lines, infer_lines, parse_lines
 from dashi.graph.op import Launch, Op
-from dashi.graph.ops.elementwise import OPS as ELEMENTWISE
-from dashi.graph.values import canonical
+from dashi.graph.ops.products import MATMUL
+from dashi.graph.ops.rows import KINDS, REDUCTIONS, row_kernel
 from dashi.graph.views import attribute_view, read_through, require_inside, view_attribute
-from dashi.kernels import expressions
-from dashi.kernels._ops import OPS as FUNCTIONS
 from dashi.kernels.abi import Kernel, View
-from dashi.types import HostArray
-from dashi.types import dtype as dtype_of
-
-_BY_NAME: Final = {op.name: op for op in ELEMENTWISE}
-_FLOATS: Final = ("f32", "f64")
-_INTEGERS: Final = ("i32", "u32")
-_Value = TypeVar("_Value")
+from dashi.kernels.expressions import Expression, arguments
+from dashi.types import HostArray, Shape
 
 
-@dataclass(frozen=True)
-class Line:
-    """One value of a map: an op of operands."""
-
-    op: str
-    operands: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return " ".join((self.op, *self.operands))
+def lines_of(node: Node, attribute: str = "body") -> tuple[Line, ...]:
+    """The lines of a node's formula."""
+    return parse_lines(node.get(attribute))
 
 
-def fusable(node: Node, types: Sequence[TensorType]) -> bool:
-    """Whether formulas of `dashi.kernels` have a function for a node."""
-    names = {node.dtype.name, *(kind.dtype.name for kind in types)}
-    if len(names) != 1 or not names <= {*_FLOATS, *_INTEGERS}:
-        return False
-    if node.op == "copy":
-        return True
-    function = FUNCTIONS.get(node.op)
-    return function is not None and (names <= set(_FLOATS) or function.for_integers)
+def views_of(node: Node) -> tuple[View | None, ...]:
+    """How a node reads each of its inputs."""
+    views = node.get("views")
+    if not isinstance(views, tuple):
+        raise GraphError(f"the node {node.name!r} has no views.", "give one for each input, or null.")
+    return tuple(attribute_view(view) for view in views)
 
 
-def number_operand(number: float, dtype: str) -> str:
-    """A number in a line."""
-    return f"{dtype}:{number!r}"
+def texts(lines: Sequence[Line]) -> list[str]:
+    """Lines as an attribute."""
+    return [str(line) for line in lines]
 
 
 def map_attributes(lines: Sequence[Line], views: Sequence[View | None]) -> dict[str, object]:
     """The attributes of a map."""
-    return {"body": [str(line) for line in lines], "views": [view_attribute(view) for view in views]}
+    return {"body": texts(lines), "views": [view_attribute(view) for view in views]}
 
 
-def lines_of(node: Node) -> tuple[Line, ...]:
-    """The lines of a map."""
-    return tuple(_line(text) for text in _listed(node, "body"))
-
-
-def views_of(node: Node) -> tuple[View | None, ...]:
-    """How a map reads each of its inputs."""
-    return tuple(attribute_view(view) for view in _listed(node, "views"))
-
-
-def _listed(node: Node, attribute: str) -> tuple[Attribute, ...]:
-    value = node.get(attribute)
-    if not isinstance(value, tuple) or not value:
-        raise GraphError(f"the map {node.name!r} has no {attribute}.", "give it a list.")
-    return value
-
-
-def _line(text: Attribute) -> Line:
-    words = text.split() if isinstance(text, str) else []
-    if len(words) < 2 or words[0] not in _BY_NAME:
-        raise GraphError(f"{text!r} is no line of a map.", "write an elementwise op and its operands.")
-    return Line(words[0], tuple(words[1:]))
-
-
-def walk(
-    lines: Sequence[Line],
-    inputs: Sequence[_Value],
-    number: Callable[[float, str], _Value],
-    apply: Callable[[Line, Sequence[_Value]], _Value],
-) -> _Value:
-    """The last line's value, from those of the inputs."""
-    values: dict[str, _Value] = {f"in{k}": value for k, value in enumerate(inputs)}
-    for place, line in enumerate(lines):
-        operands: list[_Value] = []
-        for word in line.operands:
-            if word not in values and ":" not in word:
-                raise GraphError(
-                    f"line {str(line)!r} names {word!r}, which is nothing.", "name inputs and lines before."
-                )
-            kind, _, digits = word.partition(":")
-            operands.append(values[word] if word in values else number(_number(digits), kind))
-        values[f"v{place}"] = apply(line, operands)
-    return values[f"v{len(lines) - 1}"]
-
-
-def _number(digits: str) -> float:
-    try:
-        return float(digits)
-    except ValueError as error:
-        raise GraphError(f"{digits!r} is no number.", "write it as Python does.") from error
-
-
-def _infer(node: Node, types: Sequence[TensorType]) -> TensorType:
+def _read_types(node: Node, types: Sequence[TensorType]) -> dict[str, TensorType]:
+    """The types of `in0`, `in1`, ..."""
     views = views_of(node)
     if len(views) != len(types):
         raise GraphError(f"{len(views)} views for {len(types)} inputs.", "give each input a view, or null.")
-    read: list[TensorType] = []
     for view, kind in zip(views, types, strict=True):
         if view is not None:
             require_inside(view, kind.size)
-        read.append(kind if view is None else TensorType(view.shape, kind.dtype))
-
-    def apply(line: Line, operands: Sequence[TensorType]) -> TensorType:
-        return _BY_NAME[line.op].infer(Node(node.name, line.op, (), operands[0]), operands)
-
-    return walk(lines_of(node), read, lambda _, kind: TensorType((), dtype_of(kind)), apply)
+    pairs = enumerate(zip(views, types, strict=True))
+    return {f"in{k}": kind if view is None else TensorType(view.shape, kind.dtype) for k, (view, kind) in pairs}
 
 
-def _evaluate(node: Node, *values: HostArray) -> HostArray:
-    def apply(line: Line, operands: Sequence[HostArray]) -> HostArray:
-        kind = TensorType(operands[0].shape, dtype_of(operands[0].dtype))
-        return _BY_NAME[line.op].evaluate(Node(node.name, line.op, (), kind), *operands)
+def _read(node: Node, values: Sequence[HostArray]) -> dict[str, HostArray]:
+    views = views_of(node)
+    return {f"in{k}": read_through(view, v) for k, (view, v) in enumerate(zip(views, values, strict=True))}
 
-    read = [read_through(view, value) for view, value in zip(views_of(node), values, strict=True)]
-    return walk(lines_of(node), read, lambda number, kind: canonical(np.asarray(number, dtype_of(kind).numpy)), apply)
+
+def _arguments(count: int) -> dict[str, Expression]:
+    names = [f"in{k}" for k in range(count)]
+    return dict(zip(names, arguments(" ".join(names)), strict=True))
+
+
+def _through(views: Sequence[View | None]) -> dict[str, View]:
+    return {f"in{k}": view for k, view in enumerate(views) if view is not None}
+
+
+def _infer_map(node: Node, types: Sequence[TensorType]) -> TensorType:
+    return infer_lines(lines_of(node), _read_types(node, types))
+
+
+def _evaluate_map(node: Node, *values: HostArray) -> HostArray:
+    return evaluate_lines(lines_of(node), _read(node, values))
 
 
 @cache
-def _kernel(lines: tuple[Line, ...], views: tuple[View | None, ...]) -> Kernel:
-    def apply(line: Line, operands: Sequence[expressions.Expression]) -> expressions.Expression:
-        return operands[0] if line.op == "copy" else expressions.apply(line.op, *operands)
+def _map_kernel(lines: tuple[Line, ...], views: tuple[View | None, ...], types: tuple[str, ...]) -> Kernel:
+    named = _arguments(len(views))
+    numbers = sorted({*types} - {"bool"})
+    fixed = dict(zip((*named, "result"), types, strict=True)) if len({*types}) > 1 else None
+    compute = (numbers[0] if numbers else "u32") if fixed else None
+    return kernels.fuse(
+        express_lines(lines, named), inputs=" ".join(named), views=_through(views), types=fixed, compute=compute
+    )
 
-    names = [f"in{k}" for k in range(len(views))]
-    result = walk(lines, expressions.arguments(" ".join(names)), lambda n, _: expressions.constant(n), apply)
-    through = {name: view for name, view in zip(names, views, strict=True) if view is not None}
-    return kernels.fuse(result, inputs=" ".join(names), views=through)
 
-
-def _launch(node: Node, types: Sequence[TensorType]) -> Launch | None:
-    kernel = _kernel(lines_of(node), views_of(node))
+def _launch_map(node: Node, types: Sequence[TensorType]) -> Launch | None:
+    kinds = (*(kind.dtype.name for kind in types), node.dtype.name)
+    kernel = _map_kernel(lines_of(node), views_of(node), kinds)
     return Launch(kernel, tuple(kind.shape for kind in types), node.shape)
 
 
-MAP: Final = Op("map", _infer, _evaluate, launch=_launch)
-OPS: Final = (MAP,)
+def _row_node(node: Node, kind: TensorType) -> Node:
+    """The node of the reduction, or map over rows, between head and tail."""
+    name = str(node.get("kind"))
+    if name not in KINDS:
+        raise GraphError(f"there is no kind {name!r} of rows.", f"use one of {', '.join(KINDS)}.")
+    kept = {key: node.get(key) for key in ("axes", "keepdims", "epsilon") if node.get(key) is not None}
+    return Node(node.name, name, (), kind, attributes_of(kept))
+
+
+def _infer_rows(node: Node, types: Sequence[TensorType]) -> TensorType:
+    read = _read_types(node, types)
+    head = infer_lines(lines_of(node, "head"), {**read, "value": read["in0"]})
+    middle = KINDS[_row_node(node, head).op].infer(_row_node(node, head), [head])
+    return infer_lines(lines_of(node, "tail"), {**read, "value": middle})
+
+
+def _evaluate_rows(node: Node, *values: HostArray) -> HostArray:
+    read = _read(node, values)
+    head = evaluate_lines(lines_of(node, "head"), {**read, "value": read["in0"]})
+    kind = TensorType(head.shape, node.dtype)
+    row = _row_node(node, kind)
+    row = Node(row.name, row.op, (), KINDS[row.op].infer(row, [kind]), row.attributes)
+    middle = KINDS[row.op].evaluate(row, head).reshape(row.shape)
+    return evaluate_lines(lines_of(node, "tail"), {**read, "value": middle})
+
+
+def _launch_rows(node: Node, types: Sequence[TensorType]) -> Launch | None:
+    head, tail, views = lines_of(node, "head"), lines_of(node, "tail"), list(views_of(node))
+    named = _arguments(len(views))
+    row = _row_node(node, types[0])
+    shape = infer_lines(head, {**_read_types(node, types), "value": _read_types(node, types)["in0"]}).shape
+    result = node.shape
+    if row.op in REDUCTIONS:
+        axes = node.integers("axes")
+        result = tuple(n for axis, n in enumerate(shape) if axis not in axes)
+        if not node.get("keepdims"):
+            late = {word for line in tail for word in line.operands}
+            views = [_with_ones(v, t, axes) if f"in{k}" in late else v for k, (v, t) in enumerate(zip(views, types, strict=True))]
+    kernel = row_kernel(
+        row,
+        len(shape),
+        express_lines(head, {**named, "value": named["in0"]}),
+        (lambda value: express_lines(tail, {**named, "value": value})) if tail else None,
+        " ".join(named),
+        _through(views),
+    )
+    return Launch(kernel, tuple(kind.shape for kind in types), result)
+
+
+def _with_ones(view: View | None, kind: TensorType, axes: Sequence[int]) -> View:
+    """An operand of a tail, as values for whole rows: the reduced axes are there, with length 1."""
+    from dashi.graph.views import dense
+
+    seen = view or dense(kind.shape)
+    rank = max(len(seen.shape) + len(axes), max(axes) + 1)
+    shape, strides = list(seen.shape), list(seen.strides)
+    missing = rank - len(axes) - len(shape)
+    shape, strides = [1] * missing + shape, [0] * missing + strides
+    for axis in sorted(axes):
+        shape.insert(axis, 1)
+        strides.insert(axis, 0)
+    return View(tuple(shape), tuple(strides), seen.offset)
+
+
+def _infer_product(node: Node, types: Sequence[TensorType]) -> TensorType:
+    read = _read_types(node, types)
+    middle = MATMUL.infer(node, [read["in0"], read["in1"]])
+    return infer_lines(lines_of(node, "tail"), {**read, "value": middle})
+
+
+def _evaluate_product(node: Node, *values: HostArray) -> HostArray:
+    read = _read(node, values)
+    return evaluate_lines(lines_of(node, "tail"), {**read, "value": MATMUL.evaluate(node, read["in0"], read["in1"])})
+
+
+@cache
+def _product_kernel(lines: tuple[Line, ...], views: tuple[View | None, ...]) -> Kernel:
+    named = _arguments(len(views))
+    (value,) = arguments("value")
+    through: Mapping[str, View] = {{"in0": "a", "in1": "b"}.get(k, k): v for k, v in _through(views).items()}
+    return kernels.fuse_product(express_lines(lines, {**named, "value": value}), views=through)
+
+
+def _launch_product(node: Node, types: Sequence[TensorType]) -> Launch | None:
+    lines, views = lines_of(node, "tail"), views_of(node)
+    shapes: tuple[Shape, ...] = tuple(kind.shape for kind in types)
+    if not lines and views == (None, None):
+        return Launch(kernels.get("matmul"), shapes, node.shape)
+    return Launch(_product_kernel(lines, views), shapes, node.shape)
+
+
+MAP: Final = Op("map", _infer_map, _evaluate_map, launch=_launch_map)
+ROWS: Final = Op("rows", _infer_rows, _evaluate_rows, launch=_launch_rows)
+PRODUCT: Final = Op("product", _infer_product, _evaluate_product, launch=_launch_product)
+OPS: Final = (MAP, ROWS, PRODUCT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,9 +11,8 @@ from dashi import kernels
 from dashi.errors import GraphError
 from dashi.graph.builder import Tensor
 from dashi.graph.ir import Node, TensorType
-from dashi.graph.op import Launch, Op
+from dashi.graph.op import Op
 from dashi.graph.ops.elementwise import broadcast, one_dtype
-from dashi.kernels.portable import canon, contract, prepare
 from dashi.types import HostArray
 
 
@@ -34,31 +32,10 @@ def _infer(node: Node, types: Sequence[TensorType]) -> TensorType:
     return TensorType((*batch, a.shape[-2], b.shape[-1]), kind.dtype)
 
 
-def product(a: HostArray, b: HostArray) -> HostArray:
-    """The definition: tree64 over k of mul(a[..., i, k], b[..., k, j])."""
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    if b.ndim == 2:
-        return canon(contract(a.reshape(-1, a.shape[-1]), b)).reshape(*a.shape[:-1], b.shape[-1])
-    left = np.broadcast_to(a, (*batch, *a.shape[-2:])).reshape(-1, *a.shape[-2:])
-    right = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(-1, *b.shape[-2:])
-    out = np.empty((len(left), a.shape[-2], b.shape[-1]), a.dtype)
-    for i in range(len(left)):
-        out[i] = canon(contract(np.ascontiguousarray(left[i]), prepare(right[i])))
-    return out.reshape(*batch, *out.shape[1:])
-
-
-def _launch(node: Node, types: Sequence[TensorType]) -> Launch | None:
-    a, b = types
-    if math.prod(b.shape[:-2]) != 1 or len(b.shape) > len(a.shape):
-        return None
-    k, n = b.shape[-2:]
-    rows = math.prod(a.shape[:-1])
-    return Launch(kernels.get("gemm_tiled"), ((rows, k), (k, n)), (rows, n))
-
-
 def _evaluate(node: Node, a: HostArray, b: HostArray) -> HostArray:
-    return product(a, b)
+    """tree64 over k of mul(a[..., i, k], b[..., k, j])."""
+    return np.asarray(kernels.get("matmul").reference(a, b, transpose_a=0, transpose_b=0))
 
 
-MATMUL: Final = Op("matmul", _infer, _evaluate, launch=_launch)
+MATMUL: Final = Op("matmul", _infer, _evaluate, "product")
 OPS: Final = (MATMUL,)

@@ -11,7 +11,7 @@ from dashi.graph.ir import Graph, Node
 from dashi.graph.op import Launch
 from dashi.graph.ops import get
 from dashi.graph.ops.movement import is_alias, node_view
-from dashi.kernels.abi import View, variant_features
+from dashi.kernels.abi import Kernel, View, variant_features
 
 STORED = ("param", "constant", "packed")
 """Values that lie in memory from the beginning."""
@@ -79,13 +79,19 @@ class Schedule:
                 f"node {node.name!r}: kernel {kernel.name!r} is not portable, the graph is.",
                 'compile with class_="device", or use another op.',
             )
-        variant = graph.sources(node)[0].dtype.name
+        variant = _variant(kernel, [source.dtype.name for source in graph.sources(node)])
         missing = variant_features(kernel, variant) - features if features is not None else frozenset[str]()
         if variant not in kernel.dtypes or missing:
             return None, f"{kernel.name} is not there for {variant}" + (
                 f" without {sorted(missing)}" if missing else ""
             )
         return launch, ""
+
+
+def _variant(kernel: Kernel, dtypes: Sequence[str]) -> str:
+    """The variant of a kernel that operands of these types choose; its only one, where they choose none."""
+    chosen = [dtype for operand, dtype in zip(kernel.inputs, dtypes, strict=True) if operand.dtype == "T"]
+    return chosen[0] if chosen else kernel.dtypes[0]
 
 
 def _source(graph: Graph, name: str) -> tuple[str, View | None]:
