@@ -51,16 +51,13 @@ def minilm(
         remark(f"{len(text or TEXTS)} texts of {tokens} tokens on {opened.info.name}")
         run = run_minilm(opened, text or TEXTS, tokens=tokens, class_=class_.value, weights=weights, repeats=repeats)
         name = opened.info.name
-    document = {"device": name, "texts": list(text or TEXTS), "tokens": tokens, **run.as_dict()}
+    texts, document = list(text or TEXTS), run.as_dict()
     if json:
-        print_json(document)
+        print_json({"device": name, "texts": texts, "tokens": tokens, **document})
         return
-    rows = [
-        (words[:40], key[:16], " ".join(f"{number:.4f}" for number in similar))
-        for words, key, similar in zip(document["texts"], document["row_hashes"], document["similarities"], strict=True)
-    ]
-    print_rows(("text", "hash", "similarities"), rows)
-    remark(f"{document['ms']:.1f} ms")
+    similar = [" ".join(f"{number:.4f}" for number in row) for row in run.similarities]
+    print_rows(("text", "hash", "similarities"), list(zip(texts, run.row_hashes, similar, strict=True)))
+    remark(f"{run.ms:.1f} ms")
     remark(str(run.report))
 
 

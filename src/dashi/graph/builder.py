@@ -8,7 +8,7 @@ g = b.graph(y=tanh(x @ w))
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -157,7 +157,7 @@ class Builder:
         return tuple(self._nodes.values())
 
     @contextmanager
-    def scope(self, prefix: str) -> Iterator[None]:
+    def scope(self, prefix: str) -> Generator[None]:
         """Names that are made up begin with `prefix.` inside."""
         before, self._prefix = self._prefix, f"{prefix}."
         try:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, cast
 
 from dashi.errors import GraphError
 from dashi.types import DType, HostArray, Shape
@@ -113,7 +113,7 @@ def attributes_of(values: Mapping[str, object]) -> tuple[tuple[str, Attribute], 
 
 def _attribute(name: str, value: object) -> Attribute:
     if isinstance(value, (list, tuple)):
-        return tuple(_attribute(name, item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        return tuple(_attribute(name, item) for item in cast("tuple[object, ...]", value))
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise GraphError(

@@ -13,7 +13,20 @@ import numpy as np
 
 from dashi.errors import FileError, InputError
 from dashi.graph import (
-    Builder, Graph, Tensor, attention, cast, expand, gather, gelu, greater, layer_norm, maximum, slice_, sum_, unit,
+    Builder,
+    Graph,
+    Tensor,
+    attention,
+    cast,
+    expand,
+    gather,
+    gelu,
+    greater,
+    layer_norm,
+    maximum,
+    slice_,
+    sum_,
+    unit,
     where,
 )  # fmt: skip
 from dashi.types import HostArray
@@ -26,8 +39,8 @@ _EPSILON: Final = 1e-12
 
 
 def build_minilm(tensors: Mapping[str, HostArray], rows: int, tokens: int, layers: int = LAYERS) -> Graph:
-    """Inputs `ids` (uint32) and `counts` (bool) of shape (rows, tokens); the result `embedding` has a row of unit length
-    for each text, which depends on its own tokens that count alone."""
+    """Inputs `ids` (uint32) and `counts` (bool) of shape (rows, tokens); the result `embedding` has a row of unit
+    length for each text, which depends on its own tokens that count alone."""
     if not 1 <= tokens <= POSITIONS or rows < 1:
         raise InputError(f"{rows} texts of {tokens} tokens cannot be.", f"use up to {POSITIONS} tokens.")
     return _Model(Builder("minilm"), tensors, rows, tokens).graph(layers)

@@ -32,12 +32,24 @@ class MiniLmRun:
     ms: float
     compile_s: float
 
+    @property
+    def row_hashes(self) -> list[str]:
+        """A digest of each text's embedding, whatever the others are."""
+        return [hashlib.sha256(row.tobytes()).hexdigest()[:32] for row in self.embeddings]
+
+    @property
+    def similarities(self) -> list[list[float]]:
+        """Cosines between all pairs."""
+        rows = np.asarray(self.embeddings, np.float64)
+        lengths = np.linalg.norm(rows, axis=1)
+        return [[round(float(c), 6) for c in row] for row in rows @ rows.T / np.outer(lengths, lengths)]
+
     def as_dict(self) -> dict[str, Any]:
         """What `dashi bench graph minilm --json` prints."""
         report = self.report
         return {
-            "similarities": similarities(self.embeddings),
-            "row_hashes": [hashlib.sha256(row.tobytes()).hexdigest()[:32] for row in self.embeddings],
+            "similarities": self.similarities,
+            "row_hashes": self.row_hashes,
             "ms": self.ms,
             "compile_s": self.compile_s,
             "longest_chain": report.longest_chain,
@@ -76,10 +88,3 @@ def run_minilm(
             results = pipeline.dispatch({"ids": ids, "counts": counts})
             times.append(1e3 * (time.perf_counter() - begin))
         return MiniLmRun(results["embedding"], pipeline.report(), float(np.median(times)), compiled)
-
-
-def similarities(embeddings: HostArray) -> list[list[float]]:
-    """Cosines between all pairs."""
-    rows = embeddings.astype(np.float64)
-    lengths = np.linalg.norm(rows, axis=1)
-    return [[round(float(c), 6) for c in row] for row in rows @ rows.T / np.outer(lengths, lengths)]

@@ -36,8 +36,7 @@ def attention(
     query (`causal`), and if it is among the last `window` positions (unless that is 0). Rows in which no key counts are
     0. Arrays of three axes have one head."""
     inputs = (q, k, v) if mask is None else (q, k, v, mask)
-    options = {"scale": scale, "causal": causal, "window": window, "heads_last": heads_last}
-    return q.builder.add(ATTENTION, *inputs, **options)
+    return q.builder.add(ATTENTION, *inputs, scale=scale, causal=causal, window=window, heads_last=heads_last)
 
 
 def _forms(node: Node, types: Sequence[TensorType]) -> tuple[Shape, ...]:

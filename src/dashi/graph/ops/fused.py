@@ -16,7 +16,7 @@ from dashi.graph.lines import Line, evaluate_lines, express_lines, infer_lines, 
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops.products import MATMUL
 from dashi.graph.ops.rows import KINDS, REDUCTIONS, row_kernel
-from dashi.graph.views import attribute_view, read_through, require_inside, view_attribute
+from dashi.graph.views import attribute_view, dense, read_through, require_inside, view_attribute
 from dashi.kernels.abi import Kernel, View
 from dashi.kernels.expressions import Expression, arguments
 from dashi.types import HostArray, Shape
@@ -123,17 +123,16 @@ def _evaluate_rows(node: Node, *values: HostArray) -> HostArray:
 
 
 def _launch_rows(node: Node, types: Sequence[TensorType]) -> Launch | None:
-    head, tail, views = lines_of(node, "head"), lines_of(node, "tail"), list(views_of(node))
-    named = _arguments(len(views))
+    head, tail, views = lines_of(node, "head"), lines_of(node, "tail"), views_of(node)
+    named, read = _arguments(len(views)), _read_types(node, types)
     row = _row_node(node, types[0])
-    shape = infer_lines(head, {**_read_types(node, types), "value": _read_types(node, types)["in0"]}).shape
+    shape = infer_lines(head, {**read, "value": read["in0"]}).shape
     result = node.shape
     if row.op in REDUCTIONS:
         axes = node.integers("axes")
         result = tuple(n for axis, n in enumerate(shape) if axis not in axes)
         if not node.get("keepdims"):
-            late = {word for line in tail for word in line.operands}
-            views = [_with_ones(v, t, axes) if f"in{k}" in late else v for k, (v, t) in enumerate(zip(views, types, strict=True))]
+            views = _whole_rows(tail, views, types, axes)
     kernel = row_kernel(
         row,
         len(shape),
@@ -145,10 +144,17 @@ def _launch_rows(node: Node, types: Sequence[TensorType]) -> Launch | None:
     return Launch(kernel, tuple(kind.shape for kind in types), result)
 
 
+def _whole_rows(
+    tail: Sequence[Line], views: Sequence[View | None], types: Sequence[TensorType], axes: Sequence[int]
+) -> tuple[View | None, ...]:
+    """The views of a reduction whose result lacks the reduced axes: the operands of its tail have them, of length 1."""
+    late = {word for line in tail for word in line.operands}
+    listed = enumerate(zip(views, types, strict=True))
+    return tuple(_with_ones(view, kind, axes) if f"in{k}" in late else view for k, (view, kind) in listed)
+
+
 def _with_ones(view: View | None, kind: TensorType, axes: Sequence[int]) -> View:
     """An operand of a tail, as values for whole rows: the reduced axes are there, with length 1."""
-    from dashi.graph.views import dense
-
     seen = view or dense(kind.shape)
     rank = max(len(seen.shape) + len(axes), max(axes) + 1)
     shape, strides = list(seen.shape), list(seen.strides)

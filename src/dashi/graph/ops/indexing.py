@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def _infer_gather(node: Node, types: Sequence[TensorType]) -> TensorType:
     return TensorType((*index.shape, *table.shape[1:]), table.dtype)
 
 
-def _gather(node: Node, table: HostArray, index: HostArray) -> HostArray:
+def _gather(node: Node, table: HostArray, index: Any) -> HostArray:
     inside = index < len(table)
     rows = np.zeros((*index.shape, *table.shape[1:]), table.dtype)
     rows[inside] = table[index[inside].astype(np.int64)]

@@ -21,17 +21,22 @@ from dashi.kernels.rows import Reduction, RowKind
 from dashi.types import HostArray, Shape
 
 REDUCTIONS: Final = ("sum", "mean", "max", "min", "prod", "sumsq", "l2")
-_MAPS: Final = {"softmax": "softmax", "log_softmax": "log_softmax", "standardize": "layer_norm", "rms_scale": "rms_norm"}
+_MAPS: Final = {
+    "softmax": "softmax",
+    "log_softmax": "log_softmax",
+    "standardize": "layer_norm",
+    "rms_scale": "rms_norm",
+}
 _UNIT: Final = "unit"
 
 
 def _unit_kind(epsilon: float) -> RowKind:
     """v / max(sqrt(sum of square(v)), epsilon)."""
 
-    def length(total: Expression, _count: Expression) -> Expression:
+    def length(total: Expression, _count: Expression, _earlier: Sequence[Expression]) -> Expression:
         return maximum(sqrt(total), epsilon)
 
-    return RowKind((Reduction("sum", addend=square, settle=length),), lambda value, total: value / total)
+    return RowKind((Reduction("sum", addend=square, settle=length),), lambda value, reduced: value / reduced[0])
 
 
 def row_kernel(

@@ -1,9 +1,9 @@
-"""Chains of elementwise ops become one node each, or heads and tails of reductions and products. No bit changes: a fused
-node is its parts, one after another."""
+"""Chains of elementwise ops become one node each, or heads and tails of reductions and products. No bit changes: a
+fused node is its parts, one after another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,7 +11,7 @@ from dashi.graph.builder import typed_node
 from dashi.graph.ir import Graph, Node
 from dashi.graph.lines import Line, fusable, line_of, number_operand
 from dashi.graph.ops import get
-from dashi.graph.ops.fused import MAP, PRODUCT, ROWS, map_attributes, texts
+from dashi.graph.ops.fused import MAP, PRODUCT, ROWS, map_attributes, texts, views_of
 from dashi.graph.ops.leaves import uniform
 from dashi.graph.ops.movement import is_alias, node_view
 from dashi.graph.ops.rows import REDUCTIONS
@@ -119,17 +119,12 @@ def _operand(graph: Graph, name: str) -> tuple[str, View | None]:
 
 
 def _fits(graph: Graph, root: Node, group: set[str]) -> bool:
-    """Whether one kernel can compute the group: one type, and no more arrays and axes than it has."""
-    types = {fusable(graph[name], [s.type for s in graph.sources(graph[name])]) for name in group}
-    numbers = {kind for kind in types if kind != "u32"} or types
-    truths = all(
-        all(kind.dtype.name in ("bool", *numbers) for kind in (graph[n].type, *(s.type for s in graph.sources(graph[n]))))
-        for n in group
-    )
+    """Whether one kernel can compute the group: one type of numbers, and no more arrays and axes than it has."""
+    kinds = {graph[name].dtype.name for name in (*group, *reads(graph, group))} - {"bool"}
     names = _arrays(graph, reads(graph, group))
     views = [view or dense(graph[source].shape) for source, view in (_operand(graph, name) for name in names)]
     sizes, _ = collapse(root.shape, [stretched(view, root.shape).strides for view in views])
-    return len(numbers) == 1 and truths and 0 < len(names) <= _MOST_INPUTS and len(sizes) <= _MOST_AXES
+    return len(kinds) <= 1 and 0 < len(names) <= _MOST_INPUTS and len(sizes) <= _MOST_AXES
 
 
 def _attach(graph: Graph, groups: Groups) -> None:
@@ -144,7 +139,7 @@ def _attach(graph: Graph, groups: Groups) -> None:
             groups.tails[node.name] = tail
             taken.add(tail)
         head = groups.root_of.get(node.inputs[0]) if kind == "rows" else None
-        if head == node.inputs[0] and head not in taken and _is_head(graph, groups, node, head):
+        if head is not None and head not in taken and _is_head(graph, groups, node, head):
             groups.heads[node.name] = head
             taken.add(head)
 
@@ -166,7 +161,8 @@ def _is_head(graph: Graph, groups: Groups, node: Node, root: str) -> bool:
     tail = groups.tails.get(node.name)
     more = [n for n in _arrays(graph, reads(graph, groups.members[tail])) if n != node.name] if tail else []
     return (
-        graph.users[root] == (node.name,)
+        node.inputs == (root,)
+        and graph.users[root] == (node.name,)
         and root not in graph.results
         and all(graph[name].dtype == node.dtype for name in names)
         and len({*names, *more}) <= _MOST_INPUTS
@@ -254,30 +250,16 @@ def _dense_operands(graph: Graph) -> Graph:
 
 def _with_dense_params(graph: Graph, node: Node, nodes: dict[str, Node]) -> Node:
     """A product that reads copies of the params which it would read through views."""
-    inputs, views = list(node.inputs), list(_tuple(node.get("views")))
+    inputs, views = list(node.inputs), list(views_of(node))
     for k in (0, 1):
         view = views[k]
         if graph[inputs[k]].op == "param" and view is not None:
-            shown = typed_view(view)
-            copy = _copy_of(f"{inputs[k]}.{node.name}", graph[inputs[k]], shown)
+            copy = _copy_of(f"{inputs[k]}.{node.name}", graph[inputs[k]], view)
             nodes[copy.name] = copy
             inputs[k], views[k] = copy.name, None
-    attributes = {**dict(node.attributes), "views": views}
+    attributes: dict[str, object] = {**dict(node.attributes), "views": [view_attribute(view) for view in views]}
     types = [nodes[n].type if n in nodes else graph[n].type for n in inputs]
     return typed_node(PRODUCT, node.name, tuple(inputs), types, attributes)
-
-
-def _tuple(value: object) -> Sequence[object]:
-    return value if isinstance(value, tuple) else ()  # pyright: ignore[reportUnknownVariableType]
-
-
-def typed_view(view: object) -> View:
-    """The view of an attribute."""
-    from dashi.graph.views import attribute_view
-
-    shown = attribute_view(view)  # pyright: ignore[reportArgumentType]
-    assert shown is not None
-    return shown
 
 
 def _copy_of(name: str, origin: Node, view: View) -> Node:
