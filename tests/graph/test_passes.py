@@ -146,7 +146,7 @@ def test_explain_prints_every_pass() -> None:
     graph = layer()
     for name in ("rewrite", "legalize", "fuse", "assign_layouts"):
         assert dg.parse_graph(dg.explain(graph, after=name)).name == "layer"
-    assert "(x, w.sub_0.dense, bias) -> f32[8,32]" in dg.explain(graph, after="schedule")
+    assert "(x, w.sub_0.in1.dense, bias) -> f32[8,32]" in dg.explain(graph, after="schedule")
     assert "bytes planned" in dg.explain(graph, after="plan_memory")
     with pytest.raises(GraphError, match="there is no pass 'fusion'"):
         dg.explain(graph, after="fusion")

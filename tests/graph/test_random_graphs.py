@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from dashi.types import HostArray
 
 AWKWARD = [0.0, -0.0, 1.0, -1.5, 2.0**-101, -(2.0**-102), 2.0**-126, 1e-45, 3e38, np.inf, -np.inf, np.nan]
 UNARY = (dg.tanh, dg.relu, dg.exp, dg.sqrt, dg.square, dg.erf, dg.gelu, dg.sigmoid, dg.floor, dg.absolute)
+REDUCTIONS = (dg.sum_, dg.mean, dg.max_, dg.min_, dg.prod, dg.norm)
 BINARY = (dg.maximum, dg.minimum, lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / y)
 
 
@@ -27,31 +29,43 @@ def random_graph(seed: int, steps: int = 7) -> dg.Graph:
     rows = b.input("rows", (3,), "u32")
     for _ in range(steps):
         x = values[int(rng.integers(len(values)))]
+        x = x if x.shape else x.reshape(1)
         values.append(_random_op(rng, b, x, values, rows))
     return b.graph(last=values[-1], other=values[-2], shown=values[int(rng.integers(len(values)))])
 
 
 def _random_op(rng: np.random.Generator, b: dg.Builder, x: dg.Tensor, values: list[dg.Tensor], rows: Any) -> Any:
+    """One op of x: a function of its elements, a movement, a product, or something over rows."""
+
+    def choose(among: Any) -> Any:
+        return among[int(rng.integers(len(among)))]
+
     alike = [v for v in values if v.shape == x.shape]
     fits = [v for v in values if len(v.shape) == 2 and len(x.shape) == 2 and v.shape[0] == x.shape[1]]
-    choice = int(rng.integers(12))
-    if choice < 3:
-        return UNARY[int(rng.integers(len(UNARY)))](x)
-    if choice < 5:
-        return BINARY[int(rng.integers(len(BINARY)))](x, alike[int(rng.integers(len(alike)))])
-    if choice == 5 and fits:
-        return x @ fits[int(rng.integers(len(fits)))]
-    if choice == 6:
-        return x.transpose()
-    if choice == 7:
-        return x.reshape(-1).reshape(*reversed(x.shape))
-    if choice == 8 and len(x.shape) == 2:
-        return dg.gather(x, rows)
-    if choice == 9 and x.shape and x.shape[-1]:
-        return dg.softmax(x)
-    if choice == 10 and len(x.shape) == 2 and x.shape[0] > 1:
-        return dg.slice_(x, [x.shape[0] - 1], [None], [-1])
-    return x * 0.5 + dg.sum_(x, len(x.shape) - 1, keepdims=True)
+    last = len(x.shape) - 1
+    options: list[Callable[[], Any]] = [
+        lambda: choose(UNARY)(x),
+        lambda: choose(UNARY)(x),
+        lambda: choose(BINARY)(x, choose(alike)),
+        lambda: choose(BINARY)(x, choose(alike)),
+        lambda: dg.where(dg.less(x, choose(alike)), x * 0.5, choose(alike)),
+        lambda: dg.cast(dg.greater(x, 0.0), "f32") + x,
+        x.transpose,
+        lambda: x.reshape(-1).reshape(*reversed(x.shape)),
+        lambda: choose(REDUCTIONS)(x, int(rng.integers(len(x.shape)))) * 2.0,
+        lambda: choose(REDUCTIONS)(x * x, last, keepdims=True) + x,
+        lambda: dg.softmax(x - 1.0) * choose(alike),
+        lambda: dg.unit(x),
+        lambda: dg.layer_norm(x, b.constant(np.arange(x.shape[-1]), "f32"), b.constant(np.ones(x.shape[-1]), "f32")),
+        lambda: dg.slice_(x, [x.shape[0] - 1], [None], [-1]),
+    ]
+    if len(x.shape) == 2:
+        options += [lambda: dg.gather(x, rows), lambda: dg.concat([x, x.transpose().reshape(*x.shape)], 1)]
+        options += [lambda: dg.attention(x, x, choose(alike), scale=0.5)]
+    if fits:
+        options += [lambda: x @ choose(fits), lambda: dg.relu(x @ choose(fits) + 0.25) * 3.0]
+        options += [lambda: x.reshape(1, *x.shape) @ choose(fits)]
+    return choose(options)()
 
 
 def random_values(shape: tuple[int, ...], rng: np.random.Generator) -> HostArray:

@@ -15,7 +15,7 @@ from dashi.graph.ops.fused import MAP, PRODUCT, ROWS, map_attributes, texts, vie
 from dashi.graph.ops.leaves import uniform
 from dashi.graph.ops.movement import is_alias, node_view
 from dashi.graph.ops.rows import REDUCTIONS
-from dashi.graph.views import view_attribute
+from dashi.graph.views import is_dense, view_attribute
 from dashi.kernels._fused_abi import collapse, dense, stretched
 from dashi.kernels.abi import View
 
@@ -253,8 +253,8 @@ def _with_dense_params(graph: Graph, node: Node, nodes: dict[str, Node]) -> Node
     inputs, views = list(node.inputs), list(views_of(node))
     for k in (0, 1):
         view = views[k]
-        if graph[inputs[k]].op == "param" and view is not None:
-            copy = _copy_of(f"{inputs[k]}.{node.name}", graph[inputs[k]], view)
+        if graph[inputs[k]].op == "param" and view is not None and not is_dense(view):
+            copy = _copy_of(f"{inputs[k]}.{node.name}.in{k}", graph[inputs[k]], view)
             nodes[copy.name] = copy
             inputs[k], views[k] = copy.name, None
     attributes: dict[str, object] = {**dict(node.attributes), "views": [view_attribute(view) for view in views]}

@@ -83,6 +83,11 @@ def take_memory(device: Device, graph: Graph, steps: Sequence[PlannedStep], plan
     """Memory of a device for a plan, and for the stored values that steps read; those are undefined yet."""
     arena = device.block(max(1, plan.nbytes))
     places = {name: (arena, offset) for name, offset in plan.offsets.items()}
+    for name in plan.offsets:
+        kind = graph[name].type
+        if kind.dtype.size < 4 and kind.nbytes % 16:
+            # Shaders write small elements 16 bytes at a time: such values end where their memory does.
+            places[name] = (device.block(max(1, kind.nbytes)), 0)
     read = {plan.aliases.get(name, name) for step in steps for name in step.reads}
     stored = [node for node in graph.nodes if node.op in STORED and node.name in read]
     for group in _groups(stored):
