@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashi import graph as dg
-from dashi.graph.passes import PASSES
+from dashi.graph.pass_order import PASSES
 from dashi.runtime.device import Device
 from dashi.types import HostArray
 
@@ -40,7 +40,7 @@ def _random_op(rng: np.random.Generator, b: dg.Builder, x: dg.Tensor, values: li
     def choose(among: Any) -> Any:
         return among[int(rng.integers(len(among)))]
 
-    alike = [v for v in values if v.shape == x.shape]
+    alike = [x, *(v for v in values if v.shape == x.shape)]
     fits = [v for v in values if len(v.shape) == 2 and len(x.shape) == 2 and v.shape[0] == x.shape[1]]
     last = len(x.shape) - 1
     options: list[Callable[[], Any]] = [
@@ -89,7 +89,7 @@ SEEDS = st.integers(0, 2**16)
 
 
 @given(seed=SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_no_pass_changes_a_bit(seed: int) -> None:
     graph, inputs = random_graph(seed), random_inputs(seed)
     expected = dg.evaluate(graph, inputs)
@@ -100,7 +100,7 @@ def test_no_pass_changes_a_bit(seed: int) -> None:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_devices_give_the_bits_of_the_uncompiled_run_fused_or_not(seed: int, device: Device) -> None:
     graph, inputs = random_graph(seed), random_inputs(seed)
     expected = dg.evaluate(graph, inputs)

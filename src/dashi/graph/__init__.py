@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from dashi.graph.ir import TensorType as TensorType
     from dashi.graph.op import Launch as Launch
     from dashi.graph.op import Op as Op
-    from dashi.graph.ops import all_ops as all_ops
     from dashi.graph.ops.attention import attention as attention
     from dashi.graph.ops.elementwise import absolute as absolute
     from dashi.graph.ops.elementwise import atan as atan
@@ -81,10 +80,11 @@ if TYPE_CHECKING:
     from dashi.graph.ops.rows import softmax as softmax
     from dashi.graph.ops.rows import sum_ as sum_
     from dashi.graph.ops.rows import unit as unit
-    from dashi.graph.passes import PASSES as PASSES
-    from dashi.graph.passes import UNFUSED as UNFUSED
-    from dashi.graph.passes import run_passes as run_passes
+    from dashi.graph.pass_order import PASSES as PASSES
+    from dashi.graph.pass_order import UNFUSED as UNFUSED
+    from dashi.graph.pass_order import run_passes as run_passes
     from dashi.graph.pipeline import CompiledPipeline as CompiledPipeline
+    from dashi.graph.registry import all_ops as all_ops
     from dashi.graph.report import Report as Report
     from dashi.graph.text import parse_graph as parse_graph
     from dashi.graph.text import print_graph as print_graph
@@ -100,15 +100,15 @@ _MODULES = {
     "evaluation": "evaluate",
     "ir": "Graph Node TensorType",
     "op": "Launch Op",
-    "ops": "all_ops",
     "ops.attention": "attention",
     "ops.elementwise": _ELEMENTWISE,
     "ops.indexing": "concat gather",
     "ops.movement": "expand reshape slice_ transpose",
     "ops.products": "matmul",
     "ops.rows": "layer_norm log_softmax max_ mean min_ norm prod rms_norm softmax sum_ unit",
-    "passes": "PASSES UNFUSED run_passes",
+    "pass_order": "PASSES UNFUSED run_passes",
     "pipeline": "CompiledPipeline",
+    "registry": "all_ops",
     "report": "Report",
     "text": "parse_graph print_graph",
     "verification": "verify",

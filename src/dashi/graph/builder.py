@@ -127,7 +127,7 @@ class Builder:
 
     def apply(self, op: str, *inputs: Operand, name: str = "", **attributes: object) -> Tensor:
         """A node of the op of that name; plain numbers become constants of the type of the other inputs."""
-        from dashi.graph.ops import get
+        from dashi.graph.registry import get
 
         kind = next((tensor.dtype for tensor in inputs if isinstance(tensor, Tensor) and tensor.dtype != "bool"), None)
         tensors = [t if isinstance(t, Tensor) else self.constant(t, kind) for t in inputs]

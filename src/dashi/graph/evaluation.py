@@ -8,8 +8,8 @@ import numpy as np
 
 from dashi.errors import GraphError, suggestion
 from dashi.graph.ir import Graph, Node
-from dashi.graph.ops import get
 from dashi.graph.ops.leaves import constant_values
+from dashi.graph.registry import get
 from dashi.graph.values import canonical
 from dashi.types import HostArray
 

@@ -64,7 +64,7 @@ def parse_graph(text: str) -> Graph:
 
 
 def _parse_node(line: str, before: dict[str, Node]) -> Node:
-    from dashi.graph.ops import get
+    from dashi.graph.registry import get
 
     match = _NODE.fullmatch(line)
     if match is None:

@@ -34,7 +34,7 @@ def verify(graph: Graph) -> Graph:
 
 
 def _check_type(node: Node, before: dict[str, Node]) -> None:
-    from dashi.graph.ops import get
+    from dashi.graph.registry import get
 
     op = get(node.op)
     if op.kind == "leaf" and node.inputs:

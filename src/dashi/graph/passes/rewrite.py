@@ -9,10 +9,10 @@ import numpy as np
 
 from dashi.graph.builder import typed_node
 from dashi.graph.ir import Graph, Node
-from dashi.graph.ops import get
 from dashi.graph.ops.attention import ATTENTION
 from dashi.graph.ops.leaves import constant_node, constant_values, uniform
 from dashi.graph.ops.movement import TRANSPOSE
+from dashi.graph.registry import get
 
 _MOST_FOLDED: Final = 1 << 16
 """Elements: larger results of constants are computed anew, rather than made a part of the graph."""

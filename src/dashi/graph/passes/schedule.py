@@ -9,8 +9,8 @@ from typing import Literal
 from dashi.errors import GraphError
 from dashi.graph.ir import Graph, Node
 from dashi.graph.op import Launch
-from dashi.graph.ops import get
 from dashi.graph.ops.movement import is_alias, node_view
+from dashi.graph.registry import get
 from dashi.kernels.abi import Kernel, View, variant_features
 
 STORED = ("param", "constant", "packed")
