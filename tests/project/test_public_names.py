@@ -21,10 +21,10 @@ PACKAGES = ["dashi"] + [
     for module in pkgutil.walk_packages(dashi.__path__, "dashi.")
     if module.ispkg and not module.name.startswith("dashi.cli")
 ]
-OFFERING = {"dashi", *(f"dashi.{name}" for name in "core fft flow io kernels report runtime".split())}
+OFFERING = {"dashi", *(f"dashi.{name}" for name in "core fft flow graph io kernels report runtime".split())}
 FIRST = """
     open devices Device DeviceInfo Array Program Step Ticket kernel kernels Kernel errors Operator Linear Affine
-    Quadratic Bands Csr BlockSparse Run rollout verify flow fft core report lab io runtime types bench __version__
+    Quadratic Bands Csr BlockSparse Run rollout verify flow fft graph core report lab io runtime types bench __version__
 """
 
 
@@ -67,7 +67,7 @@ def test_importing_dashi_imports_neither_its_packages_nor_numpy() -> None:
     assert done.stdout.split() == ["dashi", "dashi._lazy", "dashi.errors", "dashi.kernels"]
 
 
-@pytest.mark.parametrize("package", ["core", "io", "report", "lab"])
+@pytest.mark.parametrize("package", ["core", "graph", "io", "report", "lab"])
 def test_importing_a_package_imports_none_of_its_modules(package: str) -> None:
     code = f"import sys, dashi; dashi.{package}; print([m for m in sys.modules if m.startswith('dashi.{package}.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -83,6 +83,13 @@ if TYPE_CHECKING:
     from dashi.graph.pass_order import PASSES as PASSES
     from dashi.graph.pass_order import UNFUSED as UNFUSED
     from dashi.graph.pass_order import run_passes as run_passes
+    from dashi.graph.passes.assign_layouts import AssignLayouts as AssignLayouts
+    from dashi.graph.passes.fuse import Fuse as Fuse
+    from dashi.graph.passes.legalize import Legalize as Legalize
+    from dashi.graph.passes.plan_memory import PlanMemory as PlanMemory
+    from dashi.graph.passes.record import Record as Record
+    from dashi.graph.passes.rewrite import Rewrite as Rewrite
+    from dashi.graph.passes.schedule import Schedule as Schedule
     from dashi.graph.pipeline import CompiledPipeline as CompiledPipeline
     from dashi.graph.registry import all_ops as all_ops
     from dashi.graph.report import Report as Report
@@ -107,6 +114,13 @@ _MODULES = {
     "ops.products": "matmul",
     "ops.rows": "layer_norm log_softmax max_ mean min_ norm prod rms_norm softmax sum_ unit",
     "pass_order": "PASSES UNFUSED run_passes",
+    "passes.assign_layouts": "AssignLayouts",
+    "passes.fuse": "Fuse",
+    "passes.legalize": "Legalize",
+    "passes.plan_memory": "PlanMemory",
+    "passes.record": "Record",
+    "passes.rewrite": "Rewrite",
+    "passes.schedule": "Schedule",
     "pipeline": "CompiledPipeline",
     "registry": "all_ops",
     "report": "Report",

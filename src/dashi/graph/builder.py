@@ -73,7 +73,7 @@ class Tensor:
         return self.builder.apply("matmul", self, other)
 
     def reshape(self, *shape: int) -> Tensor:
-        """The same elements in C order under another shape; one length may be -1."""
+        """All elements in C order under another shape; one length may be -1."""
         return self.builder.apply("reshape", self, shape=shape)
 
     def transpose(self, *axes: int) -> Tensor:
@@ -110,7 +110,7 @@ class Builder:
 
     def constant(self, values: Any, dtype: object = None, *, name: str = "") -> Tensor:
         """Values that are part of the graph: a number, or an array."""
-        from dashi.graph.ops.leaves import constant_node
+        from dashi.graph.ops._leaves import constant_node
 
         element = None if dtype is None else tensor_type((), dtype).dtype.numpy
         array = host_values("constant", np.asarray(values, element) if element is not None else values)

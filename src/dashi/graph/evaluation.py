@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from dashi.errors import GraphError, suggestion
+from dashi.graph._values import canonical
 from dashi.graph.ir import Graph, Node
-from dashi.graph.ops.leaves import constant_values
+from dashi.graph.ops._leaves import constant_values
 from dashi.graph.registry import get
-from dashi.graph.values import canonical
 from dashi.types import HostArray
 
 

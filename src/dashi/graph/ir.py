@@ -171,7 +171,7 @@ class Graph:
         return frozenset(name for _, name in self.outputs)
 
     def with_nodes(self, nodes: Iterable[Node], outputs: Iterable[tuple[str, str]] | None = None) -> Graph:
-        """The same graph of other nodes, without those that no result needs; inputs and params stay."""
+        """A graph of other nodes under this name, without those that no result needs; inputs and params stay."""
         listed = tuple(nodes)
         results = self.outputs if outputs is None else tuple(outputs)
         needed = {name for _, name in results}

@@ -26,7 +26,7 @@ class Pass(Protocol):
 PASSES: Final[tuple[Pass, ...]] = (Rewrite(), Legalize(), Fuse(), AssignLayouts())
 """What becomes of a graph before memory is planned. Only `rewrite` may change bits."""
 UNFUSED: Final[tuple[Pass, ...]] = (Rewrite(), Legalize(), Fuse(longest=1), AssignLayouts())
-"""The same with every elementwise op a kernel of its own."""
+"""Passes that leave every elementwise op a kernel of its own."""
 
 
 def run_passes(graph: Graph, passes: tuple[Pass, ...] = PASSES, *, after: str | None = None) -> Graph:

@@ -11,9 +11,9 @@ from dashi.graph.op import Op
 @cache
 def all_ops() -> dict[str, Op]:
     """Every op by its name."""
-    from dashi.graph.ops import attention, elementwise, fused, indexing, leaves, movement, products, rows
+    from dashi.graph.ops import _fused, _leaves, attention, elementwise, indexing, movement, products, rows
 
-    families = (leaves, movement, elementwise, products, rows, attention, indexing, fused)
+    families = (_leaves, movement, elementwise, products, rows, attention, indexing, _fused)
     return {op.name: op for family in families for op in family.OPS}
 
 

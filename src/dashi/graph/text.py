@@ -87,7 +87,7 @@ def _parse_node(line: str, before: dict[str, Node]) -> Node:
             raise GraphError(f"{op} %{name} takes neither inputs nor attributes.", "remove them.")
         return Node(name, op, (), stated)
     if op == "constant":
-        from dashi.graph.ops.leaves import constant_values
+        from dashi.graph.ops._leaves import constant_values
 
         node = Node(name, op, (), stated, attributes_of(values))
         constant_values(node)

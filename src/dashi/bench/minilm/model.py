@@ -83,8 +83,8 @@ class _Model:
 
     def layer(self, x: Tensor, counts: Tensor, name: str) -> Tensor:
         q, k, v = (self.heads(self.linear(x, f"{name}.attention.self.{part}")) for part in ("query", "key", "value"))
-        seen = attention(q, k, v, counts, scale=float(np.float32(1 / math.sqrt(WIDTH // HEADS))), heads_last=True)
-        joined = seen.reshape(self.rows, self.tokens, WIDTH)
+        mixed = attention(q, k, v, counts, scale=float(np.float32(1 / math.sqrt(WIDTH // HEADS))), heads_last=True)
+        joined = mixed.reshape(self.rows, self.tokens, WIDTH)
         x = self.norm(self.linear(joined, f"{name}.attention.output.dense") + x, f"{name}.attention.output.LayerNorm")
         inner = gelu(self.linear(x, f"{name}.intermediate.dense"))
         return self.norm(self.linear(inner, f"{name}.output.dense") + x, f"{name}.output.LayerNorm")

@@ -46,7 +46,7 @@ class Tokeniser:
         return ids, counts
 
     def _pieces(self, word: str) -> list[int]:
-        found: list[int] = []
+        numbers: list[int] = []
         start = 0
         while start < len(word) and len(word) <= _LONGEST_WORD:
             prefix = "##" if start else ""
@@ -54,9 +54,9 @@ class Tokeniser:
             end = next((end for end in ends if prefix + word[start:end] in self.numbers), None)
             if end is None:
                 break
-            found.append(self.numbers[prefix + word[start:end]])
+            numbers.append(self.numbers[prefix + word[start:end]])
             start = end
-        return found if start == len(word) else [self.numbers["[UNK]"]]
+        return numbers if start == len(word) else [self.numbers["[UNK]"]]
 
 
 def split_words(text: str) -> list[str]:

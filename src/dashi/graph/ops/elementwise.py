@@ -13,10 +13,10 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._values import canonical
 from dashi.graph.builder import Operand, Tensor
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
-from dashi.graph.values import canonical
 from dashi.kernels._ops import OPS as FUNCTIONS
 from dashi.types import HostArray, Shape
 from dashi.types import dtype as dtype_of

@@ -9,10 +9,7 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import GraphError
-from dashi.graph.builder import Tensor
-from dashi.graph.ir import Graph, Node, TensorType
-from dashi.graph.op import Op
-from dashi.graph.views import (
+from dashi.graph._views import (
     attribute_view,
     expanded,
     is_dense,
@@ -22,12 +19,15 @@ from dashi.graph.views import (
     sliced,
     transposed,
 )
+from dashi.graph.builder import Tensor
+from dashi.graph.ir import Graph, Node, TensorType
+from dashi.graph.op import Op
 from dashi.kernels.abi import View
 from dashi.types import HostArray, Shape
 
 
 def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
-    """The same elements in C order under another shape; one length may be -1."""
+    """All elements in C order under another shape; one length may be -1."""
     return x.reshape(*shape)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dashi.graph._views import view_attribute
 from dashi.graph.builder import typed_node
 from dashi.graph.ir import Graph, Node
-from dashi.graph.ops.fused import lines_of, views_of
-from dashi.graph.ops.leaves import PACKED
-from dashi.graph.views import view_attribute
+from dashi.graph.ops._fused import lines_of, views_of
+from dashi.graph.ops._leaves import PACKED
 
 
 @dataclass(frozen=True)

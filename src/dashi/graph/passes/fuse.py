@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dashi.graph._lines import Line, fusable, line_of, number_operand
+from dashi.graph._views import is_dense, view_attribute
 from dashi.graph.builder import typed_node
 from dashi.graph.ir import Graph, Node
-from dashi.graph.lines import Line, fusable, line_of, number_operand
-from dashi.graph.ops.fused import MAP, PRODUCT, ROWS, map_attributes, texts, views_of
-from dashi.graph.ops.leaves import uniform
+from dashi.graph.ops._fused import MAP, PRODUCT, ROWS, map_attributes, texts, views_of
+from dashi.graph.ops._leaves import uniform
 from dashi.graph.ops.movement import is_alias, node_view
 from dashi.graph.ops.rows import REDUCTIONS
 from dashi.graph.registry import get
-from dashi.graph.views import is_dense, view_attribute
 from dashi.kernels._fused_abi import collapse, dense, stretched
 from dashi.kernels.abi import View
 

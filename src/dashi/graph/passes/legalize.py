@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dashi.graph._views import dense, view_attribute
 from dashi.graph.builder import Builder, Tensor, typed_node
 from dashi.graph.ir import Graph, Node
 from dashi.graph.ops.elementwise import COPY
 from dashi.graph.ops.indexing import can_expand
 from dashi.graph.ops.movement import VIEW, is_alias, node_view
 from dashi.graph.registry import get
-from dashi.graph.views import dense, view_attribute
 from dashi.kernels.abi import View
 
 

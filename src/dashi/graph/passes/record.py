@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dashi.errors import LimitError
+from dashi.graph._values import canonical
+from dashi.graph._views import read_through
 from dashi.graph.ir import Graph, Node
-from dashi.graph.ops.leaves import constant_values, packed_values
+from dashi.graph.ops._leaves import constant_values, packed_values
 from dashi.graph.passes.plan_memory import MemoryPlan
 from dashi.graph.passes.schedule import STORED, PlannedStep
 from dashi.graph.registry import get
-from dashi.graph.values import canonical
-from dashi.graph.views import read_through
 from dashi.types import HostArray, Shape
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 
 from dashi.graph.builder import typed_node
 from dashi.graph.ir import Graph, Node
+from dashi.graph.ops._leaves import constant_node, constant_values, uniform
 from dashi.graph.ops.attention import ATTENTION
-from dashi.graph.ops.leaves import constant_node, constant_values, uniform
 from dashi.graph.ops.movement import TRANSPOSE
 from dashi.graph.registry import get
 

@@ -11,12 +11,12 @@ from typing import Final
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._lines import Line, evaluate_lines, express_lines, infer_lines, parse_lines
+from dashi.graph._views import attribute_view, dense, read_through, require_inside, view_attribute
 from dashi.graph.ir import Node, TensorType, attributes_of
-from dashi.graph.lines import Line, evaluate_lines, express_lines, infer_lines, parse_lines
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops.products import MATMUL
 from dashi.graph.ops.rows import KINDS, REDUCTIONS, row_kernel
-from dashi.graph.views import attribute_view, dense, read_through, require_inside, view_attribute
 from dashi.kernels.abi import Kernel, View
 from dashi.kernels.expressions import Expression, arguments
 from dashi.types import HostArray, Shape
@@ -155,15 +155,15 @@ def _whole_rows(
 
 def _with_ones(view: View | None, kind: TensorType, axes: Sequence[int]) -> View:
     """An operand of a tail, as values for whole rows: the reduced axes are there, with length 1."""
-    seen = view or dense(kind.shape)
-    rank = max(len(seen.shape) + len(axes), max(axes) + 1)
-    shape, strides = list(seen.shape), list(seen.strides)
+    shown = view or dense(kind.shape)
+    rank = max(len(shown.shape) + len(axes), max(axes) + 1)
+    shape, strides = list(shown.shape), list(shown.strides)
     missing = rank - len(axes) - len(shape)
     shape, strides = [1] * missing + shape, [0] * missing + strides
     for axis in sorted(axes):
         shape.insert(axis, 1)
         strides.insert(axis, 0)
-    return View(tuple(shape), tuple(strides), seen.offset)
+    return View(tuple(shape), tuple(strides), shown.offset)
 
 
 def _infer_product(node: Node, types: Sequence[TensorType]) -> TensorType:

@@ -22,7 +22,7 @@ def is_dense(view: View) -> bool:
 
 
 def reshaped(view: View, shape: Shape) -> View | None:
-    """The same elements in C order under another shape; None where no strides name them."""
+    """All elements in C order under another shape; None where no strides name them."""
     if math.prod(shape) == 0:
         return View(shape, tuple(0 for _ in shape), 0)
     sizes, (steps,) = collapse(view.shape, [view.strides])

@@ -13,9 +13,9 @@ from typing import Final, TypeVar
 import numpy as np
 
 from dashi.errors import GraphError
+from dashi.graph._values import canonical
 from dashi.graph.ir import Attribute, Node, TensorType, attributes_of
 from dashi.graph.ops.elementwise import OPS as ELEMENTWISE
-from dashi.graph.values import canonical
 from dashi.kernels._ops import OPS as FUNCTIONS
 from dashi.kernels.expressions import Expression, apply, constant, not_equal
 from dashi.types import HostArray

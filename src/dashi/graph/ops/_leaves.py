@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import GraphError
+from dashi.graph._values import canonical
+from dashi.graph._views import attribute_view, read_through
 from dashi.graph.ir import Node, TensorType, attributes_of, tensor_type
 from dashi.graph.op import Op
-from dashi.graph.values import canonical
-from dashi.graph.views import attribute_view, read_through
 from dashi.types import HostArray
 
 
