@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,9 @@ import pytest
 import dashi
 from dashi import graph as dg
 from dashi.errors import ClosedError, GraphError, LimitError, NoResultError
+from dashi.graph.op import Launch
+from dashi.graph.registry import all_ops
+from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
 from dashi.types import HostArray
 
@@ -133,6 +138,32 @@ def test_wrong_use_is_an_error_with_a_fix(device: Device) -> None:
         pipeline.dispatch(values())
     with pytest.raises(GraphError, match="there is no class 'fast'"):
         dg.compile(model(), device, class_="fast")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_portable_pipeline_refuses_a_kernel_that_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = dg.Builder("fast")
+    graph = b.graph(y=b.input("x", (4, 4)) @ b.input("z", (4, 4)))
+    fast = Launch(dashi.kernels.get("gemm_fast"), ((4, 4), (4, 4)), (4, 4))
+    monkeypatch.setitem(all_ops(), "product", replace(all_ops()["product"], launch=lambda node, types: fast))
+    with dashi.open("null") as null:
+        with pytest.raises(GraphError, match="'gemm_fast' is not portable, the graph is"):
+            dg.compile(graph, null)
+        with dg.compile(graph, null, class_="device") as pipeline:
+            assert pipeline.report().kernels == {"gemm_fast": 1}
+
+
+def test_pipelines_that_are_closed_and_forgotten_give_their_memory_back(bare_vulkan: VulkanDevice) -> None:
+    graph = model()
+
+    def used() -> int:
+        with dg.compile(graph, bare_vulkan) as pipeline:
+            pipeline.dispatch(values())
+        del pipeline
+        gc.collect()
+        return bare_vulkan.memory().used
+
+    first = used()
+    assert [used() for _ in range(10)] == [first] * 10
 
 
 def test_values_beyond_a_binding_are_refused_by_name(vulkan: Device) -> None:

@@ -13,6 +13,7 @@ from dashi.graph.passes.plan_memory import MemoryPlan
 from dashi.graph.passes.schedule import STORED, PlannedStep
 
 if TYPE_CHECKING:
+    from dashi.runtime._hazards import Batch
     from dashi.runtime.device import Program
 
 _DIGEST: Final = re.compile("_[0-9a-f]{12}$")
@@ -20,7 +21,7 @@ _DIGEST: Final = re.compile("_[0-9a-f]{12}$")
 
 @dataclass(frozen=True)
 class Report:
-    """Counts of a pipeline. `longest_chain` is how many commands must wait for one another; `places` says for every
+    """Counts of a pipeline. `longest_chain` is how many steps must wait for one another; `places` says for every
     value where it comes from; `host_steps` names what the host computes, and why."""
 
     program_id: str
@@ -72,7 +73,7 @@ def build_report(
         dispatches=program.dispatches,
         segments=len(batches),
         barriers=sum(barriers),
-        longest_chain=sum(barriers) + len(batches),
+        longest_chain=sum(map(_chain, batches)),
         host_steps={step.node.name: step.reason for step in steps if step.place == "host"},
         kernels=dict(named),
         fusions=tuple(note.removeprefix("fuse: ") for note in graph.notes if note.startswith("fuse: ")),
@@ -85,6 +86,17 @@ def build_report(
         input_bytes=sum(node.type.nbytes for node in graph.of("input")),
         output_bytes=sum(outputs),
     )
+
+
+def _chain(batch: Batch) -> int:
+    """How many steps of a batch must run one after another: groups between barriers, but for those which only bring
+    inputs or take results away."""
+    groups: list[set[str]] = [set()]
+    for name, barrier in zip(batch.names, batch.barriers, strict=True):
+        if barrier:
+            groups.append(set())
+        groups[-1].add(name)
+    return sum(1 for group in groups if group - {"feed", "fetch"})
 
 
 def _stored(graph: Graph, steps: Sequence[PlannedStep]) -> set[str]:
