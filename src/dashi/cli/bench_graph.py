@@ -25,7 +25,8 @@ class PipelineClass(Enum):
 
 def minilm(
     text: Annotated[
-        list[str] | None, typer.Option("--text", help="A sentence; may be given several times. Default: three.")
+        list[str] | None,
+        typer.Option("--text", metavar="SENTENCE", help="A sentence; may be given several times. Default: three."),
     ] = None,
     tokens: Annotated[int, typer.Option("--tokens", min=2, max=512, help="Tokens of each text, padded or cut.")] = 128,
     class_: Annotated[
