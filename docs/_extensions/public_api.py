@@ -24,6 +24,7 @@ PACKAGES: Final = (
     "dashi.kernels",
     "dashi.runtime",
     "dashi.fft",
+    "dashi.graph",
     "dashi.core",
     "dashi.flow",
     "dashi.report",

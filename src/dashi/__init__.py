@@ -4,8 +4,8 @@
         y = d.run("axpy", x, y, a=2).numpy()
 
 Importing does nothing: no device is opened and no driver is loaded before `open` or `devices` is called, and what a
-program does not name is not imported. Its packages: `dashi.core`, `fft`, `flow`, `io`, `kernels`, `lab`, `report`,
-`runtime`.
+program does not name is not imported. Its packages: `dashi.core`, `fft`, `flow`, `graph`, `io`, `kernels`, `lab`,
+`report`, `runtime`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dashi import core as core
     from dashi import fft as fft
     from dashi import flow as flow
+    from dashi import graph as graph
     from dashi import io as io
     from dashi import lab as lab
     from dashi import report as report
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_PACKAGES = ("bench", "core", "fft", "flow", "io", "lab", "report", "runtime", "types")
+_PACKAGES = ("bench", "core", "fft", "flow", "graph", "io", "lab", "report", "runtime", "types")
 _MODULES = {
     "core.operators.affine": "Affine Linear",
     "core.operators.bands": "Bands",

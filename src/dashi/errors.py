@@ -9,6 +9,7 @@ DashiError
 │   ├── UnsupportedOperationError  what arrays on a device do not do
 │   ├── UnknownNameError  a name that nothing here has
 │   ├── EntryPointError   an operator or model that an installed package declares twice, or that cannot be loaded
+│   ├── GraphError        a graph, or a node of one, that cannot be
 │   ├── FileError         a file that cannot be read, is not what it claims to be, or cannot be written
 │   └── CertificateError  a certificate that was edited, or that this version cannot repeat
 ├── NonFiniteError        a state that is no longer finite stopped a rollout
@@ -101,6 +102,10 @@ class UnknownNameError(InputError, KeyError):
 
 class EntryPointError(InputError):
     """An operator or model that two installed packages declare, or that cannot be loaded from the one that does."""
+
+
+class GraphError(InputError):
+    """A graph, or a node of one, that cannot be: wrong shapes or types, cycles, names that are taken or unknown."""
 
 
 class FileError(InputError):

@@ -29,7 +29,7 @@ def is_family(package: ModuleType) -> bool:
 
 FIRST = """
     open devices Device DeviceInfo Array Program Step Ticket kernel kernels Kernel errors Operator Linear Affine
-    Quadratic Bands Csr BlockSparse Run rollout verify flow fft core report lab io runtime types bench __version__
+    Quadratic Bands Csr BlockSparse Run rollout verify flow fft graph core report lab io runtime types bench __version__
 """
 
 
@@ -72,7 +72,7 @@ def test_importing_dashi_imports_neither_its_packages_nor_numpy() -> None:
     assert done.stdout.split() == ["dashi", "dashi._lazy", "dashi.errors", "dashi.kernels"]
 
 
-@pytest.mark.parametrize("package", ["core", "io", "report", "lab"])
+@pytest.mark.parametrize("package", ["core", "graph", "io", "report", "lab"])
 def test_importing_a_package_imports_none_of_its_modules(package: str) -> None:
     code = f"import sys, dashi; dashi.{package}; print([m for m in sys.modules if m.startswith('dashi.{package}.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dashi.cli import bench_peers
+from dashi.cli import bench_graph, bench_peers
 from dashi.cli.bench_peers import Save, bench_device
 from dashi.cli.help import App
 from dashi.cli.kernels import Folder, Names, chosen
@@ -263,3 +263,4 @@ for _name, _command, _line in (
     ("kernels", kernels, "dashi bench kernels axpy --size small"),
 ):
     app.command(_name, epilog=example(_line))(_command)
+app.add_typer(bench_graph.app)

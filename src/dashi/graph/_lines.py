@@ -1,0 +1,139 @@
+"""Formulas in nodes: lines of elementwise ops, in NumPy, as types, and as expressions of `dashi.kernels`.
+
+A line is an op and its operands: names of values (`in0`, `value`, `v0` for the first line, ...) or numbers (`f32:0.5`).
+The last line is the result. A formula is computed in one type; truth values are 0 and 1 of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import numpy as np
+
+from dashi.errors import GraphError
+from dashi.graph._values import canonical
+from dashi.graph.ir import Attribute, Node, TensorType, attributes_of
+from dashi.graph.ops.elementwise import OPS as ELEMENTWISE
+from dashi.kernels._ops import OPS as FUNCTIONS
+from dashi.kernels.expressions import Expression, apply, constant, not_equal
+from dashi.types import HostArray
+from dashi.types import dtype as dtype_of
+
+COMPUTED: Final = ("f32", "f64", "i32", "u32")
+_BY_NAME: Final = {op.name: op for op in ELEMENTWISE}
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One value of a formula: an op of operands; a cast says to which type."""
+
+    op: str
+    operands: tuple[str, ...]
+    to: str = ""
+
+    def __str__(self) -> str:
+        return " ".join((f"{self.op}:{self.to}" if self.to else self.op, *self.operands))
+
+
+def line_of(node: Node, operands: Sequence[str]) -> Line:
+    """A node as a line."""
+    return Line(node.op, tuple(operands), node.dtype.name if node.op == "cast" else "")
+
+
+def number_operand(number: float, dtype: str) -> str:
+    """A number in a line."""
+    return f"{dtype}:{number!r}"
+
+
+def parse_lines(body: Attribute) -> tuple[Line, ...]:
+    """The lines that an attribute lists."""
+    if not isinstance(body, tuple):
+        raise GraphError(f"{body!r} is no list of lines.", "give a list of text.")
+    return tuple(_line(text) for text in body)
+
+
+def _line(text: Attribute) -> Line:
+    words = text.split() if isinstance(text, str) else [""]
+    op, _, to = words[0].partition(":")
+    if len(words) < 2 or op not in _BY_NAME or _BY_NAME[op].expand is not None:
+        raise GraphError(f"{text!r} is no line of a formula.", "write an elementwise op and its operands.")
+    return Line(op, tuple(words[1:]), to)
+
+
+def fusable(node: Node, types: Sequence[TensorType]) -> str | None:
+    """The type that a formula with the node is computed in; None where formulas cannot have it."""
+    kinds = {kind.dtype.name for kind in (*types, node.type)}
+    numbers = sorted(kinds - {"bool"})
+    if len(numbers) > 1 or not set(numbers) <= set(COMPUTED):
+        return None
+    compute = numbers[0] if numbers else "u32"
+    if node.op in ("copy", "cast"):
+        return compute
+    function = FUNCTIONS.get(node.op)
+    if function is None or not (compute in ("f32", "f64") or function.for_integers):
+        return None
+    return compute
+
+
+def walk(
+    lines: Sequence[Line],
+    values: Mapping[str, _Value],
+    number: Callable[[float, str], _Value],
+    compute: Callable[[Line, Sequence[_Value]], _Value],
+) -> _Value:
+    """The last line's value; that of `value` where there are no lines."""
+    known = dict(values)
+    for place, line in enumerate(lines):
+        operands: list[_Value] = []
+        for word in line.operands:
+            if word not in known and ":" not in word:
+                raise GraphError(f"line {str(line)!r} names {word!r}, which is nothing.", "name values before it.")
+            kind, _, digits = word.partition(":")
+            operands.append(known[word] if word in known else number(_number(digits), kind))
+        known[f"v{place}"] = compute(line, operands)
+    return known[f"v{len(lines) - 1}"] if lines else known["value"]
+
+
+def _number(digits: str) -> float:
+    try:
+        return float(digits)
+    except ValueError as error:
+        raise GraphError(f"{digits!r} is no number.", "write it as Python does.") from error
+
+
+def _node(line: Line, kind: TensorType) -> Node:
+    return Node(str(line), line.op, (), kind, attributes_of({"to": line.to} if line.to else {}))
+
+
+def infer_lines(lines: Sequence[Line], values: Mapping[str, TensorType]) -> TensorType:
+    """The type of a formula."""
+
+    def compute(line: Line, operands: Sequence[TensorType]) -> TensorType:
+        return _BY_NAME[line.op].infer(_node(line, operands[0]), operands)
+
+    return walk(lines, values, lambda _, kind: TensorType((), dtype_of(kind)), compute)
+
+
+def evaluate_lines(lines: Sequence[Line], values: Mapping[str, HostArray]) -> HostArray:
+    """The values of a formula in NumPy: the definitions of its ops, one after another."""
+
+    def compute(line: Line, operands: Sequence[HostArray]) -> HostArray:
+        types = [TensorType(o.shape, dtype_of(o.dtype)) for o in operands]
+        kind = _BY_NAME[line.op].infer(_node(line, types[0]), types)
+        return _BY_NAME[line.op].evaluate(_node(line, kind), *operands)
+
+    return walk(lines, values, lambda n, kind: canonical(np.asarray(n, dtype_of(kind).numpy)), compute)
+
+
+def express_lines(lines: Sequence[Line], values: Mapping[str, Expression]) -> Expression:
+    """A formula as an expression of kernels."""
+
+    def compute(line: Line, operands: Sequence[Expression]) -> Expression:
+        if line.op == "cast" and line.to == "bool":
+            return not_equal(operands[0], 0.0)
+        return operands[0] if line.op in ("copy", "cast") else apply(line.op, *operands)
+
+    return walk(lines, values, lambda n, _: constant(n), compute)

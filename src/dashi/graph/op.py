@@ -1,0 +1,53 @@
+"""What an op is: its inference, its definition in NumPy, and how devices run it. Each is declared once, in `ops/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from dashi.graph.ir import Node, TensorType
+from dashi.kernels.abi import Kernel, Number, View
+from dashi.types import HostArray, Shape
+
+if TYPE_CHECKING:
+    from dashi.graph.builder import Tensor
+
+Kind = Literal["leaf", "view", "elementwise", "rows", "product", "other"]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a kernel computes a node: its operands are the node's inputs with these shapes, and its result is the node's
+    value with the shape `result`. Shapes may differ from the values' own in how they are written, not in size."""
+
+    kernel: Kernel
+    shapes: tuple[Shape, ...]
+    result: Shape
+    scalars: Mapping[str, Number] = field(default_factory=dict[str, Number])
+
+
+@dataclass(frozen=True)
+class Op:
+    """An op of graphs.
+
+    - `infer(node, types)` gives the type of the result from those of the inputs and the node's attributes (the node's
+      own type is not known yet), or raises a GraphError.
+    - `evaluate(node, *values)` is the definition: canonical NumPy values in, canonical values out, with the bits of the
+      kernels. Its `version` goes up whenever it gives other bits.
+    - `view(node, source)`, of ops that only say which elements they consist of: an index map into what `source` maps
+      into, or None where strides cannot say it.
+    - `expand(node, *inputs)` writes the node in other ops, with the same bits; for what has no kernel of its own.
+    - `launch(node, types)` is the kernel that computes it from dense inputs, or None: then it is a step of the host.
+    """
+
+    name: str
+    infer: Callable[[Node, Sequence[TensorType]], TensorType]
+    evaluate: Callable[..., HostArray]
+    kind: Kind = "other"
+    version: int = 1
+    view: Callable[[Node, View], View | None] | None = None
+    expand: Callable[..., Tensor] | None = None
+    launch: Callable[[Node, Sequence[TensorType]], Launch | None] | None = None
+    canonical: bool = True
+    """Whether a device stores canonical values whatever it reads; ops that move bits do not."""

@@ -1,0 +1,199 @@
+"""What the pass `fuse` makes: elementwise ops as one `map`, or as head and tail of reductions (`rows`) and products.
+
+Each is the composition of its parts, and has their bits. `views` says how each input is read, null where as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Final
+
+from dashi import kernels
+from dashi.errors import GraphError
+from dashi.graph._lines import Line, evaluate_lines, express_lines, infer_lines, parse_lines
+from dashi.graph._views import attribute_view, dense, read_through, require_inside, view_attribute
+from dashi.graph.ir import Node, TensorType, attributes_of
+from dashi.graph.op import Launch, Op
+from dashi.graph.ops.products import MATMUL
+from dashi.graph.ops.rows import KINDS, REDUCTIONS, row_kernel
+from dashi.kernels.abi import Kernel, View
+from dashi.kernels.expressions import Expression, arguments
+from dashi.types import HostArray, Shape
+
+
+def lines_of(node: Node, attribute: str = "body") -> tuple[Line, ...]:
+    """The lines of a node's formula."""
+    return parse_lines(node.get(attribute))
+
+
+def views_of(node: Node) -> tuple[View | None, ...]:
+    """How a node reads each of its inputs."""
+    views = node.get("views")
+    if not isinstance(views, tuple):
+        raise GraphError(f"the node {node.name!r} has no views.", "give one for each input, or null.")
+    return tuple(attribute_view(view) for view in views)
+
+
+def texts(lines: Sequence[Line]) -> list[str]:
+    """Lines as an attribute."""
+    return [str(line) for line in lines]
+
+
+def map_attributes(lines: Sequence[Line], views: Sequence[View | None]) -> dict[str, object]:
+    """The attributes of a map."""
+    return {"body": texts(lines), "views": [view_attribute(view) for view in views]}
+
+
+def _read_types(node: Node, types: Sequence[TensorType]) -> dict[str, TensorType]:
+    """The types of `in0`, `in1`, ..."""
+    views = views_of(node)
+    if len(views) != len(types):
+        raise GraphError(f"{len(views)} views for {len(types)} inputs.", "give each input a view, or null.")
+    for view, kind in zip(views, types, strict=True):
+        if view is not None:
+            require_inside(view, kind.size)
+    pairs = enumerate(zip(views, types, strict=True))
+    return {f"in{k}": kind if view is None else TensorType(view.shape, kind.dtype) for k, (view, kind) in pairs}
+
+
+def _read(node: Node, values: Sequence[HostArray]) -> dict[str, HostArray]:
+    views = views_of(node)
+    return {f"in{k}": read_through(view, v) for k, (view, v) in enumerate(zip(views, values, strict=True))}
+
+
+def _arguments(count: int) -> dict[str, Expression]:
+    names = [f"in{k}" for k in range(count)]
+    return dict(zip(names, arguments(" ".join(names)), strict=True))
+
+
+def _through(views: Sequence[View | None]) -> dict[str, View]:
+    return {f"in{k}": view for k, view in enumerate(views) if view is not None}
+
+
+def _infer_map(node: Node, types: Sequence[TensorType]) -> TensorType:
+    return infer_lines(lines_of(node), _read_types(node, types))
+
+
+def _evaluate_map(node: Node, *values: HostArray) -> HostArray:
+    return evaluate_lines(lines_of(node), _read(node, values))
+
+
+@cache
+def _map_kernel(lines: tuple[Line, ...], views: tuple[View | None, ...], types: tuple[str, ...]) -> Kernel:
+    named = _arguments(len(views))
+    numbers = sorted({*types} - {"bool"})
+    fixed = dict(zip((*named, "result"), types, strict=True)) if len({*types}) > 1 else None
+    compute = (numbers[0] if numbers else "u32") if fixed else None
+    return kernels.fuse(
+        express_lines(lines, named), inputs=" ".join(named), views=_through(views), types=fixed, compute=compute
+    )
+
+
+def _launch_map(node: Node, types: Sequence[TensorType]) -> Launch | None:
+    kinds = (*(kind.dtype.name for kind in types), node.dtype.name)
+    kernel = _map_kernel(lines_of(node), views_of(node), kinds)
+    return Launch(kernel, tuple(kind.shape for kind in types), node.shape)
+
+
+def _row_node(node: Node, kind: TensorType) -> Node:
+    """The node of the reduction, or map over rows, between head and tail."""
+    name = str(node.get("kind"))
+    if name not in KINDS:
+        raise GraphError(f"there is no kind {name!r} of rows.", f"use one of {', '.join(KINDS)}.")
+    kept = {key: node.get(key) for key in ("axes", "keepdims", "epsilon") if node.get(key) is not None}
+    return Node(node.name, name, (), kind, attributes_of(kept))
+
+
+def _infer_rows(node: Node, types: Sequence[TensorType]) -> TensorType:
+    read = _read_types(node, types)
+    head = infer_lines(lines_of(node, "head"), {**read, "value": read["in0"]})
+    middle = KINDS[_row_node(node, head).op].infer(_row_node(node, head), [head])
+    return infer_lines(lines_of(node, "tail"), {**read, "value": middle})
+
+
+def _evaluate_rows(node: Node, *values: HostArray) -> HostArray:
+    read = _read(node, values)
+    head = evaluate_lines(lines_of(node, "head"), {**read, "value": read["in0"]})
+    kind = TensorType(head.shape, node.dtype)
+    row = _row_node(node, kind)
+    row = Node(row.name, row.op, (), KINDS[row.op].infer(row, [kind]), row.attributes)
+    middle = KINDS[row.op].evaluate(row, head).reshape(row.shape)
+    return evaluate_lines(lines_of(node, "tail"), {**read, "value": middle})
+
+
+def _launch_rows(node: Node, types: Sequence[TensorType]) -> Launch | None:
+    head, tail, views = lines_of(node, "head"), lines_of(node, "tail"), views_of(node)
+    named, read = _arguments(len(views)), _read_types(node, types)
+    row = _row_node(node, types[0])
+    shape = infer_lines(head, {**read, "value": read["in0"]}).shape
+    result = node.shape
+    if row.op in REDUCTIONS:
+        axes = node.integers("axes")
+        result = tuple(n for axis, n in enumerate(shape) if axis not in axes)
+        if not node.get("keepdims"):
+            views = _whole_rows(tail, views, types, axes)
+    kernel = row_kernel(
+        row,
+        len(shape),
+        express_lines(head, {**named, "value": named["in0"]}),
+        (lambda value: express_lines(tail, {**named, "value": value})) if tail else None,
+        " ".join(named),
+        _through(views),
+    )
+    return Launch(kernel, tuple(kind.shape for kind in types), result)
+
+
+def _whole_rows(
+    tail: Sequence[Line], views: Sequence[View | None], types: Sequence[TensorType], axes: Sequence[int]
+) -> tuple[View | None, ...]:
+    """The views of a reduction whose result lacks the reduced axes: the operands of its tail have them, of length 1."""
+    late = {word for line in tail for word in line.operands}
+    listed = enumerate(zip(views, types, strict=True))
+    return tuple(_with_ones(view, kind, axes) if f"in{k}" in late else view for k, (view, kind) in listed)
+
+
+def _with_ones(view: View | None, kind: TensorType, axes: Sequence[int]) -> View:
+    """An operand of a tail, as values for whole rows: the reduced axes are there, with length 1."""
+    shown = view or dense(kind.shape)
+    rank = max(len(shown.shape) + len(axes), max(axes) + 1)
+    shape, strides = list(shown.shape), list(shown.strides)
+    missing = rank - len(axes) - len(shape)
+    shape, strides = [1] * missing + shape, [0] * missing + strides
+    for axis in sorted(axes):
+        shape.insert(axis, 1)
+        strides.insert(axis, 0)
+    return View(tuple(shape), tuple(strides), shown.offset)
+
+
+def _infer_product(node: Node, types: Sequence[TensorType]) -> TensorType:
+    read = _read_types(node, types)
+    middle = MATMUL.infer(node, [read["in0"], read["in1"]])
+    return infer_lines(lines_of(node, "tail"), {**read, "value": middle})
+
+
+def _evaluate_product(node: Node, *values: HostArray) -> HostArray:
+    read = _read(node, values)
+    return evaluate_lines(lines_of(node, "tail"), {**read, "value": MATMUL.evaluate(node, read["in0"], read["in1"])})
+
+
+@cache
+def _product_kernel(lines: tuple[Line, ...], views: tuple[View | None, ...]) -> Kernel:
+    named = _arguments(len(views))
+    (value,) = arguments("value")
+    through: Mapping[str, View] = {{"in0": "a", "in1": "b"}.get(k, k): v for k, v in _through(views).items()}
+    return kernels.fuse_product(express_lines(lines, {**named, "value": value}), views=through)
+
+
+def _launch_product(node: Node, types: Sequence[TensorType]) -> Launch | None:
+    lines, views = lines_of(node, "tail"), views_of(node)
+    shapes: tuple[Shape, ...] = tuple(kind.shape for kind in types)
+    if not lines and views == (None, None):
+        return Launch(kernels.get("matmul"), shapes, node.shape)
+    return Launch(_product_kernel(lines, views), shapes, node.shape)
+
+
+MAP: Final = Op("map", _infer_map, _evaluate_map, launch=_launch_map)
+ROWS: Final = Op("rows", _infer_rows, _evaluate_rows, launch=_launch_rows)
+PRODUCT: Final = Op("product", _infer_product, _evaluate_product, launch=_launch_product)
+OPS: Final = (MAP, ROWS, PRODUCT)

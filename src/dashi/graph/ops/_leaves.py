@@ -1,0 +1,84 @@
+"""Leaves: inputs, params, constants, and params in the order in which their kernels read them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from dashi.errors import GraphError
+from dashi.graph._values import canonical
+from dashi.graph._views import attribute_view, read_through
+from dashi.graph.ir import Node, TensorType, attributes_of, tensor_type
+from dashi.graph.op import Op
+from dashi.types import HostArray
+
+
+def constant_node(name: str, values: HostArray) -> Node:
+    """A constant: one number where all elements are the same, else its bytes."""
+    array = canonical(values)
+    kind = tensor_type(array.shape, array.dtype)
+    flat = array.reshape(-1)
+    if kind.size and (flat.view(np.uint8).reshape(kind.size, -1) == flat[:1].view(np.uint8)).all():
+        number = flat[0].item()
+        if number == number and abs(number) != float("inf"):
+            return Node(name, "constant", (), kind, attributes_of({"value": number}))
+    data = base64.b64encode(array.tobytes()).decode("ascii")
+    return Node(name, "constant", (), kind, attributes_of({"data": data}))
+
+
+def constant_values(node: Node) -> HostArray:
+    """The values of a constant."""
+    number = uniform(node)
+    kind = node.type
+    if number is not None:
+        return canonical(np.full(node.shape, number, kind.dtype.numpy))
+    data = node.get("data")
+    try:
+        raw = base64.b64decode(data, validate=True) if isinstance(data, str) else b""
+    except binascii.Error:
+        raw = b""
+    if not isinstance(data, str) or len(raw) != kind.nbytes or len(node.attributes) != 1:
+        raise GraphError(
+            f"the constant {node.name!r} has no values for {kind}.",
+            "give it a number as `value`, or all its bytes in base64 as `data`.",
+        )
+    return canonical(np.frombuffer(raw, kind.dtype.numpy).reshape(node.shape))
+
+
+def uniform(node: Node) -> int | float | None:
+    """The number that all elements of a constant are; None where they differ, or it is no constant."""
+    number = node.get("value")
+    if node.op != "constant" or len(node.attributes) != 1 or not isinstance(number, (int, float)):
+        return None
+    element = np.asarray(number).astype(node.dtype.numpy)
+    if element.item() != number:
+        raise GraphError(f"the constant {node.name!r} is {number!r}, which no {node.dtype} is.", "round it first.")
+    return number
+
+
+def packed_values(node: Node, values: HostArray) -> HostArray:
+    """A param in the order in which its kernel reads it."""
+    return np.ascontiguousarray(read_through(attribute_view(node.get("view")), values))
+
+
+def _infer_leaf(node: Node, types: Sequence[TensorType]) -> TensorType:
+    return node.type
+
+
+def _infer_packed(node: Node, types: Sequence[TensorType]) -> TensorType:
+    view = attribute_view(node.get("view"))
+    if view is None:
+        raise GraphError("a packed param has no view.", "say which elements of the param it consists of.")
+    return TensorType(view.shape, types[0].dtype)
+
+
+def _no_evaluation(node: Node, *values: HostArray) -> HostArray:
+    raise GraphError(f"{node.name!r} is a leaf: nothing computes it.", "pass its values.")
+
+
+PACKED: Final = Op("packed", _infer_packed, packed_values)
+OPS: Final = (*(Op(name, _infer_leaf, _no_evaluation, "leaf") for name in ("input", "param", "constant")), PACKED)

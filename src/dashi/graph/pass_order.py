@@ -1,0 +1,39 @@
+"""The passes of the compiler, in order. Each is a frozen dataclass whose fields are its options."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from dashi.graph.ir import Graph
+from dashi.graph.passes.assign_layouts import AssignLayouts
+from dashi.graph.passes.fuse import Fuse
+from dashi.graph.passes.legalize import Legalize
+from dashi.graph.passes.rewrite import Rewrite
+from dashi.graph.verification import verify
+
+
+class Pass(Protocol):
+    """A function from graphs to graphs."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, graph: Graph) -> Graph:
+        """The graph as the next pass takes it."""
+        ...
+
+
+PASSES: Final[tuple[Pass, ...]] = (Rewrite(), Legalize(), Fuse(), AssignLayouts())
+"""What becomes of a graph before memory is planned. Only `rewrite` may change bits."""
+UNFUSED: Final[tuple[Pass, ...]] = (Rewrite(), Legalize(), Fuse(longest=1), AssignLayouts())
+"""Passes that leave every elementwise op a kernel of its own."""
+
+
+def run_passes(graph: Graph, passes: tuple[Pass, ...] = PASSES, *, after: str | None = None) -> Graph:
+    """The graph after all passes, or after the one of that name; verified before and after each."""
+    verify(graph)
+    for step in passes:
+        graph = verify(step.run(graph))
+        if step.name == after:
+            break
+    return graph

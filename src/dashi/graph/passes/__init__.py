@@ -1,0 +1,1 @@
+"""The passes of the compiler, one module each: frozen dataclasses whose fields are their options."""

@@ -1,0 +1,100 @@
+"""Makes every op native: ops without a kernel are written in others, movement becomes index maps, and what must lie in
+memory of its own is copied there. No bit changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dashi.graph._views import dense, view_attribute
+from dashi.graph.builder import Builder, Tensor, typed_node
+from dashi.graph.ir import Graph, Node
+from dashi.graph.ops.elementwise import COPY
+from dashi.graph.ops.indexing import can_expand
+from dashi.graph.ops.movement import VIEW, is_alias, node_view
+from dashi.graph.registry import get
+from dashi.kernels.abi import View
+
+
+@dataclass(frozen=True)
+class Legalize:
+    """What remains are leaves, views of values that are none, and ops that a kernel or the host computes."""
+
+    name: str = "legalize"
+
+    def run(self, graph: Graph) -> Graph:
+        return _separate_results(_canonical_moves(_views(_expand(graph))))
+
+
+def _expand(graph: Graph) -> Graph:
+    """Ops that are written in others, by what they are written in."""
+    builder = Builder(graph.name)
+    new: dict[str, Tensor] = {}
+    for node in graph.nodes:
+        expand = get(node.op).expand
+        inputs = [new[name] for name in node.inputs]
+        if expand is None or (node.op == "gather" and not can_expand(graph.sources(node)[0].type)):
+            new[node.name] = builder.adopt(replace(node, inputs=tuple(tensor.name for tensor in inputs)))
+        else:
+            with builder.scope(node.name):
+                new[node.name] = expand(node, *inputs)
+    whole = Graph(graph.name, builder.nodes, graph.outputs, graph.params, graph.notes)
+    return whole.with_nodes(whole.nodes, [(title, new[name].name) for title, name in graph.outputs])
+
+
+def _views(graph: Graph) -> Graph:
+    """Every movement op as one index map into a value that lies in memory."""
+    nodes: list[Node] = []
+    maps: dict[str, tuple[Node, View]] = {}
+    for node in graph.nodes:
+        op = get(node.op)
+        if op.kind != "view":
+            nodes.append(node)
+            continue
+        source = graph[node.inputs[0]]
+        origin, through = maps.get(source.name, (source, dense(source.shape)))
+        view = node_view(node) if op.view is None else op.view(node, through)
+        if view is None:
+            origin = typed_node(COPY, f"{node.name}.copy", (source.name,), [source.type], {})
+            nodes.append(origin)
+            view = op.view(node, dense(source.shape)) if op.view else None
+        assert view is not None, "a dense value can be read through every movement op"
+        maps[node.name] = (origin, view)
+        nodes.append(typed_node(VIEW, node.name, (origin.name,), [origin.type], {"view": view_attribute(view)}))
+    return graph.with_nodes(nodes)
+
+
+def _canonical_moves(graph: Graph) -> Graph:
+    """Float inputs that reach an op which moves bits are made canonical first."""
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if get(node.op).canonical:
+            nodes.append(node)
+            continue
+        inputs: list[str] = []
+        for source in graph.sources(node):
+            raw = _origin(graph, source).op == "input" and source.dtype.is_float
+            copy = typed_node(COPY, f"{source.name}.canonical", (source.name,), [source.type], {}) if raw else None
+            if copy is not None and copy not in nodes:
+                nodes.append(copy)
+            inputs.append(source.name if copy is None else copy.name)
+        nodes.append(replace(node, inputs=tuple(inputs)))
+    return graph.with_nodes(nodes)
+
+
+def _separate_results(graph: Graph) -> Graph:
+    """Each result a value of its own: no leaf, no view that is not dense, and none that is another result too."""
+    nodes, outputs, taken = list(graph.nodes), list[tuple[str, str]](), set[str]()
+    for title, name in graph.outputs:
+        node, origin = graph[name], _origin(graph, graph[name])
+        strided = node.op == "view" and not is_alias(graph, node)
+        if get(origin.op).kind == "leaf" or strided or origin.name in taken:
+            node = typed_node(COPY, f"{title}.result", (name,), [node.type], {})
+            nodes.append(node)
+        taken.add(origin.name)
+        outputs.append((title, node.name))
+    return graph.with_nodes(nodes, outputs)
+
+
+def _origin(graph: Graph, node: Node) -> Node:
+    """The value that a view looks at; else the node itself."""
+    return graph[node.inputs[0]] if node.op == "view" else node

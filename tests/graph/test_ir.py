@@ -1,0 +1,130 @@
+"""Graphs as they are built, printed, read and verified; what cannot be is an error with the node's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dashi import graph as dg
+from dashi.errors import GraphError
+from dashi.graph.ir import Node, tensor_type
+
+GOLDEN = """graph tiny
+%x = input : f32[2,3]
+%w = param : f32[4,3]
+%transpose_0 = transpose %w {axes=[1,0]} : f32[3,4]
+%h = matmul %x %transpose_0 : f32[2,4]
+%constant_0 = constant {value=0.5} : f32[]
+%add_0 = add %h %constant_0 : f32[2,4]
+%tanh_0 = tanh %add_0 : f32[2,4]
+%table = constant {data="AAAAAAEAAAA="} : u32[2]
+%gather_0 = gather %tanh_0 %table : f32[2,4]
+return y=%gather_0
+"""
+
+
+def tiny() -> dg.Graph:
+    b = dg.Builder("tiny")
+    x = b.input("x", (2, 3))
+    w = b.param("w", np.ones((4, 3), np.float32))
+    h = b.apply("matmul", x, w.transpose(), name="h")
+    table = b.constant(np.array([0, 1], np.uint32), name="table")
+    return b.graph(y=dg.gather(dg.tanh(h + 0.5), table))
+
+
+def test_a_graph_prints_as_it_reads() -> None:
+    assert sorted(str(tiny()).splitlines()) == sorted(GOLDEN.splitlines())
+    assert dg.parse_graph(GOLDEN).outputs == (("y", "gather_0"),)
+    assert str(dg.parse_graph(GOLDEN)) == GOLDEN
+    assert dg.parse_graph(str(tiny())) == tiny()
+
+
+def test_infinities_and_nan_are_constants_that_round_trip() -> None:
+    b = dg.Builder("edges")
+    x = b.input("x", ())
+    g = b.graph(y=x + float("inf"), z=x * b.constant(float("nan")))
+    assert dg.parse_graph(str(g)) == g
+    assert np.isnan(dg.evaluate(g, {"x": np.array(1, np.float32)})["z"].item())
+
+
+MISTAKES: dict[str, tuple[Callable[[dg.Builder, dg.Tensor], object], str]] = {
+    "shapes": (lambda b, x: x + b.input("y", (3, 3)), "node 'add_0' (add of f32[2,3], f32[3,3]): shapes"),
+    "types": (lambda b, x: x + b.input("y", (2, 3), "f64"), "do not mix"),
+    "product": (lambda b, x: x @ x, "are no matrices that fit"),
+    "reshape": (lambda b, x: x.reshape(4, 2), "6 elements are no array of shape"),
+    "axes": (lambda b, x: x.transpose(0, 0), "does not name each of 2 axes once"),
+    "reduced": (lambda b, x: dg.sum_(x, 5), "are no axes of"),
+    "huge": (lambda b, x: b.input("y", (10**6, 10**6)), "has 1000000000000 elements"),
+    "stretched": (lambda b, x: dg.expand(x.reshape(2, 3, 1), (2, 3, 10**12)), "elements"),
+    "rank": (lambda b, x: b.input("y", (1,) * 65), "65 axes"),
+    "negative": (lambda b, x: b.input("y", (-1,)), "cannot be negative"),
+    "duplicate": (lambda b, x: b.input("x", (2,)), "there are two values 'x'"),
+    "name": (lambda b, x: b.input("a b", (2,)), "is no name"),
+    "index": (lambda b, x: dg.gather(x, x), "an index of uint32"),
+    "erf of integers": (lambda b, x: dg.erf(b.input("i", (2,), "i32")), "is not defined for int32"),
+    "mask": (lambda b, x: dg.attention(x, x, x, x, scale=1.0), "q has 2 axes"),
+    "unknown": (lambda b, x: b.apply("tanhh", x), "there is no op 'tanhh'. Fix: did you mean tanh"),
+    "other graph": (lambda b, x: x + dg.Builder("other").input("x", (2, 3)), "belongs to another graph"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_an_impossible_node_is_an_error_when_it_is_added(mistake: str) -> None:
+    make, expected = MISTAKES[mistake]
+    b = dg.Builder("wrong")
+    x = b.input("x", (2, 3))
+    with pytest.raises(GraphError) as error:
+        make(b, x)
+    assert expected in str(error.value)
+    assert "Fix: " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("%y = tanh %y : f32[2,3]", "line 3: %y is not defined above"),
+        ("%y = tanh %z : f32[2,3]\n%z = tanh %y : f32[2,3]", "line 3: %z is not defined above"),
+        ("%x = tanh %x : f32[2,3]", "line 3: there are two values 'x'"),
+        ("%y = tanh %x : f32[3,2]", "%y is f32[2,3], not f32[3,2]"),
+        ("%y = tanh %x : f32[1000000,1000000]", "has 1000000000000 elements"),
+        ("%y = tanh %x : f32[99999999999999999999]", "too many digits"),
+        ("%y = nothing %x : f32[2,3]", "there is no op 'nothing'"),
+        ("%y = sum %x {axes=[0} : f32[3]", "is no JSON value"),
+        ("%y = sum %x {axes={}} : f32[3]", "is an object"),
+        ("%y = constant {data=\"AAAA\"} : f32[2]", "has no values for f32[2]"),
+        ("%y = constant {value=0.1} : f32[2]", "which no float32 is"),
+        ("%y = view %x {view=[[7],[1],0]} : f32[7]", "a view of the elements 0 to 6 of 6"),
+        ("nonsense", "is no node"),
+    ],
+)  # fmt: skip
+def test_text_that_is_no_graph_is_refused_with_its_line(line: str, expected: str) -> None:
+    with pytest.raises(GraphError) as error:
+        dg.parse_graph(f"graph bad\n%x = input : f32[2,3]\n{line}\nreturn y=%x\n")
+    assert expected in str(error.value)
+
+
+def test_verify_finds_what_a_pass_could_break() -> None:
+    g = tiny()
+    with pytest.raises(GraphError, match="does not stand before it"):
+        dg.verify(replace(g, nodes=tuple(reversed(g.nodes))))
+    with pytest.raises(GraphError, match="says that it is"):
+        dg.verify(replace(g, nodes=(*g.nodes[:-1], replace(g.nodes[-1], type=tensor_type((9,), "f32")))))
+    with pytest.raises(GraphError, match="two nodes"):
+        dg.verify(replace(g, nodes=(*g.nodes, g.nodes[-1])))
+    with pytest.raises(GraphError, match="which is no node"):
+        dg.verify(replace(g, outputs=(("y", "gone"),)))
+    with pytest.raises(GraphError, match="reads other nodes"):
+        dg.verify(replace(g, nodes=(*g.nodes, Node("leaf", "input", ("x",), g.nodes[0].type))))
+
+
+def test_inputs_are_held_to_their_types() -> None:
+    g = tiny()
+    with pytest.raises(GraphError, match="has no values"):
+        dg.evaluate(g, {})
+    with pytest.raises(GraphError, match=r"is f32\[2,3\], not float64"):
+        dg.evaluate(g, {"x": np.ones((2, 3))})
+    with pytest.raises(GraphError, match="has no input 'xx'"):
+        dg.evaluate(g, {"x": np.ones((2, 3), np.float32), "xx": np.ones(1, np.float32)})

@@ -1,0 +1,152 @@
+"""What each pass makes of a small graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from dashi import graph as dg
+from dashi.errors import GraphError
+from dashi.graph.passes.plan_memory import PlanMemory
+from dashi.graph.passes.rewrite import Rewrite
+from dashi.graph.passes.schedule import PlannedStep, Schedule
+
+RNG = np.random.default_rng(0)
+
+
+def attention_by_parts() -> dg.Graph:
+    b = dg.Builder("parts")
+    q, k, v = (b.input(name, (2, 5, 4)) for name in "qkv")
+    weights = dg.softmax((q @ k.transpose(0, 2, 1)) * 0.5)
+    return b.graph(y=weights @ v)
+
+
+def layer() -> dg.Graph:
+    b = dg.Builder("layer")
+    x = b.input("x", (8, 16))
+    w = b.param("w", RNG.standard_normal((32, 16)).astype(np.float32))
+    bias = b.param("bias", RNG.standard_normal(32).astype(np.float32))
+    h = dg.relu(x @ w.transpose() + bias)
+    return b.graph(y=dg.tanh(h) * 0.5 - h)
+
+
+def test_rewrite_folds_constants_and_says_so() -> None:
+    b = dg.Builder("constants")
+    half = dg.sqrt(b.constant(0.25))
+    graph = dg.run_passes(b.graph(y=b.input("x", (3,)) * half), after="rewrite")
+    assert [node.op for node in graph.nodes] == ["constant", "input", "mul"]
+    assert graph.notes == ("fold_constants: sqrt_0",)
+
+
+def test_rewrite_finds_attention_in_its_parts_and_names_it() -> None:
+    graph = attention_by_parts()
+    rewritten = dg.run_passes(graph, after="rewrite")
+    assert [node.op for node in rewritten.nodes] == ["input", "input", "input", "attention"]
+    assert rewritten.notes == ("attention: matmul_1",)
+    inputs = {name: RNG.standard_normal((2, 5, 4)).astype(np.float32) for name in "qkv"}
+    # Sums are cut into runs: the last bits may differ, and no more.
+    first, second = (np.asarray(dg.evaluate(g, inputs)["y"], np.float64) for g in (rewritten, graph))
+    np.testing.assert_allclose(first, second, rtol=1e-5, atol=1e-6)
+    assert dg.program_id(graph) != dg.program_id(graph, passes=(Rewrite(attention=False), *dg.PASSES[1:]))
+
+
+def test_legalize_makes_movement_one_index_map() -> None:
+    b = dg.Builder("moves")
+    x = b.input("x", (2, 3, 4))
+    moved = dg.slice_(x.transpose(2, 0, 1), [1], [None], [2]).reshape(2, 6)
+    graph = dg.run_passes(b.graph(y=moved + 1.0), after="legalize")
+    (view,) = (node for node in graph.of("view") if graph.users[node.name] == ("add_0",))
+    assert view.inputs == ("x",)
+    assert view.get("view") == ((2, 6), (2, 4), 1)
+
+
+def test_legalize_copies_what_no_strides_can_name() -> None:
+    b = dg.Builder("copies")
+    x = b.input("x", (2, 3))
+    graph = dg.run_passes(b.graph(y=x.transpose().reshape(6) + 1.0), after="legalize")
+    assert [node.op for node in graph.nodes if node.op == "copy"] == ["copy"]
+
+
+def test_fuse_makes_one_map_of_a_chain_and_folds_views_into_it() -> None:
+    b = dg.Builder("chain")
+    x, y = b.input("x", (2, 3)), b.input("y", (3, 2))
+    graph = dg.run_passes(b.graph(z=dg.where(dg.greater(x, 0.0), dg.tanh(x + y.transpose()), x * 0.5)))
+    (fused,) = graph.of("map")
+    body = ("greater in0 f32:0.0", "add in0 in1", "tanh v1", "mul in0 f32:0.5", "where v0 v2 v3")
+    assert fused.get("body") == body
+    assert fused.get("views") == (None, ((2, 3), (1, 2), 0))
+
+
+def test_fuse_gives_a_product_its_tail() -> None:
+    graph = dg.run_passes(layer())
+    assert [node.op for node in graph.nodes] == ["input", "param", "param", "packed", "product"]
+    (fused,) = graph.of("product")
+    assert fused.get("tail") == ("add value in2", "relu v0", "tanh v1", "mul v2 f32:0.5", "sub v3 v1")
+
+
+def test_fuse_gives_a_reduction_its_head_and_its_tail() -> None:
+    b = dg.Builder("rows")
+    x, y, w = b.input("x", (4, 6)), b.input("y", (4, 6)), b.input("w", (4,))
+    graph = dg.run_passes(b.graph(s=dg.sum_(dg.square(x - y), 1) * w, n=dg.layer_norm(x + y, *_weights(b))))
+    summed, normal = graph.of("rows")
+    assert (summed.get("head"), summed.get("tail")) == (("sub in0 in1", "square v0"), ("mul value in2",))
+    assert (normal.get("head"), normal.get("tail")) == (("add in0 in1",), ("mul value in2", "add v0 in3"))
+
+
+def _weights(b: dg.Builder) -> tuple[dg.Tensor, dg.Tensor]:
+    return b.param("gamma", np.ones(6, np.float32)), b.param("beta", np.ones(6, np.float32))
+
+
+def test_fuse_leaves_alone_what_others_read_too() -> None:
+    b = dg.Builder("shared")
+    x, w = b.input("x", (4, 4)), b.param("w", np.eye(4, dtype=np.float32))
+    product = x @ w
+    graph = dg.run_passes(b.graph(y=dg.tanh(product), z=product))
+    assert [node.op for node in graph.nodes] == ["input", "param", "product", "map"]
+
+
+def test_assign_layouts_keeps_a_transposed_weight_as_its_product_reads_it() -> None:
+    (packed,) = dg.run_passes(layer()).of("packed")
+    assert (packed.inputs, packed.shape) == (("w",), (16, 32))
+
+
+def test_plan_memory_reuses_bytes_and_reports_the_bound() -> None:
+    b = dg.Builder("chain")
+    x = b.input("x", (64, 64))
+    w = b.param("w", np.eye(64, dtype=np.float32))
+    for _ in range(6):
+        x = x @ w
+    graph = dg.run_passes(b.graph(y=x))
+    steps = Schedule().run(graph)
+    plan = PlanMemory().run(graph, steps)
+    assert plan.nbytes == plan.liveness_bytes == 2 * 64 * 64 * 4
+    assert plan.unshared_bytes == 7 * 64 * 64 * 4
+    assert PlanMemory(reuse=False).run(graph, steps).nbytes == plan.unshared_bytes
+
+
+def test_values_that_live_at_the_same_time_share_no_byte() -> None:
+    graph = dg.run_passes(layer(), dg.UNFUSED)
+    steps = Schedule().run(graph)
+    plan = PlanMemory().run(graph, steps)
+    for index, step in enumerate(steps):
+        later = {name for after in steps[index + 1 :] for name in after.reads} | graph.results
+        live = {step.node.name, *step.reads, *(n for n in plan.offsets if n in later and _made(steps, n) < index)}
+        ranges = sorted((plan.offsets[n], plan.offsets[n] + graph[n].type.nbytes) for n in live if n in plan.offsets)
+        assert all(first[1] <= second[0] for first, second in pairwise(ranges))
+
+
+def _made(steps: Sequence[PlannedStep], name: str) -> int:
+    return next((i for i, step in enumerate(steps) if step.node.name == name), -1)
+
+
+def test_explain_prints_every_pass() -> None:
+    graph = layer()
+    for name in ("rewrite", "legalize", "fuse", "assign_layouts"):
+        assert dg.parse_graph(dg.explain(graph, after=name)).name == "layer"
+    assert "(x, w.sub_0.in1.dense, bias) -> f32[8,32]" in dg.explain(graph, after="schedule")
+    assert "bytes planned" in dg.explain(graph, after="plan_memory")
+    with pytest.raises(GraphError, match="there is no pass 'fusion'"):
+        dg.explain(graph, after="fusion")

@@ -1,0 +1,128 @@
+"""The central claim: whatever passes and devices do with a graph, its bits are those of the uncompiled run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dashi import graph as dg
+from dashi.graph.pass_order import PASSES
+from dashi.runtime.device import Device
+from dashi.types import HostArray
+
+AWKWARD = [0.0, -0.0, 1.0, -1.5, 2.0**-101, -(2.0**-102), 2.0**-126, 1e-45, 3e38, np.inf, -np.inf, np.nan]
+UNARY = (dg.tanh, dg.relu, dg.exp, dg.sqrt, dg.square, dg.erf, dg.gelu, dg.sigmoid, dg.floor, dg.absolute)
+REDUCTIONS = (dg.sum_, dg.mean, dg.max_, dg.min_, dg.prod, dg.norm)
+BINARY = (dg.maximum, dg.minimum, lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / y)
+
+
+def random_graph(seed: int, steps: int = 7) -> dg.Graph:
+    """A graph of so many random ops on matrices of 3 x 4 and what becomes of them."""
+    rng = np.random.default_rng(seed)
+    b = dg.Builder("random")
+    values = [b.input("x", (3, 4)), b.input("y", (3, 4)), b.param("w", random_values((4, 4), rng))]
+    rows = b.input("rows", (3,), "u32")
+    for _ in range(steps):
+        x = values[int(rng.integers(len(values)))]
+        x = x if x.shape else x.reshape(1)
+        values.append(_random_op(rng, b, x, values, rows))
+    return b.graph(last=values[-1], other=values[-2], shown=values[int(rng.integers(len(values)))])
+
+
+def _random_op(rng: np.random.Generator, b: dg.Builder, x: dg.Tensor, values: list[dg.Tensor], rows: Any) -> Any:
+    """One op of x: a function of its elements, a movement, a product, or something over rows."""
+
+    def choose(among: Any) -> Any:
+        return among[int(rng.integers(len(among)))]
+
+    alike = [x, *(v for v in values if v.shape == x.shape)]
+    fits = [v for v in values if len(v.shape) == 2 and len(x.shape) == 2 and v.shape[0] == x.shape[1]]
+    last = len(x.shape) - 1
+    options: list[Callable[[], Any]] = [
+        lambda: choose(UNARY)(x),
+        lambda: choose(UNARY)(x),
+        lambda: choose(BINARY)(x, choose(alike)),
+        lambda: choose(BINARY)(x, choose(alike)),
+        lambda: dg.where(dg.less(x, choose(alike)), x * 0.5, choose(alike)),
+        lambda: dg.cast(dg.greater(x, 0.0), "f32") + x,
+        x.transpose,
+        lambda: x.reshape(-1).reshape(*reversed(x.shape)),
+        lambda: choose(REDUCTIONS)(x, int(rng.integers(len(x.shape)))) * 2.0,
+        lambda: choose(REDUCTIONS)(x * x, last, keepdims=True) + x,
+        lambda: dg.softmax(x - 1.0) * choose(alike),
+        lambda: dg.unit(x),
+        lambda: dg.layer_norm(x, b.constant(np.arange(x.shape[-1]), "f32"), b.constant(np.ones(x.shape[-1]), "f32")),
+        lambda: dg.slice_(x, [x.shape[0] - 1], [None], [-1]),
+    ]
+    if len(x.shape) == 2:
+        options += [lambda: dg.gather(x, rows), lambda: dg.concat([x, x.transpose().reshape(*x.shape)], 1)]
+        options += [lambda: dg.attention(x, x, choose(alike), scale=0.5)]
+    if fits:
+        options += [lambda: x @ choose(fits), lambda: dg.relu(x @ choose(fits) + 0.25) * 3.0]
+        options += [lambda: x.reshape(1, *x.shape) @ choose(fits)]
+    return choose(options)()
+
+
+def random_values(shape: tuple[int, ...], rng: np.random.Generator) -> HostArray:
+    values = rng.standard_normal(shape).astype(np.float32)
+    chosen = rng.random(shape) < 0.2
+    values[chosen] = rng.choice(np.array(AWKWARD, np.float32), int(chosen.sum()))
+    return values
+
+
+def random_inputs(seed: int) -> dict[str, HostArray]:
+    rng = np.random.default_rng(seed + 1)
+    rows = np.array([0, 2, 2**32 - 1], np.uint32)
+    return {"x": random_values((3, 4), rng), "y": random_values((3, 4), rng), "rows": rows}
+
+
+def same_bits(first: dict[str, HostArray], second: dict[str, HostArray]) -> bool:
+    return first.keys() == second.keys() and all(first[k].tobytes() == second[k].tobytes() for k in first)
+
+
+SEEDS = st.integers(0, 2**16)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=20)
+def test_no_pass_changes_a_bit(seed: int) -> None:
+    graph, inputs = random_graph(seed), random_inputs(seed)
+    expected = dg.evaluate(graph, inputs)
+    for step in PASSES:
+        lowered = dg.run_passes(graph, after=step.name)
+        assert same_bits(dg.evaluate(lowered, inputs), expected), step.name
+        assert dg.parse_graph(str(lowered)) == lowered, step.name
+
+
+@given(seed=SEEDS)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_devices_give_the_bits_of_the_uncompiled_run_fused_or_not(seed: int, device: Device) -> None:
+    graph, inputs = random_graph(seed), random_inputs(seed)
+    expected = dg.evaluate(graph, inputs)
+    for passes in (dg.PASSES, dg.UNFUSED):
+        with dg.compile(graph, device, passes=passes) as pipeline:
+            pipeline.check()
+            assert same_bits(pipeline.dispatch(inputs), expected)
+            assert all(same_bits(r, expected) for r in pipeline.dispatch_batched([inputs] * 6))
+
+
+@pytest.mark.parametrize("rows", [3, 8, 32])
+def test_a_row_has_the_same_bits_in_every_batch(rows: int, device: Device) -> None:
+    row = random_inputs(3)["x"][:1].copy()
+    with dg.compile(_rows_alone(1), device) as alone, dg.compile(_rows_alone(rows), device) as many:
+        batch = np.full((rows, 4), np.nan, np.float32)
+        batch[rows // 2] = row
+        expected = alone.dispatch({"x": row})["y"]
+        assert many.dispatch({"x": batch})["y"][rows // 2].tobytes() == expected[0].tobytes()
+
+
+def _rows_alone(rows: int) -> dg.Graph:
+    b = dg.Builder("rows")
+    x = b.input("x", (rows, 4))
+    w = b.param("w", random_inputs(5)["x"].transpose().copy())
+    return b.graph(y=dg.softmax(dg.tanh(x @ w)) - dg.mean(x, 1, keepdims=True))
