@@ -81,7 +81,7 @@ def multiply(
     *,
     ordered: bool,
     vectors: tuple[int, ...] = (),
-    chosen: Shape | None = None,
+    chosen: TileShape | None = None,
 ) -> Dispatch | None:
     """The dispatch that adds the products over k from reach[0] to reach[1] to `target`, in the order tree64 or in any;
     None where there is not enough room for it. `vectors` are the lengths of vectors to try, the best first;
