@@ -31,15 +31,15 @@ def blocks(page: Path) -> list[Block]:
 
 def programs() -> list[tuple[str, str, str]]:
     """Python blocks of all pages with the text block that follows, if one does."""
-    found: list[tuple[str, str, str]] = []
+    entries: list[tuple[str, str, str]] = []
     for page in PAGES:
         listed = blocks(page)
         for number, block in enumerate(listed):
             if block.language == "python" and not block.file and "soft_threshold" not in block.text:
                 following = listed[number + 1] if number + 1 < len(listed) else Block("", "", "")
                 expected = following.text if following.language == "text" else ""
-                found.append((f"{page.name}-{number}", block.text, expected))
-    return found
+                entries.append((f"{page.name}-{number}", block.text, expected))
+    return entries
 
 
 def run(*command: str, folder: Path, source: Path = ROOT) -> str:
