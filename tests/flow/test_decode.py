@@ -198,8 +198,6 @@ def test_nothing_is_read_back_for_nobody(
         assert decoder.decode(z[0]) is None
     allocated = _forbid(monkeypatch, device, "_allocate")
     read = _forbid(monkeypatch, device, "read")
-    programs = [recorded.program for recorded in decoder._programs.values()]
-    assert all(not program.fetches for program in programs)
     for one in z:
         decoder.decode(one)
     assert not allocated
@@ -220,8 +218,6 @@ def test_bytes_read_back_are_counted(
     before = decoder.bytes_read
     made = look(decoder, z[1], observer)
     assert made.bytes_read == decoder.bytes_read - before == expected
-    (program,) = [recorded.program for recorded in decoder._programs.values()]
-    assert sum(array.nbytes for array in program.fetches) == expected
     if device.info.spec != "cpu":
         assert not read
 

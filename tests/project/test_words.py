@@ -25,7 +25,7 @@ NAMES = {"core": 3, "flow/decode": 1}
 stay: `found` of a Divergence and of a Violation, and `wanted` of Parity, are keys of the JSON that commands print."""
 NAMES_IN_TESTS = {
     "browser": 2, "cli": 1, "conftest.py": 1, "core": 2, "fft": 2, "flow": 18, "golden": 1, "io": 1, "kernels": 4,
-    "lab": 6,
+    "lab": 6, "report": 2,
 }  # fmt: skip
 """The tests' own, by folder."""
 DOCSTRINGS: dict[str, int] = {}
