@@ -68,13 +68,13 @@ KERNEL = Kernel(
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A kernel folder outside the project, with three tunings; the third fits no device."""
-    made = tmp_path_factory.mktemp("kernels") / "twice"
-    made.mkdir()
-    (made / "kernel.comp").write_text(SHADER)
-    (made / "kernel.py").write_text(KERNEL)
+    result = tmp_path_factory.mktemp("kernels") / "twice"
+    result.mkdir()
+    (result / "kernel.comp").write_text(SHADER)
+    (result / "kernel.py").write_text(KERNEL)
     if compiler.available():
-        build.build(registry.read(made))
-    return made
+        build.build(registry.read(result))
+    return result
 
 
 @pytest.fixture

@@ -35,8 +35,8 @@ def bench(*words: str) -> Any:
 
 
 def test_the_command_gives_a_document_and_keeps_it(tmp_path: Path, torch: Any) -> None:
-    kept = tmp_path / "kept"
-    done = bench("axpy", "hash_state", "--json", "--peer", "torch", "--tflops", "1e-6", "--save", str(kept))
+    folder = tmp_path / "kept"
+    done = bench("axpy", "hash_state", "--json", "--peer", "torch", "--tflops", "1e-6", "--save", str(folder))
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert document["device"]["spec"] == "cpu"
@@ -50,7 +50,7 @@ def test_the_command_gives_a_document_and_keeps_it(tmp_path: Path, torch: Any) -
     assert axpy["over_floor"] == pytest.approx(axpy["us"] / axpy["floor_us"])
     assert axpy["peer"]["speed_of_peer"] == pytest.approx(axpy["peer"]["us"] / axpy["us"])
     assert "peer" not in hashed
-    saved, page = sorted(kept.iterdir())
+    saved, page = sorted(folder.iterdir())
     assert json.loads(saved.read_text()) == document
     assert saved.stem == page.stem
     assert saved.stem.endswith(document["date"][:10] + "-" + document["date"][11:19].replace(":", "-"))

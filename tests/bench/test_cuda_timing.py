@@ -129,30 +129,30 @@ def warm_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_rollout_is_warm_before_it_is_timed() -> None:
     torch = NotingTorch()
     peer = rollout_peers.TorchRollout(torch)
-    found = peer.us_per_step(np.eye(2, dtype=np.float32), np.ones((1, 2), np.float32))
+    measurement = peer.us_per_step(np.eye(2, dtype=np.float32), np.ones((1, 2), np.float32))
     steps, rounds = rollout_peers.STEPS, rollout_peers.ROUNDS
     work = ["mm"] * steps
     assert torch.calls == [*work, *PREPARED, *work, "captured", *ROUND * (rounds + 1), *LEFT]
-    assert found == statistics.median(us / steps for us in times(range(1, rounds + 1)))
+    assert measurement == statistics.median(us / steps for us in times(range(1, rounds + 1)))
     assert torch.backends.cuda.matmul.allow_tf32 is False
 
 
 def test_transforms_are_warm_before_they_are_timed() -> None:
     torch = NotingTorch()
-    found = fft_peers.TorchFft(torch).us(TransformCase("rfft2", 8))
+    measurement = fft_peers.TorchFft(torch).us(TransformCase("rfft2", 8))
     work = ["rfft2"] * REPEATS
     assert torch.calls == [*work, *PREPARED, *work, "captured", *ROUND * (FFT_ROUNDS + 1), *LEFT]
-    assert found == statistics.median(us / REPEATS for us in times(range(1, FFT_ROUNDS + 1)))
+    assert measurement == statistics.median(us / REPEATS for us in times(range(1, FFT_ROUNDS + 1)))
 
 
 def test_a_flow_starts_every_round_from_its_first_state_and_leaves_the_first_round_out() -> None:
     torch = NotingTorch()
     states = np.zeros((1, 8, 5, 2), np.float32)
-    found = flow_peers.TorchFlow(torch).us_per_step(Flow(n=8), states, 3)
+    measurement = flow_peers.TorchFlow(torch).us_per_step(Flow(n=8), states, 3)
     work = [*STAGE * 4, "copy"] * 3
     rounds = flow_peers.ROUNDS
     assert torch.calls == [*work * 2, *PREPARED, *work, "captured", *["copy", *ROUND] * (rounds + 1), *LEFT]
-    assert found == statistics.median(us / 3 for us in times(range(1, rounds + 1)))
+    assert measurement == statistics.median(us / 3 for us in times(range(1, rounds + 1)))
 
 
 def test_a_batch_keeps_its_events_and_a_graph_only_replays() -> None:

@@ -24,13 +24,13 @@ from dashi.runtime.device import Timing
 @pytest.mark.parametrize("kind", ["fft2", "rfft2", "irfft2"])
 def test_a_case_is_timed_after_its_bits_were_compared(kind: Any, device: Device) -> None:
     case = TransformCase(kind, 8)
-    (found,) = bench.measure(device, case)
-    assert found.checked == "same bits as NumPy"
-    assert found.us is not None
-    assert found.least_us is not None
-    assert 0 < found.least_us <= found.us
-    row = bench.document(case, (found,), {"torch": 1.0})
-    assert (row["case"], row["best_us"]) == (f"{kind} 8^2, fp32", found.us)
+    (measurement,) = bench.measure(device, case)
+    assert measurement.checked == "same bits as NumPy"
+    assert measurement.us is not None
+    assert measurement.least_us is not None
+    assert 0 < measurement.least_us <= measurement.us
+    row = bench.document(case, (measurement,), {"torch": 1.0})
+    assert (row["case"], row["best_us"]) == (f"{kind} 8^2, fp32", measurement.us)
 
 
 def test_two_passes_move_everything_twice() -> None:

@@ -33,12 +33,12 @@ def band_step(energy: Any) -> Any:
         for b in range(3):
             exchange = sum(energy[v, b] - energy[w, b] for w in near)
             diffused[v, b] = (1 - leak[b]) * energy[v, b] - spread_by[b] * exchange
-    made = diffused.copy()
+    result = diffused.copy()
     for b in range(3):
         for other in range(3):
             if other != b:
-                made[:, b] += c[b, other] * np.tanh(energy[:, other]) * np.abs(diffused[:, other])
-    return made
+                result[:, b] += c[b, other] * np.tanh(energy[:, other]) * np.abs(diffused[:, other])
+    return result
 
 
 def test_the_tree_takes_the_steps_of_its_equation() -> None:
@@ -85,16 +85,16 @@ def test_noise_is_a_part_of_the_deviation_of_the_data() -> None:
 @EACH_SYSTEM
 def test_without_noise_the_dictionary_finds_the_operator_and_the_others_do_not(device: Device, make: Any) -> None:
     system: System = make()
-    found = {o.learner: o for o in identify(settings([system.name], [0.3], [0.0]), [0], device=device)}
-    best = found["dictionary"].measures
+    by_name = {o.learner: o for o in identify(settings([system.name], [0.3], [0.0]), [0], device=device)}
+    best = by_name["dictionary"].measures
     assert best["coefficients"] < 1e-4
     assert max(best["operator"], best["one_step"], best["rollout"]) < 1e-4
     for name in ("rbf", "linear", "persistence"):
-        measures = found[name].measures
+        measures = by_name[name].measures
         assert min(measures[m] for m in ("operator", "one_step", "rollout")) > 100 * best["rollout"]
         assert np.isnan(measures["coefficients"])
-    assert found["persistence"].measures["one_step"] == pytest.approx(1.0)
-    assert found["rbf"].measures["one_step"] < found["linear"].measures["one_step"]
+    assert by_name["persistence"].measures["one_step"] == pytest.approx(1.0)
+    assert by_name["rbf"].measures["one_step"] < by_name["linear"].measures["one_step"]
 
 
 def test_with_noise_the_dictionary_is_wrong_by_about_the_noise() -> None:
@@ -173,11 +173,11 @@ def run(*arguments: str) -> Any:
 
 def test_the_command_prints_a_row_for_each_setting_and_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     small = ("--system", "tree", "--observed", "0.3", "--noise", "0", "--seeds", "1")
-    found = list[Outcome]()
+    entries = list[Outcome]()
 
     def noted(asked: Any, seeds: Any, *, device: Device) -> Iterator[Outcome]:
         for outcome in identify(asked, seeds, device=device):
-            found.append(outcome)
+            entries.append(outcome)
             yield outcome
 
     monkeypatch.setattr("dashi.bench.identify.study.identify", noted)
@@ -191,7 +191,7 @@ def test_the_command_prints_a_row_for_each_setting_and_learner(monkeypatch: pyte
     assert set(first["operator"]) == {"mean", "deviation", "least", "most"}
     assert document["rows"][1]["coefficients"] is None
     # What was found is told a second time, for people; it need not be found again.
-    monkeypatch.setattr("dashi.bench.identify.study.identify", lambda *asked, device: iter(found))
+    monkeypatch.setattr("dashi.bench.identify.study.identify", lambda *asked, device: iter(entries))
     done = run(*small)
     assert done.exit_code == 0
     assert "dictionary knows candidate terms" in done.stderr

@@ -175,20 +175,20 @@ def test_a_floor_is_the_bytes_at_the_bandwidth_or_the_operations_at_the_rate(twi
 
 
 def test_bandwidth_is_measured_on_every_device_that_computes(device: Device) -> None:
-    found = bandwidth.measure(device)
-    assert found.nbytes == min(64 << 20, device.limits.storage_range)
+    measurement = bandwidth.measure(device)
+    assert measurement.nbytes == min(64 << 20, device.limits.storage_range)
     # From a slow machine under load to more than any device has.
-    assert 1e7 < found.copy < 1e14
-    assert 1e7 < found.scale < 1e14
-    assert found.best == max(found.copy, found.scale)
+    assert 1e7 < measurement.copy < 1e14
+    assert 1e7 < measurement.scale < 1e14
+    assert measurement.best == max(measurement.copy, measurement.scale)
 
 
 def test_measurements_name_their_tuning_and_what_was_checked(built: Kernel, bare_vulkan: VulkanDevice) -> None:
-    found = list(measure(bare_vulkan, Workload(built, "f32", built.bench[1], 1), tuple(built.tunings)))
-    assert [m.tuning for m in found] == ["narrow", "wide", "huge"]
-    assert [m.checked for m in found] == ["all", "all", ""]
-    assert found[2].skipped.startswith("does not fit: ")
-    for m in found[:2]:
+    measurements = list(measure(bare_vulkan, Workload(built, "f32", built.bench[1], 1), tuple(built.tunings)))
+    assert [m.tuning for m in measurements] == ["narrow", "wide", "huge"]
+    assert [m.checked for m in measurements] == ["all", "all", ""]
+    assert measurements[2].skipped.startswith("does not fit: ")
+    for m in measurements[:2]:
         assert m.times is not None
         assert 0 < m.times.least <= m.times.median < 1
         assert m.cost == Cost(1 << 12, 8 << 12, 1)
@@ -203,11 +203,11 @@ class Recording(CpuDevice):
         self.placed, self.recorded = barriers, list[tuple[int, str, int]]()
 
     def program(self, steps: Any, *, barriers: Any = "auto", **options: Any) -> Program:
-        made = CpuProgram(self, steps, "")
-        made.dispatches, made.barriers = 2, self.placed
+        result = CpuProgram(self, steps, "")
+        result.dispatches, result.barriers = 2, self.placed
         inputs, outputs = {id(s.inputs[0]) for s in steps}, {id(s.outputs[0]) for s in steps}
         self.recorded.append((len(inputs), barriers, len(outputs)))
-        return made
+        return result
 
 
 @pytest.mark.parametrize(("placed", "barriers", "outputs"), [(1, "all", 4), (0, "auto", 1)])
@@ -217,10 +217,10 @@ def test_sets_that_fit_a_cache_are_rotated_and_calls_do_not_overlap(
     monkeypatch.setattr(stopwatch, "HARDWARE", stopwatch.Effort(batch=1, warm=0, total=1, runs=2))
     monkeypatch.setattr(kernelbench, "_CACHED", range(1 << 14, 1 << 17))
     with Recording(placed) as device:
-        (found,) = measure(device, Workload(twice, "f32", twice.bench[1], 1))
+        (measurement,) = measure(device, Workload(twice, "f32", twice.bench[1], 1))
         assert device.recorded[-1] == (4, barriers, outputs)
         (alone,) = measure(device, Workload(twice, "f32", twice.bench[1], None))
         assert device.recorded[-1] == (1, "auto", 1)
-    assert (found.sets, alone.sets) == (4, 1)
-    assert found.times is not None
-    assert found.times.calls % 4 == 0
+    assert (measurement.sets, alone.sets) == (4, 1)
+    assert measurement.times is not None
+    assert measurement.times.calls % 4 == 0

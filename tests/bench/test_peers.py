@@ -26,14 +26,14 @@ def test_a_peer_computes_what_the_kernel_computes(name: str, torch: Any) -> None
     kernel = kernels.get(name)
     case = next(c for c in kernel.cases if all(math.prod(s) > 60 for s in c.shapes.values()))
     tame = {s.name: 2.0 if s.name == "hi" else 0.5 for s in kernel.scalars if s.dtype == "T"}
-    one = Workload(kernel, kernel.dtypes[0], replace(case, scalars={**case.scalars, **tame}), None)
+    workload = Workload(kernel, kernel.dtypes[0], replace(case, scalars={**case.scalars, **tame}), None)
     with CpuDevice() as device:
-        (found,) = measure(device, one, peer=peers.load("torch"))
-    assert found.failed == ""
-    assert found.peer is not None
-    assert found.peer.difference is not None
+        (measurement,) = measure(device, workload, peer=peers.load("torch"))
+    assert measurement.failed == ""
+    assert measurement.peer is not None
+    assert measurement.peer.difference is not None
     # Half precision rounds at 2^-11, and sums of it are rounded once more.
-    assert found.peer.difference < (1e-2 if one.variant == "f16" else 1e-4)
+    assert measurement.peer.difference < (1e-2 if workload.variant == "f16" else 1e-4)
 
 
 def test_short_peers_run_in_a_graph_and_long_ones_eagerly(torch: Any) -> None:

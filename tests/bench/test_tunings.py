@@ -91,13 +91,13 @@ def test_the_numbers_of_a_tuning_reach_plan_and_step(built: Kernel) -> None:
 def test_every_tuning_is_checked_on_every_case_and_those_too_large_are_skipped(
     built: Kernel, vulkan: VulkanDevice
 ) -> None:
-    found = list(check(vulkan, built))
-    assert {(r.case, r.tuning) for r in found} == {(c, t) for c in (0, 1) for t in built.tunings}
-    distributions = {t: {r.distribution for r in found if r.tuning == t} for t in built.tunings}
+    results = list(check(vulkan, built))
+    assert {(r.case, r.tuning) for r in results} == {(c, t) for c in (0, 1) for t in built.tunings}
+    distributions = {t: {r.distribution for r in results if r.tuning == t} for t in built.tunings}
     assert len(distributions["narrow"]) == 5
     assert distributions["wide"] == {"normal", "adversarial"}
-    assert all(r.ok for r in found)
-    assert {(r.tuning, r.skipped) for r in found if r.skipped} == {("huge", "limits for tuning huge")}
+    assert all(r.ok for r in results)
+    assert {(r.tuning, r.skipped) for r in results if r.skipped} == {("huge", "limits for tuning huge")}
 
 
 def test_a_tuning_that_the_device_would_choose_must_fit_it(built: Kernel, vulkan: VulkanDevice) -> None:
@@ -118,12 +118,12 @@ def test_software_devices_say_so_in_their_limits(vulkan: VulkanDevice) -> None:
 
 def test_tuning_remembers_the_fastest_that_fits(built: Kernel, bare_vulkan: VulkanDevice) -> None:
     small = replace(built, bench=built.bench[1:])
-    found = tune(bare_vulkan, small, "f32")
-    assert set(found.seconds) == {"narrow", "wide"}
-    assert found.best == min(found.seconds, key=lambda name: found.seconds[name])
-    assert len(found.notes) == 1
-    assert found.notes[0].startswith("huge: does not fit: ")
-    other = next(name for name in found.seconds if name != found.best)
+    measurement = tune(bare_vulkan, small, "f32")
+    assert set(measurement.seconds) == {"narrow", "wide"}
+    assert measurement.best == min(measurement.seconds, key=lambda name: measurement.seconds[name])
+    assert len(measurement.notes) == 1
+    assert measurement.notes[0].startswith("huge: does not fit: ")
+    other = next(name for name in measurement.seconds if name != measurement.best)
     with_rule = replace(small, prefer=lambda limits, variant: other)
-    assert bare_vulkan.tuning_for(with_rule, "f32") == found.best
-    assert tuning.Memory(bare_vulkan.info).get(small, "f32") == found.best
+    assert bare_vulkan.tuning_for(with_rule, "f32") == measurement.best
+    assert tuning.Memory(bare_vulkan.info).get(small, "f32") == measurement.best

@@ -42,10 +42,10 @@ def test_cases_with_index_lists_are_replaced_not_cut() -> None:
     gather = kernels.get("gather")
     big = replace(gather.cases[-1], shapes={"x": (1 << 27,), "index": (1 << 27,)})
     with CpuDevice() as device:
-        (found,) = workloads(replace(gather, bench=(big,)), "f32", device, "full")
-    assert found.case in gather.cases
-    assert found.number is None
-    assert found.note == "instead of x[134217728] index[134217728]"
+        (result,) = workloads(replace(gather, bench=(big,)), "f32", device, "full")
+    assert result.case in gather.cases
+    assert result.number is None
+    assert result.note == "instead of x[134217728] index[134217728]"
 
 
 def test_small_means_the_largest_ordinary_case(twice: Kernel) -> None:

@@ -108,13 +108,13 @@ class Browser:
 
     def _complaints(self) -> Iterator[str]:
         for event in self.events:
-            told = event["params"]
+            parameters = event["params"]
             if event["method"] == "Runtime.exceptionThrown":
-                yield json.dumps(told["exceptionDetails"])
-            elif event["method"] == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
-                yield json.dumps(told["args"])
-            elif event["method"] == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-                yield told["entry"]["text"]
+                yield json.dumps(parameters["exceptionDetails"])
+            elif event["method"] == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
+                yield json.dumps(parameters["args"])
+            elif event["method"] == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"):
+                yield parameters["entry"]["text"]
 
     def _call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
         self._next += 1

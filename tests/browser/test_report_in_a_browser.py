@@ -112,11 +112,11 @@ def test_what_is_cut_off_says_that_it_scrolls(browser: Any, page: Path) -> None:
 
 def test_no_word_is_broken_on_a_phone(browser: Any, tmp_path: Path) -> None:
     """A word with a digest's length may be, and nothing else."""
-    made, file = example_report(), tmp_path / "names.html"
-    assert made.metrics is not None
+    result, file = example_report(), tmp_path / "names.html"
+    assert result.metrics is not None
     told = {"op_device": "llvmpipe (LLVM 15.0.6, 256 bits)", "decode_device": "llvmpipe (LLVM 15.0.6, 256 bits)"}
     write_report(
-        file, replace(made, metrics=made.metrics.model_copy(update={**told, "decode_backend_used": "vulkan:0"}))
+        file, replace(result, metrics=result.metrics.model_copy(update={**told, "decode_backend_used": "vulkan:0"}))
     )
     browser.visit(file, PHONE)
     broken = browser.evaluate(
@@ -229,15 +229,15 @@ def browser_complaints(browser: Any, file: Path) -> tuple[str, ...]:
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_a_page_of_what_went_wrong_says_so_at_its_top(browser: Any, tmp_path: Path, width: int) -> None:
     """Fields that are not finite, a run that is not finished, a long command, a fallback."""
-    made, file = example_report(), tmp_path / "wrong.html"
-    assert made.fields is not None
-    assert made.fields.proxy is not None
-    proxy = made.fields.proxy.copy()
+    result, file = example_report(), tmp_path / "wrong.html"
+    assert result.fields is not None
+    assert result.fields.proxy is not None
+    proxy = result.fields.proxy.copy()
     proxy[9:, 10:20, 5:9] = np.nan
     places = (DeviceUse("windows and fields", "a device with a long name", "vulkan:9", "cpu", 1.5, "it is not there."),)
     warnings = ("This run is not finished. What is missing: score, check.",)
     spoiled = replace(
-        made, fields=replace(made.fields, proxy=proxy), warnings=warnings, metrics=None, places=places,
+        result, fields=replace(result.fields, proxy=proxy), warnings=warnings, metrics=None, places=places,
         command="dashi flow evaluate " + " ".join(f"--option-number-{j} value" for j in range(20)),
     )  # fmt: skip
     write_report(file, spoiled)

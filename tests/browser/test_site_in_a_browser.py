@@ -48,10 +48,10 @@ def test_search_works_from_the_disk(browser: Any, site: Path, word: str, page: s
     browser.evaluate(
         f"document.querySelector('.sidebar-search').value = '{word}', document.querySelector('form').submit()"
     )
-    found: list[str] = []
+    names: list[str] = []
     deadline = time.monotonic() + 30
-    while not any(page in link for link in found):
-        assert time.monotonic() < deadline, found
+    while not any(page in link for link in names):
+        assert time.monotonic() < deadline, names
         time.sleep(0.3)
-        found = browser.evaluate("[...document.querySelectorAll('#search-results a')].map((one) => one.href)")
-    assert all(link.startswith(site.as_uri()) for link in found)
+        names = browser.evaluate("[...document.querySelectorAll('#search-results a')].map((one) => one.href)")
+    assert all(link.startswith(site.as_uri()) for link in names)

@@ -249,11 +249,11 @@ def test_demo_rollout_verifies_and_writes_a_run_folder(here: Path) -> None:
     done = call("demo", "--rollout", "--device", "auto", "--steps", "250", "--json")
     assert done.exit_code == 0, done.output
     summary = json.loads(done.stdout)
-    kept = json.loads((here / "runs" / "demo-rollout" / "summary.json").read_text())
-    assert kept == {key: value for key, value in summary.items() if key != "folder"}
-    assert [h["step"] for h in kept["hashes"]] == [100, 200, 250]
-    assert kept["verified"].startswith("same bits ")
-    assert sorted(p.name for p in (here / "runs" / "demo-rollout").iterdir()) == sorted([MARK, *kept["files"]])
+    document = json.loads((here / "runs" / "demo-rollout" / "summary.json").read_text())
+    assert document == {key: value for key, value in summary.items() if key != "folder"}
+    assert [h["step"] for h in document["hashes"]] == [100, 200, 250]
+    assert document["verified"].startswith("same bits ")
+    assert sorted(p.name for p in (here / "runs" / "demo-rollout").iterdir()) == sorted([MARK, *document["files"]])
     assert [p.name for p in (here / "runs").iterdir()] == ["demo-rollout"]
 
 

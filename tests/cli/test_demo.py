@@ -62,10 +62,10 @@ def test_a_hash_that_differs_is_exit_code_1(here: Path, monkeypatch: pytest.Monk
 
 def test_a_device_that_is_not_there_is_named_when_another_takes_its_place(here: Path) -> None:
     words = "flow simulate --n 32 --steps 2 --device vulkan:99 --allow-fallback"
-    made = call(*words.split())
-    assert made.exit_code == 0, made.output
-    assert made.stderr.startswith("vulkan:99 cannot be opened, so instead: ")
-    assert "auto" not in made.stderr
+    result = call(*words.split())
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith("vulkan:99 cannot be opened, so instead: ")
+    assert "auto" not in result.stderr
 
 
 @pytest.mark.parametrize("words", [("report", "--example"), ("report", "run")])
@@ -74,13 +74,13 @@ def test_a_report_is_written_over_nothing_but_a_report(here: Path, words: tuple[
     write_story(here / "run", Story(title="A run"))
     (here / "thesis.html").write_text("<!doctype html><p>all of it</p>")
     for name, what in {"thesis.html": "is there already and is no report.", "run": "is a folder."}.items():
-        made = call(*words, "--out", name)
-        assert made.exit_code == 3
-        assert made.stderr.startswith(f"error: {name} {what}\nFix: ")
+        result = call(*words, "--out", name)
+        assert result.exit_code == 3
+        assert result.stderr.startswith(f"error: {name} {what}\nFix: ")
     assert (here / "thesis.html").read_text() == "<!doctype html><p>all of it</p>"
-    made = call(*words, "--out", "/proc/none/page.html")
-    assert made.exit_code == 3
-    assert "drawing the report" not in made.stderr  # refused before the work
+    result = call(*words, "--out", "/proc/none/page.html")
+    assert result.exit_code == 3
+    assert "drawing the report" not in result.stderr  # refused before the work
 
 
 def test_an_earlier_report_and_an_empty_file_are_written_over(here: Path) -> None:
@@ -110,10 +110,10 @@ def test_an_earlier_report_and_an_empty_file_are_written_over(here: Path) -> Non
     ],
 )
 def test_wrong_calls_are_explained(here: Path, words: tuple[str, ...], what: str) -> None:
-    made = call(*words)
-    assert made.exit_code == 3
-    assert made.stderr.startswith(what)
-    assert "\nFix: " in made.stderr
+    result = call(*words)
+    assert result.exit_code == 3
+    assert result.stderr.startswith(what)
+    assert "\nFix: " in result.stderr
 
 
 @pytest.mark.usefixtures("drawn")
@@ -133,8 +133,8 @@ def test_a_rollout_has_a_report_too(here: Path) -> None:
 @pytest.mark.usefixtures("drawn")
 def test_a_simulation_has_a_report_too(here: Path) -> None:
     words = "flow simulate --n 32 --steps 20 --device cpu --host-fft --out runs/flow --json"
-    made = call(*words.split())
-    assert made.exit_code == 0
+    result = call(*words.split())
+    assert result.exit_code == 0
     assert call("report", "runs/flow").exit_code == 0
     page = (here / "runs" / "flow" / "report.html").read_text()
     assert "<h1>Simulation of a decaying flow, 32 × 32 points: flow</h1>" in page
@@ -142,11 +142,11 @@ def test_a_simulation_has_a_report_too(here: Path) -> None:
     assert "What the flow did" in page
     assert "What it foresees" not in page  # nothing was foreseen
     assert "data:image/webp" in page
-    told, measured = json.loads(made.stdout), read_run(here / "runs" / "flow").measures
+    document, measured = json.loads(result.stdout), read_run(here / "runs" / "flow").measures
     assert measured is not None
     # The fields were kept in float32, and sums over their modes are in float64: the rounding of 1024 values.
-    assert measured.energy[-1] == pytest.approx(told["energy"][0], rel=1e-5)
-    assert measured.enstrophy[-1] == pytest.approx(told["enstrophy"][0], rel=1e-5)
+    assert measured.energy[-1] == pytest.approx(document["energy"][0], rel=1e-5)
+    assert measured.enstrophy[-1] == pytest.approx(document["enstrophy"][0], rel=1e-5)
     assert measured.spectra.sum(axis=1) == pytest.approx(measured.energy)
 
 

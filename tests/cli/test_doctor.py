@@ -85,10 +85,10 @@ def need_loader() -> None:
 
 def sound_drivers() -> list[str]:
     """Driver files that give a device here."""
-    found = [name for name, seen in probe.probe_each().items() if seen.devices and name.endswith(".json")]
-    if not found:
+    result = [name for name, seen in probe.probe_each().items() if seen.devices and name.endswith(".json")]
+    if not result:
         pytest.skip("there is no Vulkan driver on this machine")
-    return found
+    return result
 
 
 def dashi(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -99,10 +99,10 @@ def test_what_went_wrong_is_in_the_document_beside_the_scores(fitted: Path, monk
     monkeypatch.setattr(evaluation_plans, "simulate_windows", simulated)
     done = dashi("flow evaluate", str(fitted), EVALUATE, "--seeds 1 --eval-steps 40 --perturb nu=0.01 --json")
     assert done.exit_code == 3, done.output
-    told = json.loads(done.stdout)
-    assert told["error"] == {"type": "InputError", "what": "it blew up.", "fix": "use a smaller dt."}
-    assert [one["split"] for one in told["evaluations"]] == ["train", "validation", "test"]
-    assert told["stopped"] is True
+    document = json.loads(done.stdout)
+    assert document["error"] == {"type": "InputError", "what": "it blew up.", "fix": "use a smaller dt."}
+    assert [one["split"] for one in document["evaluations"]] == ["train", "validation", "test"]
+    assert document["stopped"] is True
 
 
 def test_ctrl_c_prints_what_is_finished_and_where_it_lies(

@@ -56,20 +56,20 @@ def bad(*words: str) -> str:
 
 
 def test_the_command_of_the_issue_works_and_its_hashes_are_those_of_the_states(here: Path) -> None:
-    made = good(*INPUTS, "--steps", "5", "--hash-every", "2", "--certificate", "c.json", "--device", "cpu")
-    assert [h["step"] for h in made["hashes"]] == [2, 4, 5]
+    result = good(*INPUTS, "--steps", "5", "--hash-every", "2", "--certificate", "c.json", "--device", "cpu")
+    assert [h["step"] for h in result["hashes"]] == [2, 4, 5]
     z: Any = np.load("z0.npz")["z0"]
     matrix = np.load("A.npz")["A"]
-    seen = {}
+    by_name = {}
     with dashi.open("cpu") as device:
         for step in range(1, 6):
             z = device.run("gemv", z, matrix).numpy()
-            seen[step] = hexdigest128(canon(z))
-    assert [h["hash"] for h in made["hashes"]] == [seen[2], seen[4], seen[5]]
-    assert made["hash"] == seen[5]
-    assert made["dtype"] == "float32"
-    assert made["certificate"] == "c.json"
-    assert [c.hash for c in read_certificate(here / "c.json").hashes] == [seen[2], seen[4], seen[5]]
+            by_name[step] = hexdigest128(canon(z))
+    assert [h["hash"] for h in result["hashes"]] == [by_name[2], by_name[4], by_name[5]]
+    assert result["hash"] == by_name[5]
+    assert result["dtype"] == "float32"
+    assert result["certificate"] == "c.json"
+    assert [c.hash for c in read_certificate(here / "c.json").hashes] == [by_name[2], by_name[4], by_name[5]]
 
 
 def test_fast_says_that_it_is_not_portable_and_has_no_certificate(here: Path) -> None:

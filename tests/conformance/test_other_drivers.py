@@ -67,13 +67,13 @@ def driver(request: pytest.FixtureRequest) -> Driver:
 @pytest.fixture(scope="module")
 def info(driver: Driver) -> dict[str, Any]:
     """The driver's device; a loader that took the system's driver instead would make all this mean nothing."""
-    (found,) = [one for one in driver.dashi("devices", "list")["devices"] if one["spec"] == "vulkan:0"]
+    (result,) = [one for one in driver.dashi("devices", "list")["devices"] if one["spec"] == "vulkan:0"]
     if driver.manifest.parent.name == "lavapipe":
-        assert found["driver"] == "llvmpipe"
-        assert driver.origin.split()[1] in found["driver_info"]
+        assert result["driver"] == "llvmpipe"
+        assert driver.origin.split()[1] in result["driver_info"]
     if driver.manifest.parent.name == "swiftshader":
-        assert "SwiftShader" in found["driver"]
-    return found
+        assert "SwiftShader" in result["driver"]
+    return result
 
 
 ENDLESS = frozenset(

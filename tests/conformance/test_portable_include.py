@@ -108,11 +108,11 @@ def test_division_on_the_device_is_right_at_its_hardest(form, device, tmp_path):
     if form is F64 and not {"fp64", "int64"} <= device.info.features:
         pytest.skip(f"{device.info.name} has no fp64")
     rng = np.random.default_rng(0)
-    one = form.float(1).view(form.word)
+    unit_bits = form.float(1).view(form.word)
     count = 1 << 17
-    b = (one + rng.integers(0, 1 << form.fraction_bits, count, form.word)).view(form.float)
+    b = (unit_bits + rng.integers(0, 1 << form.fraction_bits, count, form.word)).view(form.float)
     # Quotients next to a representable number, and next to the middle between two of them.
-    q = (one + rng.integers(0, 1 << form.fraction_bits, count, form.word)).view(form.float)
+    q = (unit_bits + rng.integers(0, 1 << form.fraction_bits, count, form.word)).view(form.float)
     a = (b * q).view(form.word) + rng.integers(-2, 3, count).astype(form.word)
     inputs = [portable.canon(a.view(form.float)), b]
     got = device.run(kernel_of("divide", tmp_path), *inputs).numpy()

@@ -96,15 +96,15 @@ def test_majority_stays_on_the_support_in_every_packing(
     device: Device, field: Field, packing: Packing, radius: int, eta: int
 ) -> None:
     carrier = Carrier.from_numpy(device, field, packing)
-    made = carrier.majority(radius, eta)
-    assert made.packing == packing
-    assert not made.grown
-    assert not np.any(made.numpy()[field == 0])
+    result = carrier.majority(radius, eta)
+    assert result.packing == packing
+    assert not result.grown
+    assert not np.any(result.numpy()[field == 0])
     sums = np.zeros(field.shape, int)
     for shift in np.ndindex(*(2 * radius + 1,) * field.ndim):
         sums += np.roll(field, [s - radius for s in shift], tuple(range(field.ndim)))
     expected = np.where((field != 0) & (np.abs(sums) >= eta), np.sign(sums), 0)
-    assert np.array_equal(made.numpy(), expected)
+    assert np.array_equal(result.numpy(), expected)
 
 
 def test_growth_is_asked_for_and_then_declared(device: Device) -> None:

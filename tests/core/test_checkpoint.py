@@ -50,12 +50,12 @@ def read(file: Path, belongs: str = "abc") -> Run:
 def test_a_checkpoint_is_read_back_bit_for_bit(count: int, tmp_path: Path) -> None:
     now = sample(count)
     write_checkpoint(tmp_path / "c.npz", "abc", now)
-    found = read(tmp_path / "c.npz")
+    stored = read(tmp_path / "c.npz")
     for name in ("steps", "hashes", "observations", "sheet_steps", "observers"):
-        assert getattr(found, name) == getattr(now, name)
+        assert getattr(stored, name) == getattr(now, name)
     for name in ("state", "sheet"):
-        assert getattr(found, name).tobytes() == getattr(now, name).tobytes()
-        assert getattr(found, name).shape == getattr(now, name).shape
+        assert getattr(stored, name).tobytes() == getattr(now, name).tobytes()
+        assert getattr(stored, name).shape == getattr(now, name).shape
     assert read_settings(tmp_path / "c.npz") == {
         "hashes": {"every": 100}, "observations": {"every": 50}, "sheet": {"every": 7, "bands": 5},
     }  # fmt: skip

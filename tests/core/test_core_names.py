@@ -25,11 +25,11 @@ TYPED = {
 
 
 def test_a_type_checker_and_a_program_find_the_same_names_in_the_same_places() -> None:
-    found = {name: getattr(dashi.core, name) for name in dir(dashi.core) if name in TYPED}
-    assert found.keys() == TYPED.keys() == set(dir(dashi.core))
+    by_name = {name: getattr(dashi.core, name) for name in dir(dashi.core) if name in TYPED}
+    assert by_name.keys() == TYPED.keys() == set(dir(dashi.core))
     for name, module in TYPED.items():
         assert module is not None
-        assert found[name] is getattr(import_module(module), name)
+        assert by_name[name] is getattr(import_module(module), name)
 
 
 def test_importing_the_core_imports_none_of_its_parts() -> None:

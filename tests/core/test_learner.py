@@ -70,7 +70,7 @@ def test_the_gradient_is_that_of_finite_differences(device: Device) -> None:
     w, b = weights + 0.1, bias - 0.2
     loss, by_w, by_b = loss_gradient(w, b, x, y, device=device)
     whole: Any = np.vstack([w, b])
-    made: Any = np.vstack([by_w, by_b])
+    values: Any = np.vstack([by_w, by_b])
     assert loss == pytest.approx(np.mean((softplus(x @ w + b) - y) ** 2), rel=1e-13)
     step = 1e-5  # central differences: an error of about step^2, and of 2^-53 / step
     for place in np.ndindex(*whole.shape):
@@ -79,7 +79,7 @@ def test_the_gradient_is_that_of_finite_differences(device: Device) -> None:
             moved = whole.copy()
             moved[place] += sign * step
             losses.append(loss_gradient(moved[:-1], moved[-1], x, y, device=device)[0])
-        assert (losses[0] - losses[1]) / (2 * step) == pytest.approx(made[place], abs=1e-9)
+        assert (losses[0] - losses[1]) / (2 * step) == pytest.approx(values[place], abs=1e-9)
 
 
 @OPTIMISERS

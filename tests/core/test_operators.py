@@ -114,15 +114,15 @@ def test_stepwise_and_workgroup_give_the_same_bits_on_numpy_and_vulkan(
     operator = make(kind)
     z = states(operator, 2)
     with CpuDevice() as cpu:
-        found = {
+        final_states = {
             (device.info.type, way): roll(device, operator, z, 7, way)
             for device in (cpu, vulkan)
             for way in ("stepwise", "workgroup")
         }
-    first = next(iter(found.values()))
+    first = next(iter(final_states.values()))
     assert np.isfinite(first).all()
     assert not np.array_equal(first, z)
-    for how, made in found.items():
+    for how, made in final_states.items():
         assert made.tobytes() == first.tobytes(), how
 
 
@@ -150,11 +150,11 @@ def test_the_engine_rolls_every_kind_out_with_the_same_hashes_both_ways(
 def test_a_state_is_a_row_so_entry_i_j_moves_component_i_to_j(device: Device, kind: Any) -> None:
     shift = np.eye(D, k=1, dtype=kind)
     z = states(Csr.from_dense(shift))
-    wanted = np.concatenate([np.zeros((1, 1), kind), z[:, :-1]], axis=1)
+    expected = np.concatenate([np.zeros((1, 1), kind), z[:, :-1]], axis=1)
     for operator in (Linear(shift), Csr.from_dense(shift), BlockSparse.from_dense(shift, 13)):
-        assert np.array_equal(roll(device, operator, z, 1, "stepwise"), wanted), operator.kind
+        assert np.array_equal(roll(device, operator, z, 1, "stepwise"), expected), operator.kind
     euler = Quadratic([], [], [], np.zeros(0, kind), dt=1.0, L=shift)
-    assert np.array_equal(roll(device, euler, z, 1, "stepwise"), z + wanted)
+    assert np.array_equal(roll(device, euler, z, 1, "stepwise"), z + expected)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -163,20 +163,20 @@ def test_a_sparse_matrix_with_every_entry_stored_has_the_bits_of_the_dense_one(d
     assert np.count_nonzero(dense) == dense.size
     bias = np.linspace(0, 1, D).astype(kind)
     z = states(Linear(dense), 2)
-    wanted = roll(device, Affine(dense, bias, "softplus"), z, 3, "stepwise").tobytes()
+    expected = roll(device, Affine(dense, bias, "softplus"), z, 3, "stepwise").tobytes()
     for operator in (Csr.from_dense(dense, bias, "softplus"), BlockSparse.from_dense(dense, 65, bias, "softplus")):
-        assert roll(device, operator, z, 3, "stepwise").tobytes() == wanted, operator.kind
-        assert roll(device, operator, z, 3, "workgroup").tobytes() == wanted, operator.kind
+        assert roll(device, operator, z, 3, "stepwise").tobytes() == expected, operator.kind
+        assert roll(device, operator, z, 3, "workgroup").tobytes() == expected, operator.kind
 
 
 def test_entries_may_come_in_any_order(device: Device) -> None:
     dense = matrix(np.float64)
     rows, columns = np.nonzero(dense)
     mixed = np.random.default_rng(3).permutation(rows.size)
-    one = Csr.from_dense(dense)
+    sparse = Csr.from_dense(dense)
     other = Csr.from_entries(rows[mixed], columns[mixed], dense[rows, columns][mixed], D)
-    z = states(one)
-    assert roll(device, one, z, 2, "stepwise").tobytes() == roll(device, other, z, 2, "stepwise").tobytes()
+    z = states(sparse)
+    assert roll(device, sparse, z, 2, "stepwise").tobytes() == roll(device, other, z, 2, "stepwise").tobytes()
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -217,30 +217,30 @@ def test_quadratic_steps_match_their_equation(device: Device, kind: Any) -> None
 def test_diffusion_alone_conserves_every_band_and_evens_it_out(device: Device) -> None:
     operator = Bands(ring(12), np.array([0.0, 0.1, 0.4]), np.zeros((3, 3)), 1.0)
     z = np.abs(states(operator))
-    made = roll(device, operator, z, 200, "workgroup")
-    assert np.allclose(made.sum(1), z.sum(1), rtol=1e-13)  # 200 steps of some roundings
-    assert np.array_equal(made[0, :, 0], z[0, :, 0])
-    assert np.ptp(made[0, :, 2]) < 1e-3 * np.ptp(z[0, :, 2])
+    final_states = roll(device, operator, z, 200, "workgroup")
+    assert np.allclose(final_states.sum(1), z.sum(1), rtol=1e-13)  # 200 steps of some roundings
+    assert np.array_equal(final_states[0, :, 0], z[0, :, 0])
+    assert np.ptp(final_states[0, :, 2]) < 1e-3 * np.ptp(z[0, :, 2])
 
 
 def test_bands_drive_each_other_as_their_equation_says(device: Device) -> None:
     operator = bands(np.float64)
     z = states(operator)
-    kept, strength = operator.arrays, float(operator.parameters["strength"])
+    stored, strength = operator.arrays, float(operator.parameters["strength"])
     nodes, count = operator.shape
     energy = z[0]
     diffused = np.empty_like(energy)
     for v in range(nodes):
-        near = slice(int(kept["offsets"][v]), int(kept["offsets"][v + 1]))
-        change = kept["weights"][near][:, None] * (energy[kept["neighbours"][near]] - energy[v])
-        diffused[v] = energy[v] + kept["kappa"] * change.sum(0)
+        near = slice(int(stored["offsets"][v]), int(stored["offsets"][v + 1]))
+        change = stored["weights"][near][:, None] * (energy[stored["neighbours"][near]] - energy[v])
+        diffused[v] = energy[v] + stored["kappa"] * change.sum(0)
     gain = np.tanh(2.0 * energy) * np.abs(diffused)
-    wanted = diffused.copy()
+    expected = diffused.copy()
     for b in range(count):
         for other in range(count):
             if other != b:
-                wanted[:, b] += strength * kept["coupling"][b, other] * gain[:, other]
-    assert np.allclose(roll(device, operator, z, 1, "stepwise")[0], wanted, rtol=0, atol=1e-14)
+                expected[:, b] += strength * stored["coupling"][b, other] * gain[:, other]
+    assert np.allclose(roll(device, operator, z, 1, "stepwise")[0], expected, rtol=0, atol=1e-14)
 
 
 def test_graphs_have_the_neighbours_that_their_names_promise() -> None:

@@ -27,10 +27,10 @@ def ends_of(counts: list[int]) -> Any:
 def test_lists_side_by_side_hold_the_same_entries_in_the_same_order(counts: list[int]) -> None:
     entries = np.arange(sum(counts), dtype=np.uint32)
     heads, (moved,) = interleave(ends_of(counts), entries)
-    found = lists_in_slabs(heads, len(counts), len(moved), 70)
-    assert found.whole.all()
-    assert found.lengths.tolist() == counts
-    assert np.array_equal(moved[found.order], entries)
+    result = lists_in_slabs(heads, len(counts), len(moved), 70)
+    assert result.whole.all()
+    assert result.lengths.tolist() == counts
+    assert np.array_equal(moved[result.order], entries)
     assert len(heads) == len(counts) + -(-len(counts) // SLAB)
 
 
@@ -72,12 +72,12 @@ def test_a_list_that_leaves_the_entries_or_is_longer_than_declared_gives_nan(dev
 
 
 def test_lists_that_do_not_fit_the_state_are_refused(device: Device) -> None:
-    z, one, none = np.ones((1, 3)), np.ones(1), np.zeros(1, np.uint32)
+    z, first, none = np.ones((1, 3)), np.ones(1), np.zeros(1, np.uint32)
     with pytest.raises(ShapeError, match=r"3 outputs need 4 offsets, 3 given.*Fix: give one list for each"):
-        device.run("csr_step", z, one, none, np.zeros(3, np.uint32), np.zeros(3))
+        device.run("csr_step", z, first, none, np.zeros(3, np.uint32), np.zeros(3))
     with pytest.raises(ShapeError, match=r"3 outputs need 4 heads, 3 given.*Fix: make them with"):
-        device.run("csr_rollout", z, one, none, np.zeros(3, np.uint32), np.zeros(3), steps=1)
+        device.run("csr_rollout", z, first, none, np.zeros(3, np.uint32), np.zeros(3), steps=1)
     with pytest.raises(LimitError, match=r"lists of 262145 entries are longer than 262144.*Fix: split"):
-        device.run("csr_step", z, one, none, np.zeros(4, np.uint32), np.zeros(3), longest=262145)
+        device.run("csr_step", z, first, none, np.zeros(4, np.uint32), np.zeros(3), longest=262145)
     with pytest.raises(ShapeError, match=r"states of 3 are not 1 block columns of 2.*Fix: "):
         device.run("block_step", z, np.ones((1, 2, 2)), none, np.array([0, 1], np.uint32), np.zeros(3))

@@ -112,13 +112,13 @@ def test_an_operator_step_is_a_product_an_activation_and_its_metrics(device: Dev
     edges = np.array([0, 50, 130], np.uint32)
     psi: dict[str, Any] = {"psi": number_of(name), "alpha": 0.1, "low": -0.5, "high": 0.75}
     step = [x.numpy() for x in device.run("operator_step", z, a, b, edges, bands=2, t=1.0, dt=0.5, **psi)]
-    made = device.run("activate", device.run("gemm_tiled", z, a), b, **psi).numpy()
-    metrics, counts = (x.numpy() for x in device.run("state_metrics", z, made))
-    assert step[0].tobytes() == made.tobytes()
+    values = device.run("activate", device.run("gemm_tiled", z, a), b, **psi).numpy()
+    metrics, counts = (x.numpy() for x in device.run("state_metrics", z, values))
+    assert step[0].tobytes() == values.tobytes()
     assert step[1][:10].tobytes() == metrics[:10].tobytes()
     assert step[1][10:].tolist() == [0.0, 1.5, 0.0, 0.0, 0.0, 0.0]
     assert step[2].tobytes() == counts.tobytes()
-    assert step[3].tobytes() == device.run("qfeat", made, edges, bands=2)[0].numpy().tobytes()
+    assert step[3].tobytes() == device.run("qfeat", values, edges, bands=2)[0].numpy().tobytes()
 
 
 def test_a_relaxed_step_goes_part_of_the_way(device: Device) -> None:

@@ -89,14 +89,14 @@ def test_hashes_are_of_the_bytes_of_the_states(device: Device) -> None:
 def test_observations_say_what_a_step_did(device: Device) -> None:
     operator = Linear(np.float64(0.5) * np.eye(6))
     z0 = np.arange(1.0, 7.0)
-    seen = rollout(operator, z0, 4, device=device, observe_every=2).observations
+    observations = rollout(operator, z0, 4, device=device, observe_every=2).observations
     norm = np.linalg.norm(z0)
-    assert [o.step for o in seen] == [2, 4]
-    assert [o.ratio for o in seen] == [0.5, 0.5]
-    np.testing.assert_allclose([o.norm for o in seen], [norm / 4, norm / 16], rtol=1e-15)
-    assert seen[0].defect == 6 / 4
-    assert seen[0].nonfinite == 0
-    assert seen[0].first_nonfinite is None
+    assert [o.step for o in observations] == [2, 4]
+    assert [o.ratio for o in observations] == [0.5, 0.5]
+    np.testing.assert_allclose([o.norm for o in observations], [norm / 4, norm / 16], rtol=1e-15)
+    assert observations[0].defect == 6 / 4
+    assert observations[0].nonfinite == 0
+    assert observations[0].first_nonfinite is None
 
 
 def test_the_sheet_holds_band_energies(device: Device) -> None:
@@ -110,11 +110,11 @@ def test_the_sheet_holds_band_energies(device: Device) -> None:
 def test_a_rollout_resumes_with_the_hashes_of_one_that_went_through(device: Device) -> None:
     operator, z0 = OPERATORS["linear"], start(130)
     strides: dict[str, Any] = {"hash_every": 10, "observe_every": 4, "sheet_every": 3}
-    kept: list[Run] = []
-    whole = rollout(operator, z0, 50, device=device, keep_every=20, keep=kept.append, **strides)
-    assert [k.steps for k in kept] == [20, 40]
-    assert all(len(k.hashes) == k.steps // 10 for k in kept)
-    again = rollout(operator, z0, 50, device=device, resume=kept[0], keep_every=20, keep=kept.append, **strides)
+    runs: list[Run] = []
+    whole = rollout(operator, z0, 50, device=device, keep_every=20, keep=runs.append, **strides)
+    assert [k.steps for k in runs] == [20, 40]
+    assert all(len(k.hashes) == k.steps // 10 for k in runs)
+    again = rollout(operator, z0, 50, device=device, resume=runs[0], keep_every=20, keep=runs.append, **strides)
     assert summary(again) == summary(whole)
 
 
@@ -180,17 +180,17 @@ def test_a_failed_block_is_repeated_step_by_step(failures: int, way: str) -> Non
 
 def test_ctrl_c_keeps_what_was_finished_and_it_can_be_resumed() -> None:
     operator, z0 = Linear(rotation(64)), start(64)
-    seen = threading.Event()
+    event = threading.Event()
 
     def press() -> None:
-        seen.wait(30)
+        event.wait(30)
         os.kill(os.getpid(), signal.SIGINT)
 
     presser = threading.Thread(target=press)
     presser.start()
 
     def note(_: int) -> None:
-        seen.set()
+        event.set()
         time.sleep(0.01)
 
     with CpuDevice() as device:

@@ -197,14 +197,14 @@ def pictures(count: int, h: int = 5, w: int = 7) -> list[Any]:
 def chunks(data: bytes) -> list[tuple[bytes, bytes]]:
     """The chunks of a PNG file, their checksums checked."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    at, found = 8, list[tuple[bytes, bytes]]()
+    at, result = 8, list[tuple[bytes, bytes]]()
     while at < len(data):
         (length,) = struct.unpack(">I", data[at : at + 4])
         kind, body = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
         assert data[at + 8 + length : at + 12 + length] == struct.pack(">I", zlib.crc32(kind + body))
-        found.append((kind, body))
+        result.append((kind, body))
         at += 12 + length
-    return found
+    return result
 
 
 def test_a_written_picture_is_read_back_pixel_by_pixel() -> None:
@@ -220,11 +220,11 @@ def test_a_written_film_is_read_back_frame_by_frame() -> None:
     shown = pictures(3)
     file = io.BytesIO()
     write_apng(file, iter(shown), 3, 40)
-    found = chunks(file.getvalue())
-    assert [kind for kind, _ in found] == [
+    result = chunks(file.getvalue())
+    assert [kind for kind, _ in result] == [
         b"IHDR", b"acTL", b"fcTL", b"IDAT", b"fcTL", b"fdAT", b"fcTL", b"fdAT", b"IEND",
     ]  # fmt: skip
-    numbers = [struct.unpack(">I", body[:4])[0] for kind, body in found if kind in {b"fcTL", b"fdAT"}]
+    numbers = [struct.unpack(">I", body[:4])[0] for kind, body in result if kind in {b"fcTL", b"fdAT"}]
     assert numbers == [0, 1, 2, 3, 4]
     file.seek(0)
     with Image.open(file) as film:

@@ -25,7 +25,7 @@ Map = Callable[[State], State]
 def run(step: Map, start: Any, steps: int, stride: int = 1, bands: int = 2) -> tuple[list[Observation], State, State]:
     """What the observers of a rollout would see: observations and the sheet on a stride; and the last state."""
     z = np.asarray(start, np.float64)
-    seen: list[Observation] = []
+    observations: list[Observation] = []
     sheet: list[list[float]] = []
     for t in range(1, steps + 1):
         with np.errstate(all="ignore"):
@@ -37,12 +37,12 @@ def run(step: Map, start: Any, steps: int, stride: int = 1, bands: int = 2) -> t
                 ratio = norm / before_norm if before_norm else (math.inf if norm else 0.0)
                 defect = float(np.abs(after - z).max())
             first = int(wrong[0]) if wrong.size else None
-            seen.append(Observation(t, before_norm, norm, ratio, defect, int(wrong.size), first))
+            observations.append(Observation(t, before_norm, norm, ratio, defect, int(wrong.size), first))
             sheet.append([float(np.sum(part * part)) for part in np.array_split(after.reshape(-1), bands)])
         z = after
         if not np.all(np.isfinite(z)):
             break
-    return seen, np.array(sheet), z
+    return observations, np.array(sheet), z
 
 
 def judged(step: Map, start: Any, steps: int, stride: int = 1) -> Verdict:
@@ -94,10 +94,10 @@ def test_linear_growth_blows_up() -> None:
 
 
 def test_values_that_are_not_finite_blow_up_with_step_and_index() -> None:
-    found = judged(lambda z: np.where(np.abs(z) > 1000, np.inf, z * np.array([1.0, 2.0])), START, 50)
-    assert found.name == "blown up"
-    assert found.sentence == "Blown up: at step 12 one value is not finite, the first at index 1."
-    assert found.evidence == {"rule": "not finite", "step": 12, "nonfinite": 1, "first_nonfinite": 1}
+    outcome = judged(lambda z: np.where(np.abs(z) > 1000, np.inf, z * np.array([1.0, 2.0])), START, 50)
+    assert outcome.name == "blown up"
+    assert outcome.sentence == "Blown up: at step 12 one value is not finite, the first at index 1."
+    assert outcome.evidence == {"rule": "not finite", "step": 12, "nonfinite": 1, "first_nonfinite": 1}
 
 
 def test_a_norm_that_overflows_blows_up() -> None:
@@ -115,10 +115,10 @@ def test_rotation_oscillates(angle: float, stride: int) -> None:
 
 def test_a_wave_whose_norm_and_bands_are_constant_oscillates_because_it_keeps_moving() -> None:
     observations, _, _ = run(linear(turn(0.2)), START, 400)
-    found = verdict(observations, np.ones((400, 1)))
-    assert found.name == "oscillating"
-    assert found.evidence["swings"] == 0
-    assert found.evidence["path_in_diameters"] > 10
+    outcome = verdict(observations, np.ones((400, 1)))
+    assert outcome.name == "oscillating"
+    assert outcome.evidence["swings"] == 0
+    assert outcome.evidence["path_in_diameters"] > 10
 
 
 @STRIDES
@@ -156,14 +156,14 @@ def test_a_map_that_saturates_is_stable(start: float, stride: int) -> None:
 @pytest.mark.parametrize(("r", "count"), [(3.2, 2), (3.5, 4), (3.83, 3)])
 def test_period_doubling_bifurcates_and_shows_its_levels(r: float, count: int, stride: int) -> None:
     observations, sheet, _ = run(logistic(r), [0.3], 800, stride)
-    found = verdict(observations, sheet)
-    assert found.name == "bifurcating", found
-    assert found.evidence["rule"] == "levels"
-    assert found.evidence["signal"] == "norm"
+    outcome = verdict(observations, sheet)
+    assert outcome.name == "bifurcating", outcome
+    assert outcome.evidence["rule"] == "levels"
+    assert outcome.evidence["signal"] == "norm"
     # Observers see the state before and after a step: two neighbours of the orbit even where the stride hides others.
     visible = sorted({round(x, 6) for o in observations[-count:] for x in (o.norm_before, o.norm)})
     assert len(visible) == (2 if stride % count == 0 and count < 4 else count)
-    assert found.evidence["levels"] == pytest.approx(visible, rel=1e-3)
+    assert outcome.evidence["levels"] == pytest.approx(visible, rel=1e-3)
 
 
 @STRIDES
@@ -189,10 +189,10 @@ def test_a_level_that_is_left_for_another_bifurcates() -> None:
     def step(z: State) -> State:
         return z + 0.05 * z * (1 - z * z / 4) * (z * z - 1)  # 1 repels, 2 attracts
 
-    found = judged(step, [1 + 1e-9], 600)
-    assert found.name == "bifurcating"
-    assert found.evidence["rule"] == "another level"
-    assert found.evidence["levels"] == pytest.approx([1, 2], rel=1e-3)
+    outcome = judged(step, [1 + 1e-9], 600)
+    assert outcome.name == "bifurcating"
+    assert outcome.evidence["rule"] == "another level"
+    assert outcome.evidence["levels"] == pytest.approx([1, 2], rel=1e-3)
 
 
 def test_members_that_began_together_and_part_bifurcate() -> None:
@@ -202,11 +202,11 @@ def test_members_that_began_together_and_part_bifurcate() -> None:
     start = 1e-3 * np.array([[1.0], [-1.0], [0.9], [0.5], [-0.7]])
     observations, sheet, last = run(step, start, 200)
     assert verdict(observations, sheet).name == "stable"
-    found = verdict(observations, sheet, members=(start, last))
-    assert found.name == "bifurcating"
-    assert found.evidence["groups"] == [3, 2]
-    assert found.evidence["gap"] == pytest.approx(2 * 0.8586, rel=1e-3)
-    assert "5 states that began within 0.002 ended in 2 groups" in found.sentence
+    outcome = verdict(observations, sheet, members=(start, last))
+    assert outcome.name == "bifurcating"
+    assert outcome.evidence["groups"] == [3, 2]
+    assert outcome.evidence["gap"] == pytest.approx(2 * 0.8586, rel=1e-3)
+    assert "5 states that began within 0.002 ended in 2 groups" in outcome.sentence
 
 
 def test_members_that_were_apart_from_the_start_do_not_bifurcate() -> None:

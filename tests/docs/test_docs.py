@@ -37,7 +37,7 @@ def blocks(page: Path) -> list[Block]:
 
 def programs() -> list[Any]:
     """Python blocks of all pages with the text block that follows, if one does."""
-    found: list[Any] = []
+    entries: list[Any] = []
     for page in PAGES:
         listed = blocks(page)
         for number, block in enumerate(listed):
@@ -45,8 +45,8 @@ def programs() -> list[Any]:
                 following = listed[number + 1] if number + 1 < len(listed) else Block("", "", "", "")
                 expected = following.text if following.language == "text" else ""
                 marks = [pytest.mark.long] if block.long else []
-                found.append(pytest.param(block.text, expected, id=f"{page.name}-{number}", marks=marks))
-    return found
+                entries.append(pytest.param(block.text, expected, id=f"{page.name}-{number}", marks=marks))
+    return entries
 
 
 def run(*command: str, folder: Path, source: Path = ROOT) -> str:

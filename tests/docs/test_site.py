@@ -42,13 +42,13 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if "id" in given:
-            self.ids.add(given["id"])
+        by_name = {name: value or "" for name, value in attrs}
+        if "id" in by_name:
+            self.ids.add(by_name["id"])
         if tag == "a":
-            self.links.append(given.get("href", ""))
+            self.links.append(by_name.get("href", ""))
         else:
-            self.loaded += [given[name] for name in ("src", "href", "data", "poster", "srcset") if name in given]
+            self.loaded += [by_name[name] for name in ("src", "href", "data", "poster", "srcset") if name in by_name]
 
 
 def fetched(pages: dict[Path, Page], site: Path) -> list[str]:

@@ -28,11 +28,11 @@ USUAL = Limits(invocations=1024, shared_bytes=49152)
 def test_every_length_fits_every_device(limits: Limits, size: int, columns: int) -> None:
     for name, tuning in fourier_layouts.TUNINGS.items():
         for n in LENGTHS:
-            made = fourier_layouts.layout(n, size, 1000, columns, limits, tuning)
-            assert made.lanes <= limits.invocations, (name, n)
-            assert made.lines * made.span * size * (3 - made.parts) <= limits.shared_bytes, (name, n)
-            assert all(made.each >= r * -(-n * made.lines * made.inner // (r * made.lanes)) for r in radices(n))
-            assert fourier_layouts.trips(made) <= limits.loop_trips
+            layout = fourier_layouts.layout(n, size, 1000, columns, limits, tuning)
+            assert layout.lanes <= limits.invocations, (name, n)
+            assert layout.lines * layout.span * size * (3 - layout.parts) <= limits.shared_bytes, (name, n)
+            assert all(layout.each >= r * -(-n * layout.lines * layout.inner // (r * layout.lanes)) for r in radices(n))
+            assert fourier_layouts.trips(layout) <= limits.loop_trips
 
 
 @pytest.mark.parametrize("limits", [SMALLEST, USUAL])
@@ -53,11 +53,11 @@ def test_few_invocations_hold_one_butterfly_each_and_exchange_and_load_together(
     for tuning in (family["wide"] for family in FAMILIES):
         for n in (32, 64, 128, 256, 512, 1024):
             numbers = fourier_layouts.sized(tuning, n)
-            made = fourier_layouts.layout(n, 4, *((n, 1) if rows else (1, n)), USUAL, numbers)
-            assert made.each == max(radices(n)), n
+            layout = fourier_layouts.layout(n, 4, *((n, 1) if rows else (1, n)), USUAL, numbers)
+            assert layout.each == max(radices(n)), n
             long = (False, numbers["parts"], 1)  # a butterfly of 16 values is not short
-            assert (made.fetch, made.parts, made.windows) == ((True, 1, 1) if n < 1024 else long)
-            assert made.specs()["FETCH"] == int(made.fetch)
+            assert (layout.fetch, layout.parts, layout.windows) == ((True, 1, 1) if n < 1024 else long)
+            assert layout.specs()["FETCH"] == int(layout.fetch)
     assert [max(radices(n)) for n in (64, 128, 256, 512, 1024)] == [4, 8, 8, 8, 16]
 
 

@@ -91,12 +91,12 @@ def test_roots_keep_the_symmetry_of_the_circle(dtype: type) -> None:
 @pytest.mark.parametrize("n", [240, 1024])
 def test_a_table_holds_the_factors_of_its_stages(n: int, use: Use) -> None:
     size = 1
-    made = table(n, np.float64, use)
+    values = table(n, np.float64, use)
     roots = unit_roots(n, np.float64)
     for radix in radices(n, use):
         for t in range(1, radix):
             for k in range(size):
-                assert np.array_equal(made[t * size + k], roots[t * k * (n // (size * radix))])
+                assert np.array_equal(values[t * size + k], roots[t * k * (n // (size * radix))])
         size *= radix
 
 
@@ -140,10 +140,10 @@ def bound(n: int, dtype: type) -> float:
 def test_errors_against_long_double_are_within_the_theorem_and_far_below(n: int, dtype: type) -> None:
     z = pairs(noise((4, n)), dtype)
     wide = np.fft.fft(z.astype(np.clongdouble))
-    found = error(dashi.fft.fft(z), wide)
-    assert found <= bound(n, dtype)
+    values = error(dashi.fft.fft(z), wide)
+    assert values <= bound(n, dtype)
     # What rounding errors of random signs add up to; measured: at most 0.17.
-    assert found <= 0.25 * float(np.finfo(dtype).eps) * math.log2(n)
+    assert values <= 0.25 * float(np.finfo(dtype).eps) * math.log2(n)
     back = error(dashi.fft.ifft(z), np.fft.ifft(z.astype(np.clongdouble)))
     assert back <= bound(n, dtype) + float(np.finfo(dtype).eps)
 
@@ -226,11 +226,13 @@ def test_complex_products_do_not_show_how_a_device_treats_subnormals() -> None:
         exact = x.astype(np.float64) * y.astype(np.float64)
         return x * y if gradual else np.where(np.abs(exact) < tiny, np.float32(0), x * y)
 
-    kept, gone = (times(a, c, gradual) - times(b, d, gradual) for gradual in (True, False))
-    assert not np.array_equal(kept, gone)
-    kept, gone = (np.where(np.abs(v) < np.float32(2.0**-95), np.float32(0), v) for v in (kept, gone))
-    assert kept.any()
-    assert np.array_equal(kept, gone)
+    gradual_values, gone = (times(a, c, gradual) - times(b, d, gradual) for gradual in (True, False))
+    assert not np.array_equal(gradual_values, gone)
+    gradual_values, gone = (
+        np.where(np.abs(v) < np.float32(2.0**-95), np.float32(0), v) for v in (gradual_values, gone)
+    )
+    assert gradual_values.any()
+    assert np.array_equal(gradual_values, gone)
 
 
 @pytest.mark.skipif(float(np.finfo(np.longdouble).eps) > 1e-18, reason="long double is no wider than double here")

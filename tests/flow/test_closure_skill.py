@@ -34,31 +34,31 @@ def skill(monkeypatch: pytest.MonkeyPatch) -> Any:
     spec = importlib.util.spec_from_file_location("closure_skill", path)
     assert spec is not None
     assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(__import__("sys").modules, "closure_skill", made)
-    spec.loader.exec_module(made)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(__import__("sys").modules, "closure_skill", module)
+    spec.loader.exec_module(module)
 
     def settings(*_: Any, **__: Any) -> dict[str, Any]:
         forced = Flow(n=16, nu=5e-3, dt=0.02, drag=0.1, forcing=Kolmogorov(2))
         free = Flow(n=16, nu=5e-3, dt=0.02)
         return {
-            name: made.Setting(flow, [1, 2], [3], [4, 5], 1, 20, 40, 5, 2.0)
+            name: module.Setting(flow, [1, 2], [3], [4, 5], 1, 20, 40, 5, 2.0)
             for name, flow in (("kolmogorov", forced), ("decaying", free))
         }
 
-    monkeypatch.setattr(made, "settings", settings)
+    monkeypatch.setattr(module, "settings", settings)
     # PyDMD takes seconds to import.
-    monkeypatch.setattr(made, "find_spec", lambda _: None)
-    return made
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    return module
 
 
 def scores(folder: Path) -> Any:
     """What was found, without how long it took."""
-    found = json.loads((folder / "skill.json").read_text())["flows"]
-    for part in found.values():
+    document = json.loads((folder / "skill.json").read_text())["flows"]
+    for part in document.values():
         for row in part["rows"]:
             del row["seconds"]
-    return found
+    return document
 
 
 def test_a_run_that_was_stopped_goes_on_and_finds_the_same(
@@ -68,19 +68,19 @@ def test_a_run_that_was_stopped_goes_on_and_finds_the_same(
     skill.main([*SIZES, "--out", str(whole)])
     assert set(scores(whole)) == {"kolmogorov", "decaying"}
     assert "galerkin | 3" in (whole / "skill.md").read_text()
-    save, kept = skill.save_model, list[str]()
+    save, stored = skill.save_model, list[str]()
 
     def stopped(path: Path, model: Model) -> None:
         if path.name == "decaying-galerkin-3.npz":
             raise KeyboardInterrupt
-        kept.append(path.name)
+        stored.append(path.name)
         save(path, model)
 
     monkeypatch.setattr(skill, "save_model", stopped)
     with pytest.raises(KeyboardInterrupt):
         skill.main([*SIZES, "--out", str(broken)])
     assert set(scores(broken)) == {"kolmogorov"}
-    before, fits = {name: (broken / name).read_bytes() for name in kept}, list[str]()
+    before, fits = {name: (broken / name).read_bytes() for name in stored}, list[str]()
     assert len(before) > 8
     monkeypatch.setattr(skill, "save_model", lambda path, model: (fits.append(path.name), save(path, model)))
     capsys.readouterr()
@@ -88,7 +88,7 @@ def test_a_run_that_was_stopped_goes_on_and_finds_the_same(
     assert "kolmogorov: scored before" in capsys.readouterr().out
     # What was fitted before is read; what was not is fitted, and no more.
     assert fits == ["decaying-galerkin-3.npz", "decaying-perfect-3.npz"]
-    assert {name: (broken / name).read_bytes() for name in kept} == before
+    assert {name: (broken / name).read_bytes() for name in stored} == before
     assert scores(broken) == scores(whole)
 
 

@@ -93,10 +93,10 @@ def test_kernels_give_the_same_loss_and_slope_as_numpy(vulkan: VulkanDevice, sch
     setup, z = TrainingSetup.of(exact(scheme), parameters.band, 0.1, 8.0), some_modes(3, 4)
     by_numpy, slopes = ClosureLoss(setup)(closure, z)
     by_kernels = DeviceLoss(vulkan, setup, rollout_batch(setup, depth, 3, 3))
-    found, others = by_kernels(closure, z)
+    result, others = by_kernels(closure, z)
     by_kernels.close()
     # Both in float64, in other orders.
-    assert found == pytest.approx(by_numpy, rel=1e-12)
+    assert result == pytest.approx(by_numpy, rel=1e-12)
     assert np.allclose(parameters.gradient(others), parameters.gradient(slopes), rtol=1e-9, atol=1e-14)
 
 
@@ -157,12 +157,12 @@ def test_modes_that_differ_by_signs_share_their_numbers() -> None:
 def test_it_beats_the_eddy_viscosity_on_seeds_that_it_has_not_seen(data: dict[str, Windows]) -> None:
     schema = Schema(32, 4)
     with CpuDevice() as cpu:
-        given = (schema, data["train"], data["validation"])
+        inputs = (schema, data["train"], data["validation"])
         options: dict[str, Any] = {"iterations": 40, "long_iterations": 0, "batch": 16, "checks": 1}
         models = [
-            Slaved.fit(*given, device=cpu, **options),
-            MODELS["galerkin"].fit(*given, device=cpu),
-            MODELS["perfect"].fit(*given, device=cpu),
+            Slaved.fit(*inputs, device=cpu, **options),
+            MODELS["galerkin"].fit(*inputs, device=cpu),
+            MODELS["perfect"].fit(*inputs, device=cpu),
         ]
         reference = encoded(schema, data["test"], device=cpu)
         frames = data["test"].frames - 1
@@ -175,13 +175,13 @@ def test_it_beats_the_eddy_viscosity_on_seeds_that_it_has_not_seen(data: dict[st
 
 def test_it_comes_back_from_its_file_with_the_same_rollout(data: dict[str, Windows], tmp_path: Path) -> None:
     with CpuDevice() as cpu:
-        told: list[int] = []
-        model = Slaved.fit(SCHEMA, data["train"], None, device=cpu, progress=told.append, **TINY)
+        counts: list[int] = []
+        model = Slaved.fit(SCHEMA, data["train"], None, device=cpu, progress=counts.append, **TINY)
         save_model(tmp_path / "model.npz", model)
         again = load_model(tmp_path / "model.npz")
         z = some_z(1, np.float32)
         assert np.array_equal(model.rollout(z, 2, device=cpu), again.rollout(z, 2, device=cpu))
-    assert sum(told) == TINY["iterations"] + TINY["long_iterations"]
+    assert sum(counts) == TINY["iterations"] + TINY["long_iterations"]
     assert again.description == model.description
     assert "slaved" in again.description
     assert "trained by NumPy or SciPy on the host" in again.description

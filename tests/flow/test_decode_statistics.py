@@ -35,24 +35,24 @@ def drawn(schema: Schema, statistics: Statistics, fields: np.ndarray) -> np.ndar
     with CpuDevice() as cpu:
         z = encode(schema, fields[0].astype(np.float64), device=cpu)
         decoder = Decoder(schema, cpu, residual="statistics", gate="open", statistics=statistics, dtype="float64")
-        made = []
+        entries = []
         for frame in range(12):
             decoder.decode(z, "metrics", frame=frame)
-            made.append(decoder.pipeline.residual.numpy()[0])
-    return np.array(made)
+            entries.append(decoder.pipeline.residual.numpy()[0])
+    return np.array(entries)
 
 
 def test_what_is_drawn_has_the_spectrum_anisotropy_and_length_of_the_data(fields: np.ndarray, schema: Schema) -> None:
     fitted = fit_statistics(schema, fields)
     assert fitted.lengths[0] < 0.9 * fitted.lengths[1]  # it varies faster along x
-    found = fit_statistics(schema, drawn(schema, fitted, fields))
+    statistics = fit_statistics(schema, drawn(schema, fitted, fields))
     mid = slice(7, 15)  # shells with energy and many modes
     # Means over twelve draws of some forty modes in a shell: about 5 %. The bands have the energies of one field, not
     # of the mean one, so spectra are compared within the band by their shape.
-    shape, wanted = (s.spectrum[7:9] / s.spectrum[7:9].sum() for s in (found, fitted))
+    shape, wanted = (s.spectrum[7:9] / s.spectrum[7:9].sum() for s in (statistics, fitted))
     assert np.allclose(shape, wanted, rtol=0.2)
-    assert np.abs(found.anisotropy[mid] - fitted.anisotropy[mid]).max() < 0.25
-    assert np.allclose(found.lengths, fitted.lengths, rtol=0.1)
+    assert np.abs(statistics.anisotropy[mid] - fitted.anisotropy[mid]).max() < 0.25
+    assert np.allclose(statistics.lengths, fitted.lengths, rtol=0.1)
 
 
 def test_statistics_of_a_coarse_grid_go_on_to_finer_ones(fields: np.ndarray, schema: Schema) -> None:

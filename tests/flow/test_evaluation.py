@@ -92,30 +92,30 @@ def model(step: Callable[[Floats, int], Floats] = still, k_cut: float = 6, n: in
 
 
 def test_persistence_of_the_whole_field_is_right_at_first_and_then_decays(windows: Windows, device: Device) -> None:
-    found = evaluate({"still": model()}, windows, device=device, split="test")
-    line = found.line("still")
+    evaluation = evaluate({"still": model()}, windows, device=device, split="test")
+    line = evaluation.line("still")
     assert line.correlation.shape == (6, 11)
     low = decode(Schema(32, 6), encode(Schema(32, 6), windows.fields[:, 0], device=device), device=device)
     np.testing.assert_allclose(line.correlation[:, 0], correlation(low, windows.fields[:, 0]), rtol=1e-6)
     assert (line.correlation[:, 0] > line.correlation[:, -1]).all()
     np.testing.assert_allclose(line.energy, line.energy[:, :1] * np.ones(11), rtol=1e-6)
     assert (line.admissible == 1).all()
-    np.testing.assert_allclose(found.enstrophy, (windows.fields.astype(float) ** 2).mean((2, 3)) / 2, rtol=1e-5)
-    assert found.times[-1] == pytest.approx(1.0)
-    assert found.spectrum.sum() == pytest.approx(found.energy[:, -1].mean())
-    assert found.settings["k_cut"] == 6
+    np.testing.assert_allclose(evaluation.enstrophy, (windows.fields.astype(float) ** 2).mean((2, 3)) / 2, rtol=1e-5)
+    assert evaluation.times[-1] == pytest.approx(1.0)
+    assert evaluation.spectrum.sum() == pytest.approx(evaluation.energy[:, -1].mean())
+    assert evaluation.settings["k_cut"] == 6
 
 
 def test_a_model_that_knows_its_modes_of_the_future_has_no_spectrum_error(windows: Windows, device: Device) -> None:
     schema = Schema(32, 6)
     truth = encode(schema, windows.fields, device=device)
     told = Fake(schema, 0.1, lambda z0, frame: truth[:, frame])
-    found = evaluate({"told": told}, windows, device=device, split="test")
-    line = found.line("told")
+    evaluation = evaluate({"told": told}, windows, device=device, split="test")
+    line = evaluation.line("told")
     assert line.spectrum_error.max() < 1e-5
     assert set(line.failures) == {"none"}
     # What is left to be wrong is what it does not hold: of two fields, one a part of the other.
-    np.testing.assert_allclose(line.correlation, np.sqrt(line.enstrophy / found.enstrophy), rtol=1e-4)
+    np.testing.assert_allclose(line.correlation, np.sqrt(line.enstrophy / evaluation.enstrophy), rtol=1e-4)
 
 
 def test_a_model_sees_its_start_and_nothing_else(windows: Windows, device: Device) -> None:
@@ -140,15 +140,15 @@ def test_a_rollout_that_blows_up_is_scored_and_named(windows: Windows, device: D
         return z0 * np.float32(10) ** (20 * frame) if frame < 4 else np.full_like(z0, np.nan)
 
     with np.errstate(over="ignore"):
-        found = evaluate({"bad": model(explode), "still": model()}, windows, device=device, split="test")
-    line = found.line("bad")
+        evaluation = evaluate({"bad": model(explode), "still": model()}, windows, device=device, split="test")
+    line = evaluation.line("bad")
     assert set(line.failures) == {"blow-up"}
     assert (line.admissible[:, 0] == 1).all()
     assert (line.admissible[:, 1:] == 0).all()
     assert (line.correlation[:, 4:] == 0).all()
     assert np.isinf(line.relative_l2[:, 4:]).all()
     np.testing.assert_allclose(line.horizons[0.5], 0.2)  # at 0.1 it is only far too large
-    assert found.line("still").failures == ("none",) * 6
+    assert evaluation.line("still").failures == ("none",) * 6
 
 
 def test_a_model_that_stops_with_an_error_is_a_blow_up_too(windows: Windows, device: Device) -> None:
@@ -249,18 +249,18 @@ def test_a_residual_is_scored_by_its_spectrum_and_by_nothing_else(windows: Windo
 
 
 def test_the_gap_that_is_closed_is_paired_by_window(windows: Windows, device: Device) -> None:
-    found = evaluate({"a": model(), "b": model(), "c": model()}, windows, device=device, split="test")
+    evaluation = evaluate({"a": model(), "b": model(), "c": model()}, windows, device=device, split="test")
     rng = np.random.default_rng(0)
     base = rng.uniform(2, 9, 6)
     lines = tuple(
         replace(line, horizons={0.5: base + more})
-        for line, more in zip(found.lines, (0, 0.5 + 0.05 * rng.standard_normal(6), 1.0), strict=True)
+        for line, more in zip(evaluation.lines, (0, 0.5 + 0.05 * rng.standard_normal(6), 1.0), strict=True)
     )
-    closed = gap_closed(replace(found, lines=lines), "b", base="a", ceiling="c")
+    closed = gap_closed(replace(evaluation, lines=lines), "b", base="a", ceiling="c")
     assert closed.mean == pytest.approx(0.5, abs=0.06)
     assert 0.4 < closed.low < closed.high < 0.6  # far less than the spread of the windows themselves
     with pytest.raises(InputError, match="no gap"):
-        gap_closed(replace(found, lines=lines), "b", base="c", ceiling="a")
+        gap_closed(replace(evaluation, lines=lines), "b", base="c", ceiling="a")
 
 
 # ---- tables and files
@@ -285,25 +285,25 @@ def test_a_table_has_a_row_for_each_model(windows: Windows, device: Device) -> N
 
 
 def test_horizons_are_bounds_where_any_window_outlasts_them(windows: Windows, device: Device) -> None:
-    found = evaluate({"still": model()}, windows, device=device, split="test")
-    line = found.lines[0]
+    evaluation = evaluate({"still": model()}, windows, device=device, split="test")
+    line = evaluation.lines[0]
     outlasting = np.full(len(windows), 0.4)
-    outlasting[1] = found.times[-1]
+    outlasting[1] = evaluation.times[-1]
     for times, bound in ((outlasting, True), (np.full(len(windows), 0.4), False)):
-        scores = replace(found, lines=(replace(line, horizons=dict.fromkeys(line.horizons, times)),))
+        scores = replace(evaluation, lines=(replace(line, horizons=dict.fromkeys(line.horizons, times)),))
         assert (">" in str(ScoreText.of(scores))) is bound
 
 
 def test_an_evaluation_comes_back_from_its_file(windows: Windows, device: Device, tmp_path: Path) -> None:
-    made = scored(windows, device)
-    save_evaluation(tmp_path / "e", made)
+    scores = scored(windows, device)
+    save_evaluation(tmp_path / "e", scores)
     assert (tmp_path / "e.json").is_file()
-    found = load_evaluation(tmp_path / "e.npz")
-    assert found.split == "test"
-    assert (found.seeds, found.starts) == (made.seeds, made.starts)
-    assert dict(found.settings) == dict(made.settings)
-    assert dict(found.parameters) == dict(made.parameters)
-    for a, b in zip(found.lines, made.lines, strict=True):
+    evaluation = load_evaluation(tmp_path / "e.npz")
+    assert evaluation.split == "test"
+    assert (evaluation.seeds, evaluation.starts) == (scores.seeds, scores.starts)
+    assert dict(evaluation.settings) == dict(scores.settings)
+    assert dict(evaluation.parameters) == dict(scores.parameters)
+    for a, b in zip(evaluation.lines, scores.lines, strict=True):
         assert (a.model, a.numbers, a.failures, a.device) == (b.model, b.numbers, b.failures, b.device)
         for name in ("correlation", "relative_l2", "energy", "spectrum_error", "continued", "spectrum"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))

@@ -77,12 +77,12 @@ OWN = Flow(n=16, nu=0.01, dt=0.02, dtype="float64")
 
 def test_vorticity_and_velocity_of_a_dataset_give_the_same_windows() -> None:
     data = dataset()
-    given = windows_from_dataset(data[["vorticity"]], flow=OWN)
+    windows = windows_from_dataset(data[["vorticity"]], flow=OWN)
     made = windows_from_dataset(data[["u", "v"]], flow=OWN)
-    np.testing.assert_allclose(made.fields, given.fields, atol=1e-12)
-    assert given.interval == 5
-    assert given.seeds == (UNKNOWN,)
-    assert given.fields.shape == (1, 5, 16, 16)
+    np.testing.assert_allclose(made.fields, windows.fields, atol=1e-12)
+    assert windows.interval == 5
+    assert windows.seeds == (UNKNOWN,)
+    assert windows.fields.shape == (1, 5, 16, 16)
 
 
 def test_members_other_names_and_orders_are_understood() -> None:
@@ -90,10 +90,10 @@ def test_members_other_names_and_orders_are_understood() -> None:
     data = xarray.concat([data, 2 * data, 3 * data], "run").transpose("x", "t", "run", "y")
     data["w"].attrs["units"] = "1/s"
     names = {"time": "t", "member": "run"}
-    made = windows_from_dataset(data, flow=OWN, vorticity="w", dims=names, steps=10, seeds=[7, 8, 9], windows=1)
-    assert made.seeds == (7, 8, 9)
-    assert made.fields.shape == (3, 3, 16, 16)
-    np.testing.assert_allclose(made.fields[1], 2 * made.fields[0], atol=1e-12)
+    windows = windows_from_dataset(data, flow=OWN, vorticity="w", dims=names, steps=10, seeds=[7, 8, 9], windows=1)
+    assert windows.seeds == (7, 8, 9)
+    assert windows.fields.shape == (3, 3, 16, 16)
+    np.testing.assert_allclose(windows.fields[1], 2 * windows.fields[0], atol=1e-12)
 
 
 def test_a_run_of_our_own_comes_back_through_xarray(tmp_path: Path) -> None:
@@ -102,10 +102,10 @@ def test_a_run_of_our_own_comes_back_through_xarray(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, [*words.split(), "--frame-every", "2", "--out", str(tmp_path / "run")])
     assert found.exit_code == 0, found.output
     with xarray.open_zarr(tmp_path / "run" / "fields.zarr") as data:
-        made = windows_from_dataset(data[["vorticity"]].load(), steps=8)
+        windows = windows_from_dataset(data[["vorticity"]].load(), steps=8)
     read = windows_from_run(tmp_path / "run", steps=8)
-    np.testing.assert_array_equal(made.fields, read.fields)
-    assert (made.seeds, made.starts, made.interval) == (read.seeds, read.starts, read.interval)
+    np.testing.assert_array_equal(windows.fields, read.fields)
+    assert (windows.seeds, windows.starts, windows.interval) == (read.seeds, read.starts, read.interval)
 
 
 def test_later_frames_of_a_dataset_are_a_split_in_time() -> None:
@@ -289,10 +289,12 @@ def test_a_file_that_is_too_large_or_breaks_while_it_is_read_is_told(
 def turbulent(n: int = 64) -> Any:
     """A record of dashi's own solver, as somebody else would bring it."""
     flow = Flow(n=n, nu=4e-3, dt=0.02)
-    made = windows_of(flow, [1], device="cpu", steps=20, interval=10, spin_up=60, host_fft=True, options={"peak": 4.0})
+    windows = windows_of(
+        flow, [1], device="cpu", steps=20, interval=10, spin_up=60, host_fft=True, options={"peak": 4.0}
+    )
     line = np.arange(n) * flow.dx
-    axes = {"time": np.arange(made.frames) * 0.2, "y": line, "x": line}
-    return xarray.Dataset({"vorticity": (("time", "y", "x"), made.fields[0])}, axes)
+    axes = {"time": np.arange(windows.frames) * 0.2, "y": line, "x": line}
+    return xarray.Dataset({"vorticity": (("time", "y", "x"), windows.fields[0])}, axes)
 
 
 def test_a_part_of_a_periodic_box_is_refused_with_or_without_its_mean() -> None:

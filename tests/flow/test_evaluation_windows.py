@@ -87,12 +87,12 @@ def test_kicks_belong_to_the_seed_and_not_to_its_place(device: Device) -> None:
 
 
 def test_progress_is_told_of_as_many_steps_as_were_promised(device: Device) -> None:
-    told: list[int] = []
+    counts: list[int] = []
     windows_of(
         FLOW, [1], device=device, steps=8, interval=2, windows=2, spin_up=3, options=PEAK, host_fft=True,
-        progress=told.append,
+        progress=counts.append,
     )  # fmt: skip
-    assert sum(told) == simulated_steps(FLOW, [1], 8, 2, 2, 3)
+    assert sum(counts) == simulated_steps(FLOW, [1], 8, 2, 2, 3)
 
 
 @pytest.mark.parametrize(

@@ -78,13 +78,13 @@ def test_a_run_is_verified_on_every_backend(run: Path) -> None:
 
 
 def test_the_last_frame_of_a_run_starts_another(run: Path, tmp_path: Path) -> None:
-    found = dashi(*BASE[:6], "--device", "cpu", "--initial", str(run / "fields.zarr"), "--steps", "1", "--json")
-    assert found.exit_code == 0, found.output
-    document = json.loads(found.stdout)
+    result = dashi(*BASE[:6], "--device", "cpu", "--initial", str(run / "fields.zarr"), "--steps", "1", "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
     assert document["states"] == 2
     np.save(tmp_path / "field.npy", read_frame(run / "fields.zarr")[0])
-    found = dashi(*BASE[:6], "--device", "cpu", "--initial", str(tmp_path / "field.npy"), "--steps", "1", "--json")
-    assert json.loads(found.stdout)["energy"][0] == document["energy"][0]
+    result = dashi(*BASE[:6], "--device", "cpu", "--initial", str(tmp_path / "field.npy"), "--steps", "1", "--json")
+    assert json.loads(result.stdout)["energy"][0] == document["energy"][0]
 
 
 def test_a_damaged_store_is_told(run: Path, tmp_path: Path) -> None:

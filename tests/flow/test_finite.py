@@ -64,13 +64,13 @@ def test_states_close_to_the_largest_float_are_finite_all_the_same(device: Devic
     z0 = np.full(64, 3e38, np.float32)
     operator = Affine(np.eye(64, dtype=np.float32), None, "clamp", low=-3e38, high=3e38)
     strides: dict[str, Any] = {"hash_every": 10, "sheet_every": 25, "bands": 4}
-    kept: list[int] = []
-    more: dict[str, Any] = {"keep_every": 20, "keep": lambda run: kept.append(run.steps)}
+    counts: list[int] = []
+    more: dict[str, Any] = {"keep_every": 20, "keep": lambda run: counts.append(run.steps)}
     watched = rollout(operator, z0, 300, device=device, **strides, **more)
     alone = rollout(operator, z0, 300, device=device, stop_on_nonfinite=False, **strides)
     assert (watched.hashes, watched.sheet_steps, watched.steps) == (alone.hashes, alone.sheet_steps, 300)
     assert np.array_equal(watched.state, z0[None])
-    assert kept == list(range(20, 301, 20))
+    assert counts == list(range(20, 301, 20))
 
 
 def test_the_check_is_in_no_certificate_and_changes_no_bit(device: Device) -> None:

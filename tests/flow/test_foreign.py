@@ -60,10 +60,10 @@ def edit(file: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def test_a_path_is_read_as_the_dataset_in_it(store: Path, tmp_path: Path) -> None:
-    wanted = windows_from_dataset(dataset(), flow=FLOW)
-    assert np.array_equal(windows_from_dataset(store, flow=FLOW).fields, wanted.fields)
+    expected = windows_from_dataset(dataset(), flow=FLOW)
+    assert np.array_equal(windows_from_dataset(store, flow=FLOW).fields, expected.fields)
     dataset().to_netcdf(tmp_path / "mine.nc", engine="scipy")
-    assert np.array_equal(windows_from_dataset(str(tmp_path / "mine.nc"), flow=FLOW).fields, wanted.fields)
+    assert np.array_equal(windows_from_dataset(str(tmp_path / "mine.nc"), flow=FLOW).fields, expected.fields)
 
 
 def test_netcdf_4_is_read_like_netcdf_3(tmp_path: Path) -> None:

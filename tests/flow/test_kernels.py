@@ -29,11 +29,11 @@ def test_philox_gives_the_published_words() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_units_lie_below_one(dtype: type) -> None:
-    made = unit(np.array([0, 1 << 31, 0xFFFFFFFF], np.uint32), dtype)
-    assert made.dtype == dtype
-    assert made[0] == 0
-    assert made[1] == 0.5
-    assert made[2] < 1
+    values = unit(np.array([0, 1 << 31, 0xFFFFFFFF], np.uint32), dtype)
+    assert values.dtype == dtype
+    assert values[0] == 0
+    assert values[1] == 0.5
+    assert values[2] < 1
 
 
 def test_a_kick_counts_the_step_and_keeps_modes_conjugate(device: Device) -> None:
@@ -58,13 +58,13 @@ def test_a_kick_counts_the_step_and_keeps_modes_conjugate(device: Device) -> Non
 
 
 def test_kicks_do_not_depend_on_the_grid(device: Device) -> None:
-    found = []
+    entries = []
     for n in (8, 16):
         amplitude = np.zeros((n, n // 2 + 1), np.float32)
         amplitude[-2, 3] = amplitude[1, 0] = 1.0
         kicked = device.run("random_kick", np.zeros((1, n, n // 2 + 1, 2), np.float32), amplitude, seed=1).numpy()
-        found.append((kicked[0, -2, 3].tolist(), kicked[0, 1, 0].tolist()))
-    assert found[0] == found[1]
+        entries.append((kicked[0, -2, 3].tolist(), kicked[0, 1, 0].tolist()))
+    assert entries[0] == entries[1]
 
 
 def test_advection_refuses_fields_that_do_not_belong_together(device: Device) -> None:
@@ -91,13 +91,13 @@ def test_a_forced_stage_is_tendency_force_and_sum_in_one(tuning: str, device: De
     *grid, x, first, second = stage_inputs(n, 2)
     force = np.random.default_rng(9).standard_normal((n, n // 2 + 1, 2)).astype(np.float32)
     inputs = (*grid, x, first, second, force.reshape(-1, 2))
-    tendency, made = (a.numpy() for a in device.run("vorticity_stage2", *inputs, tuning=tuning))
+    tendency, result = (a.numpy() for a in device.run("vorticity_stage2", *inputs, tuning=tuning))
     alone = device.run("vorticity_tendency", *grid, tuning=tuning)
     forced = device.run("mode_force", alone, force).numpy()
     summed = device.run("mode_sum2", x, forced, first, second).numpy()
     np.testing.assert_array_equal(tendency[:, :, :keep], forced[:, :, :keep])
-    np.testing.assert_array_equal(made[:, :, :keep], summed[:, :, :keep])
-    assert not made[:, :, keep:].any()
+    np.testing.assert_array_equal(result[:, :, :keep], summed[:, :, :keep])
+    assert not result[:, :, keep:].any()
 
 
 @pytest.mark.parametrize("shared", [16384, 32768, 49152])
@@ -128,7 +128,7 @@ def test_the_eddy_tendency_is_its_parts_one_after_the_other(device: Device) -> N
     z, *waves, inverse, twiddles, twiddles_columns = stage_inputs(n, 2)[:6]
     low = np.minimum(np.arange(n), n - np.arange(n)) * 3 < n
     z = np.where(low[:, None, None] & (np.arange(n // 2 + 1) < keep)[:, None], z, np.float32(0))
-    made = device.run("vorticity_eddy", z, *waves, inverse, twiddles, twiddles_columns, eddy=eddy).numpy()
+    computed = device.run("vorticity_eddy", z, *waves, inverse, twiddles, twiddles_columns, eddy=eddy).numpy()
     kinds = np.array([FIELDS.index(name) for name in (*ADVECTED, *STRAINS)], np.uint32)
     spectra = device.run("spectral_fields", z, *waves, inverse, kinds).numpy()
     values = device.run("irfft2", spectra.reshape(12, n, -1, 2), twiddles, twiddles_columns).numpy()
@@ -136,8 +136,8 @@ def test_the_eddy_tendency_is_its_parts_one_after_the_other(device: Device) -> N
     flat = products.reshape(6, n, n)
     modes = device.run("rfft2", flat, twiddles, twiddles_columns, modes=n // 2 + 1, scale=1.0 / (n * n)).numpy()
     whole = device.run("flux_divergence", modes.reshape(2, 3, n, -1, 2), *waves).numpy()
-    np.testing.assert_array_equal(made[:, :, :keep], whole[:, :, :keep])
-    assert not made[:, :, keep:].any()
+    np.testing.assert_array_equal(computed[:, :, :keep], whole[:, :, :keep])
+    assert not computed[:, :, keep:].any()
 
 
 def test_a_force_of_another_grid_is_refused(device: Device) -> None:
@@ -146,10 +146,10 @@ def test_a_force_of_another_grid_is_refused(device: Device) -> None:
 
 
 def test_steps_of_one_room_share_what_lies_between_their_dispatches(vulkan: VulkanDevice) -> None:
-    given = [vulkan.array(a) for a in (*stage_inputs(16, 1), np.zeros((1, 2), np.float32))]
+    values = [vulkan.array(a) for a in (*stage_inputs(16, 1), np.zeros((1, 2), np.float32))]
     room: ScratchPool = {}
-    apart = vulkan.bind("vorticity_stage2", *given)
-    steps = [vulkan.bind("vorticity_stage2", *given, scratch=room) for _ in range(3)]
+    apart = vulkan.bind("vorticity_stage2", *values)
+    steps = [vulkan.bind("vorticity_stage2", *values, scratch=room) for _ in range(3)]
     assert {name for name, _, _ in room} == {"spectra", "between"}
     kept = [set(map(id, step.lowered.buffers)) for step in (*steps, apart)]
     assert len(kept[0] & kept[1] & kept[2]) == len(kept[0] & kept[3]) + 2

@@ -42,25 +42,25 @@ def all_at_once(device: Device, operator: Any, taken: list[Any], kept: list[Run]
 
 
 def test_every_observer_looks_at_one_run_and_changes_no_bit(device: Device) -> None:
-    taken, kept = list[Any](), list[Run]()
-    seen = all_at_once(device, Vorticity(FLOW), taken, kept)
+    taken, runs = list[Any](), list[Run]()
+    calls = all_at_once(device, Vorticity(FLOW), taken, runs)
     alone = rollout(Vorticity(FLOW), START, 12, device=device)
-    assert seen.state.tobytes() == alone.state.tobytes()
-    assert [one.step for one in seen.hashes] == [5, 10, 12]
-    assert [one.step for one in seen.observations] == [6, 12]
-    assert seen.sheet_steps == (2, 4, 6, 8, 10, 12)
-    assert [one.step for one in seen.records["diagnostics"]] == [0, 3, 6, 9, 12]
+    assert calls.state.tobytes() == alone.state.tobytes()
+    assert [one.step for one in calls.hashes] == [5, 10, 12]
+    assert [one.step for one in calls.observations] == [6, 12]
+    assert calls.sheet_steps == (2, 4, 6, 8, 10, 12)
+    assert [one.step for one in calls.records["diagnostics"]] == [0, 3, 6, 9, 12]
     assert [step for step, _ in taken] == [0, 4, 8, 12]
-    assert [(run.steps, [h.step for h in run.hashes], run.sheet_steps) for run in kept] == [(8, [5], (2, 4, 6, 8))]
-    assert kept[0].state.tobytes() == rollout(Vorticity(FLOW), START, 8, device=device).state.tobytes()
-    assert seen.time == pytest.approx(0.12)
+    assert [(run.steps, [h.step for h in run.hashes], run.sheet_steps) for run in runs] == [(8, [5], (2, 4, 6, 8))]
+    assert runs[0].state.tobytes() == rollout(Vorticity(FLOW), START, 8, device=device).state.tobytes()
+    assert calls.time == pytest.approx(0.12)
 
 
 def test_operators_of_the_host_have_the_same_observers() -> None:
     """By their own measure where they know it, by the reference kernels where they do not."""
-    taken, kept = list[Any](), list[Run]()
+    taken, runs = list[Any](), list[Run]()
     with CpuDevice() as cpu:
-        host = all_at_once(cpu, HostVorticity(FLOW), taken, kept)
+        host = all_at_once(cpu, HostVorticity(FLOW), taken, runs)
         exact = all_at_once(cpu, Vorticity(FLOW), [], [])
     assert (host.strategy, host.portable, host.dispatches) == ("fast", False, 0)
     for ours, theirs in zip(host.observations, exact.observations, strict=True):
@@ -68,7 +68,7 @@ def test_operators_of_the_host_have_the_same_observers() -> None:
         assert ours.defect == pytest.approx(theirs.defect, rel=1e-3)
     np.testing.assert_allclose(host.sheet, exact.sheet, rtol=1e-3, atol=1e-5)
     assert [one.step for one in host.records["diagnostics"]] == [0, 3, 6, 9, 12]
-    assert [run.steps for run in kept] == [8]
+    assert [run.steps for run in runs] == [8]
 
 
 def test_observers_of_a_flow_are_refused_by_other_states(device: Device) -> None:
@@ -103,11 +103,11 @@ def test_frames_and_checkpoints_do_not_stop_the_solver_from_submitting(
 
 def test_certificates_name_the_kernels_of_steps_hashes_and_diagnostics_alone(device: Device, tmp_path: Path) -> None:
     plain = simulate(FLOW, START, 4, device=device, hash_every=2)
-    seen = simulate(
+    run = simulate(
         FLOW, START, 4, device=device, hash_every=2, frame_every=2, fields=DERIVED, frame=lambda *_: None, keep_every=2,
         keep=lambda _: None,
     )  # fmt: skip
-    assert plain.kernels == seen.kernels
+    assert plain.kernels == run.kernels
     assert {name.split("/")[0] for name in plain.kernels} == {"hash_state", "vorticity_stage2", "vorticity_stage5"}
     assert certify_folder(plain, tmp_path, Vorticity(FLOW), START)
     assert certify_folder(simulate(FLOW, START, 1, device=device), tmp_path / "no", Vorticity(FLOW), START) is None
@@ -116,11 +116,13 @@ def test_certificates_name_the_kernels_of_steps_hashes_and_diagnostics_alone(dev
 
 def test_metrics_say_what_the_run_says(device: Device) -> None:
     run = simulate(FLOW, START, 4, device=device, hash_every=2)
-    made = build_metrics("test", run, Placement(device, "auto"), Stages(), parts=["fft"], more={"decode_snapshots": 3})
-    assert (made.operator, made.states, made.state_shape, made.steps) == ("vorticity", 2, [16, 9, 2], 4)
-    assert (made.op_backend_used, made.fft_backend_used, made.decode_snapshots) == (*[device.info.spec] * 2, 3)
-    assert made.ns_per_step == pytest.approx(run.seconds / 4 * 1e9)
-    assert made.hotloop_dispatches == run.dispatches
+    metrics = build_metrics(
+        "test", run, Placement(device, "auto"), Stages(), parts=["fft"], more={"decode_snapshots": 3}
+    )
+    assert (metrics.operator, metrics.states, metrics.state_shape, metrics.steps) == ("vorticity", 2, [16, 9, 2], 4)
+    assert (metrics.op_backend_used, metrics.fft_backend_used, metrics.decode_snapshots) == (*[device.info.spec] * 2, 3)
+    assert metrics.ns_per_step == pytest.approx(run.seconds / 4 * 1e9)
+    assert metrics.hotloop_dispatches == run.dispatches
 
 
 def test_a_flow_that_blows_up_leaves_the_run_before_the_block_in_which_it_did(device: Device) -> None:

@@ -150,10 +150,10 @@ def test_the_scalars_are_those_of_the_whole_field(device: Device) -> None:
 def test_encode_and_decode_give_the_same_bits_on_every_backend(dtype: str, vulkan: Device) -> None:
     schema, fields = Schema(40, 7, 10, ((8, 0),)), fields_of(40, dtype)
     with CpuDevice() as cpu:
-        one = encode(schema, fields, device=cpu)
-        back = decode(schema, one, device=cpu)
-    assert one.tobytes() == encode(schema, fields, device=vulkan).tobytes()
-    assert back.tobytes() == decode(schema, one, device=vulkan).tobytes()
+        states = encode(schema, fields, device=cpu)
+        back = decode(schema, states, device=cpu)
+    assert states.tobytes() == encode(schema, fields, device=vulkan).tobytes()
+    assert back.tobytes() == decode(schema, states, device=vulkan).tobytes()
 
 
 def test_many_fields_go_through_in_batches(monkeypatch: pytest.MonkeyPatch, device: Device) -> None:

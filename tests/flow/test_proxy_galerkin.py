@@ -130,11 +130,11 @@ def test_a_step_gives_the_same_bits_on_every_backend(form: Form, name: str, dtyp
     operator = Galerkin(flow, schema, eddy_of(schema), form)
     z = starts(flow, schema)
     with CpuDevice() as cpu:
-        one = rollout(operator, z, 3, device=cpu, hash_every=1)
+        run = rollout(operator, z, 3, device=cpu, hash_every=1)
     two = rollout(operator, z, 3, device=vulkan, hash_every=1)
-    assert [h.digest for h in one.hashes] == [h.digest for h in two.hashes]
-    assert one.state.tobytes() == two.state.tobytes()
-    assert np.abs(one.state - z).max() > 1e-4
+    assert [h.digest for h in run.hashes] == [h.digest for h in two.hashes]
+    assert run.state.tobytes() == two.state.tobytes()
+    assert np.abs(run.state - z).max() > 1e-4
 
 
 @pytest.mark.parametrize("name", FLOWS)
@@ -142,10 +142,10 @@ def test_many_steps_in_a_dispatch_have_the_bits_of_single_ones(name: str, device
     flow = Flow.restore({**FLOWS[name].parameters, "dtype": "float32"})
     schema = schema_of(flow)
     operator, z = Galerkin(flow, schema, eddy_of(schema), "triads"), starts(flow, schema, 3)
-    one = rollout(operator, z, 7, device=device, strategy="stepwise", hash_every=7)
+    run = rollout(operator, z, 7, device=device, strategy="stepwise", hash_every=7)
     many = rollout(operator, z, 7, device=device, strategy="workgroup", hash_every=7)
     assert many.strategy == "workgroup"
-    assert one.hashes == many.hashes
+    assert run.hashes == many.hashes
 
 
 def test_states_too_large_for_a_workgroup_are_taken_step_by_step(vulkan: Device) -> None:
@@ -189,12 +189,12 @@ def test_all_ways_agree_to_rounding(name: str, device: Device) -> None:
     flow = FLOWS[name]
     schema = schema_of(flow)
     z, steps = starts(flow, schema), 5
-    made: list[Any] = [
+    states: list[Any] = [
         rollout(Galerkin(flow, schema, eddy_of(schema), f), z, steps, device=device).state for f in FORMS
     ]
-    made.append(FastGalerkin(Galerkin(flow, schema, eddy_of(schema))).roll(z, 1, steps)[:, 1])
-    for other in made[1:]:
-        np.testing.assert_allclose(other, made[0], rtol=0, atol=1e-13 * np.abs(z).max())
+    states.append(FastGalerkin(Galerkin(flow, schema, eddy_of(schema))).roll(z, 1, steps)[:, 1])
+    for other in states[1:]:
+        np.testing.assert_allclose(other, states[0], rtol=0, atol=1e-13 * np.abs(z).max())
 
 
 def test_a_step_of_all_modes_of_the_solver_is_the_solver_s(device: Device) -> None:

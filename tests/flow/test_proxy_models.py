@@ -66,8 +66,8 @@ def test_galerkin_generalises_and_linear_maps_do_not(turbulence: tuple[Windows, 
 def test_the_eddy_viscosity_is_sensible(turbulence: tuple[Windows, Windows, Windows], vulkan: Device) -> None:
     train, _, _ = turbulence
     with CpuDevice() as cpu:
-        found = subgrid(SCHEMA, train, device=cpu)
-        viscosity = eddy_viscosity(SCHEMA, found)
+        fit = subgrid(SCHEMA, train, device=cpu)
+        viscosity = eddy_viscosity(SCHEMA, fit)
     shell = shells_of(SCHEMA)
     at = {int(s): float(viscosity[shell == s][0]) for s in np.unique(shell)}
     # Modes beyond the cut drain those just below it, several times as fast as viscosity does, and feed the largest
@@ -76,7 +76,7 @@ def test_the_eddy_viscosity_is_sensible(turbulence: tuple[Windows, Windows, Wind
     assert max(at.values()) < 100 * FLOW.nu, at
     assert max(at[1], at[2], at[3]) < 0, at
     assert [*at.values()][:7] == sorted([*at.values()][:7]), at
-    drained = -(found.tau * found.modes).sum(axis=1)
+    drained = -(fit.tau * fit.modes).sum(axis=1)
     assert drained.mean() > 0
     by_kernels = eddy_viscosity(SCHEMA, subgrid(SCHEMA, train, device=vulkan, most=20))
     by_numpy = eddy_viscosity(SCHEMA, subgrid(SCHEMA, train, device=cpu, most=20))
@@ -158,10 +158,10 @@ def test_a_rollout_of_frames_has_the_bits_of_the_operator(way: Any, tiny: Window
     model = GalerkinModel.fit(SMALL, tiny, None, device=device, strategy=way, factor=1.5)
     assert model.factor == 1.5
     z0 = encoded(SMALL, tiny, device=device)[:, 0]
-    made = model.rollout(z0, 3, device=device)
+    run = model.rollout(z0, 3, device=device)
     held = SMALL.parts["modes"]
     states = rollout(model.operator(way), np.ascontiguousarray(z0[:, held]), 3 * tiny.interval, device=device).state
-    assert np.ascontiguousarray(made[:, 3, held]).tobytes() == states.tobytes()
+    assert np.ascontiguousarray(run[:, 3, held]).tobytes() == states.tobytes()
 
 
 def test_the_scalars_follow_the_modes(tiny: Windows) -> None:
@@ -182,10 +182,10 @@ def test_correlation_from_z_is_that_of_the_fields(tiny: Windows) -> None:
     with CpuDevice() as cpu:
         z = encoded(SMALL, tiny, device=cpu)
         fields = decode(SMALL, z, device=cpu).astype(np.float64)
-    found = correlations(SMALL, z[:, 1:], z[:, :-1])
+    values = correlations(SMALL, z[:, 1:], z[:, :-1])
     for w in range(len(tiny)):
         expected = np.corrcoef(fields[w, 1].reshape(-1), tiny.fields[w, 0].reshape(-1))[0, 1]
-        assert found[w, 0] == pytest.approx(expected, abs=1e-5)
+        assert values[w, 0] == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_factor_is_chosen_on_validation_windows_alone(tiny: Windows) -> None:
@@ -206,26 +206,26 @@ def test_of_ranks_that_score_alike_the_one_that_correlates_best_is_taken(
     monkeypatch.setattr("dashi.flow.proxy._judge.validation_score", lambda *_: 0.0)
     with CpuDevice() as cpu:
         judge = Judge(SMALL, tiny.take([2]), cpu)
-        found = {rank: Dmd.fit(SMALL, tiny, None, device=cpu, rank=rank) for rank in (4, 8, 15)}
+        models = {rank: Dmd.fit(SMALL, tiny, None, device=cpu, rank=rank) for rank in (4, 8, 15)}
         chosen = Dmd.fit(SMALL, tiny, tiny.take([2]), device=cpu)
-    known = {rank: judge.score_and_correlation(model)[1] for rank, model in found.items()}
+    known = {rank: judge.score_and_correlation(model)[1] for rank, model in models.items()}
     best = max(known, key=lambda rank: known[rank])
     assert best > 4, known
-    assert chosen.description == found[best].description
+    assert chosen.description == models[best].description
     assert f"rank {best} of 48 from 15 pairs of frames" in chosen.description
 
 
 def test_delays_start_from_one_frame(tiny: Windows, device: Device) -> None:
     model = Delay.fit(SMALL, tiny, None, device=device, delays=3, penalty=1e-6)
     z = encoded(SMALL, tiny, device=device)
-    made = model.rollout(z[:, 0], 5, device=device)
+    run = model.rollout(z[:, 0], 5, device=device)
     width = SMALL.numbers
     first, second = (m.astype(np.float64) for m in model.maps[:2])
     start = z[:, 0, :width].astype(np.float64)
     one = start @ first[0]
     two = one @ second[0] + start @ second[1]
-    np.testing.assert_allclose(made[:, 1, :width], one, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(made[:, 2, :width], two, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(run[:, 1, :width], one, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(run[:, 2, :width], two, rtol=0, atol=1e-5)
     assert model.state_size == 3 * width
     assert Ridge.fit(SMALL, tiny, None, device=device).state_size == width
 
@@ -244,11 +244,11 @@ def test_the_perfect_model_is_the_solver_from_the_lowpass_start(tiny: Windows, d
 
 
 def test_ctrl_c_leaves_no_half_of_a_perfect_rollout(tiny: Windows, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
+    counts: list[int] = []
 
     def pressed(*given: Any, **named: Any) -> Any:
-        seen.append(len(seen))
-        if seen[-1] == 1:
+        counts.append(len(counts))
+        if counts[-1] == 1:
             os.kill(os.getpid(), signal.SIGINT)
         return encode(*given, **named)
 
@@ -260,7 +260,7 @@ def test_ctrl_c_leaves_no_half_of_a_perfect_rollout(tiny: Windows, monkeypatch: 
         with pytest.raises(KeyboardInterrupt):
             model.rollout(z0, 6, device=cpu)
     # The block under way was finished, and no other was begun.
-    assert seen == [0, 1]
+    assert counts == [0, 1]
 
 
 def test_another_flow_keeps_the_closure(tiny: Windows) -> None:

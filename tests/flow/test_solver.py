@@ -43,11 +43,11 @@ def test_a_flow_gives_the_same_bits_on_every_backend(name: str, dtype: str, vulk
     flow = flow_of(name, dtype)
     every: dict[str, Any] = {"look_every": 2, "hash_every": 2}
     with CpuDevice() as cpu:
-        one = simulate(flow, starts(flow), 4, device=cpu, **every, transfer=True)
+        run = simulate(flow, starts(flow), 4, device=cpu, **every, transfer=True)
     two = simulate(flow, starts(flow), 4, device=vulkan, **every, transfer=True)
-    assert [h.digest for h in one.hashes] == [h.digest for h in two.hashes]
-    assert [h.step for h in one.hashes] == [2, 4]
-    for a, b in zip(one.records["diagnostics"], two.records["diagnostics"], strict=True):
+    assert [h.digest for h in run.hashes] == [h.digest for h in two.hashes]
+    assert [h.step for h in run.hashes] == [2, 4]
+    for a, b in zip(run.records["diagnostics"], two.records["diagnostics"], strict=True):
         np.testing.assert_array_equal(a.energy_spectrum, b.energy_spectrum)
         np.testing.assert_array_equal(a.transfer, b.transfer)
         assert a.speed == b.speed
@@ -65,11 +65,11 @@ def test_sizes_that_are_no_powers_of_two_give_the_same_bits_too(n: int, vulkan: 
 def test_looks_and_frames_change_no_bit(device: Device) -> None:
     flow = flow_of("kicked")
     bare = rollout(Vorticity(flow), starts(flow), 6, device=device, hash_every=6)
-    seen = simulate(
+    result = simulate(
         flow, starts(flow), 6, device=device, look_every=1, frame_every=3, hash_every=6, transfer=True,
         fields=("vorticity", "pressure"), frame=lambda run, fields: None,
     )  # fmt: skip
-    assert bare.hashes == seen.hashes
+    assert bare.hashes == result.hashes
 
 
 def test_a_member_of_an_ensemble_is_the_run_with_its_seed(device: Device) -> None:

@@ -96,10 +96,10 @@ def test_a_model_that_was_saved_is_scored_by_the_command_line(
 def test_a_model_of_windows_that_no_seed_made_is_scored_on_recorded_data(data: dict[str, Windows], here: Path) -> None:
     fitted = MODELS["damped"].fit(SCHEMA, replace(data["train"], origin=None), None, device="cpu")
     save_model("m.npz", fitted)
-    told = CliRunner().invoke(app, ["flow", "evaluate", "m.npz", "--device", "cpu", "--host-fft"])
-    assert told.exit_code == 3
-    assert "m.npz was trained on the fields of recorded windows, and seeds make other flows than that." in told.stderr
-    assert "give --from a run" in told.stderr
+    result = CliRunner().invoke(app, ["flow", "evaluate", "m.npz", "--device", "cpu", "--host-fft"])
+    assert result.exit_code == 3
+    assert "m.npz was trained on the fields of recorded windows, and seeds make other flows than that." in result.stderr
+    assert "give --from a run" in result.stderr
     words = "flow simulate --n 16 --nu 0.02 --dt 0.02 --set peak=2 --seed 9 --steps 40 --frame-every 5 --host-fft"
     assert CliRunner().invoke(app, [*words.split(), "--device", "cpu", "--out", "run"]).exit_code == 0
     found = CliRunner().invoke(app, ["flow", "evaluate", "m.npz", "--from", "run", "--device", "cpu", "--json"])

@@ -74,12 +74,12 @@ def test_1_anchors_reach_the_field(device: Device, field: np.ndarray, anchored: 
     assert np.array_equal(v4.decode(encoder, z, 3), v4.decode(encoder, without, 3))  # the mistake: they do nothing
 
     schema, proxy = anchored
-    made = _decoded(schema, proxy, device)
-    modes = np.fft.rfft2(made.fields) / 64**2
+    fields = _decoded(schema, proxy, device)
+    modes = np.fft.rfft2(fields.fields) / 64**2
     pairs = proxy[schema.parts["anchors"]].reshape(-1, 2)
     found = np.array([modes[ky, kx] for ky, kx in schema.anchors])
     np.testing.assert_allclose(found, pairs[:, 0] + 1j * pairs[:, 1], rtol=0, atol=1e-15)
-    assert l2(made.fields, field) < l2(decode_lowpass(schema, proxy, device=device, anchors=False), field)
+    assert l2(fields.fields, field) < l2(decode_lowpass(schema, proxy, device=device, anchors=False), field)
 
 
 def test_2_a_state_is_a_row_on_every_device_and_in_every_way(device: Device) -> None:
@@ -162,11 +162,11 @@ def test_5_the_support_is_counted_where_the_mask_is(device: Device, field: np.nd
     assert on_the_cpu[encoder.layout.header.start] == np.mean(mask(field) != 0) > 0.9 > on_the_gpu[394]
 
     schema, proxy = anchored
-    made = _decoded(schema, proxy, device)
-    assert made.support == np.mean(made.mask != 0) > 0
-    assert made.signs.tolist() == [np.count_nonzero(made.mask == sign) for sign in (1, -1)]
+    fields = _decoded(schema, proxy, device)
+    assert fields.support == np.mean(fields.mask != 0) > 0
+    assert fields.signs.tolist() == [np.count_nonzero(fields.mask == sign) for sign in (1, -1)]
     with CpuDevice() as cpu:
-        assert made.support == _decoded(schema, proxy, cpu).support
+        assert fields.support == _decoded(schema, proxy, cpu).support
 
 
 def test_6_the_operator_goes_to_the_device_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,11 +186,11 @@ def test_6_the_operator_goes_to_the_device_once(device: Device, monkeypatch: pyt
     assert sum(size == a.nbytes for size in sent) == 5  # the mistake: a product that is handed A every time
     for steps in (5, 200):
         sent.clear()
-        made = rollout(Linear(a), z, steps, device=device, hash_every=steps)
+        run = rollout(Linear(a), z, steps, device=device, hash_every=steps)
         assert sum(size == a.nbytes for size in sent) == 1
         assert sum(sent) < 2 * a.nbytes
         if steps == 5:
-            assert np.array_equal(made.state[0], state)
+            assert np.array_equal(run.state[0], state)
 
 
 def test_7_a_product_is_right_at_sizes_that_no_tile_divides(device: Device) -> None:
@@ -209,13 +209,13 @@ def tiled_with_an_early_return(z: np.ndarray, a: np.ndarray, tile: int = 32) -> 
     """The old kernel: lane j of a workgroup fetches element j of each tile of z for all, unless its own column does
     not exist, in which case it has returned before the barrier and its element is never there."""
     d = len(z)
-    made = np.zeros(d)
+    values = np.zeros(d)
     for group in range(0, d, tile):
         lanes = min(tile, d - group)
         for first in range(0, d, tile):
             fetched = z[first : first + lanes]
-            made[group : group + lanes] += fetched @ a[first : first + len(fetched), group : group + lanes]
-    return made
+            values[group : group + lanes] += fetched @ a[first : first + len(fetched), group : group + lanes]
+    return values
 
 
 def test_8_a_hash_sees_where_a_value_stands(device: Device) -> None:
@@ -314,7 +314,7 @@ def test_13_one_seed_is_one_initial_condition(vulkan: VulkanDevice) -> None:
     assert not np.allclose(*old)  # the mistake: one generator for each backend
 
     flow = Flow(n=16, dtype="float64")
-    seen: list[bytes] = []
+    digests: list[bytes] = []
     with CpuDevice() as cpu:
         for device in (cpu, vulkan):
             frames: list[Any] = []
@@ -324,28 +324,28 @@ def test_13_one_seed_is_one_initial_condition(vulkan: VulkanDevice) -> None:
                 frame=lambda step, fields, into=frames: into.append((step, fields["vorticity"].tobytes())),
             )  # fmt: skip
             assert [step for step, _ in frames] == [0, 1, 2]
-            seen.append(frames[0][1])
-    assert seen[0] == seen[1]
+            digests.append(frames[0][1])
+    assert digests[0] == digests[1]
     assert ensemble(flow, "random", [0]).tobytes() != ensemble(flow, "random", [1]).tobytes()
 
 
 def test_14_flags_say_what_was_executed_and_times_have_their_units(
     vulkan: VulkanDevice, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = {spec: _metrics(spec) for spec in ("cpu", "null", "vulkan:0")}
-    assert {spec: m.op_backend_used for spec, m in told.items()} == {spec: spec for spec in told}
-    assert told["vulkan:0"].op_device == vulkan.info.name != told["cpu"].op_device
-    assert told["vulkan:0"].hotloop_dispatches > 0
-    for made in told.values():
+    by_name = {spec: _metrics(spec) for spec in ("cpu", "null", "vulkan:0")}
+    assert {spec: m.op_backend_used for spec, m in by_name.items()} == {spec: spec for spec in by_name}
+    assert by_name["vulkan:0"].op_device == vulkan.info.name != by_name["cpu"].op_device
+    assert by_name["vulkan:0"].hotloop_dispatches > 0
+    for made in by_name.values():
         is_gpu = made.op_backend_used == "vulkan:0" and vulkan.info.type != "software"
         assert made.gpu_hotloop_active is is_gpu
     # The mistake: a flag that anybody could set. This one contradicts the facts, and is refused.
     with pytest.raises(ValueError, match="gpu_hotloop_active contradicts"):
-        Metrics.model_validate_json(to_json(told["cpu"]).replace('_active": false', '_active": true'))
+        Metrics.model_validate_json(to_json(by_name["cpu"]).replace('_active": false', '_active": true'))
     with pytest.raises(DeviceNotFoundError):
         open_device("vulkan:no-such-device")  # what was asked for, or an error
 
-    made = told["cpu"]
+    made = by_name["cpu"]
     assert made.ns_per_step * made.steps_per_s == pytest.approx(1e9)
     # 1 ns is 0.001 us: Python alone needs more for a step, and no step here takes a second.
     assert 1_000 < made.ns_per_step < 1_000_000_000
@@ -375,14 +375,14 @@ def test_15_the_reference_and_the_device_solve_the_same_equations(vulkan: Vulkan
     flow = Flow(n=16, nu=1e-4, dt=0.01, smagorinsky=0.17, scheme="heun", dtype=dtype)
     start = ensemble(flow, "random", [0], peak=2)
     with CpuDevice() as cpu:
-        one = simulate(flow, start, 6, device=cpu, hash_every=2)
+        run = simulate(flow, start, 6, device=cpu, hash_every=2)
         fast = simulate(flow, start, 6, device=cpu, host_fft=True)
     two = simulate(flow, start, 6, device=vulkan, hash_every=2)
     assert [h.step for h in two.hashes] == [2, 4, 6]
-    assert one.hashes == two.hashes
-    assert one.state.tobytes() == two.state.tobytes()
+    assert run.hashes == two.hashes
+    assert run.state.tobytes() == two.state.tobytes()
     # NumPy's own transforms round otherwise, six steps long; the equations are the same.
-    assert l2(fast.state, one.state) < (1e-5 if dtype == "float32" else 1e-13)
+    assert l2(fast.state, run.state) < (1e-5 if dtype == "float32" else 1e-13)
 
 
 def test_the_page_names_the_test_of_every_mistake() -> None:

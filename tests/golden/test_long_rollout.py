@@ -21,10 +21,10 @@ def inputs() -> tuple[np.ndarray, np.ndarray]:
     spec = importlib.util.spec_from_file_location("long_rollout", ROOT / "benchmarks" / "long_rollout.py")
     assert spec is not None
     assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     with np.errstate(over="ignore"):
-        return made.operator(), made.uniform(made.D, 7)
+        return module.operator(), module.uniform(module.D, 7)
 
 
 def test_two_thousand_steps_have_the_certified_hashes(device: Device) -> None:

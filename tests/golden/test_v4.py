@@ -101,31 +101,31 @@ def test_the_rank_does_not_hang_on_the_last_bits(report: V4Report) -> None:
 
 
 def test_a_rollout_on_a_device_reaches_the_same_digits(report: V4Report, device: Device) -> None:
-    made = report.record
-    states, run = roll_on(device, made.z[0], report.A, 300, hash_every=100)
+    result = report.record
+    states, run = roll_on(device, result.z[0], report.A, 300, hash_every=100)
     # 300 products of 654 numbers, whose sums are taken in another order.
-    np.testing.assert_allclose(states, roll(made.z[0], report.A, 300), rtol=0, atol=1e-9)
-    for name, value in rolled(made, states).items():
+    np.testing.assert_allclose(states, roll(result.z[0], report.A, 300), rtol=0, atol=1e-9)
+    for name, value in rolled(result, states).items():
         assert replace(next(row for row in report.rows if row.name == name), device=value).holds
     assert [h.step for h in run.hashes] == [100, 200, 300]
 
 
 def test_a_rollout_has_the_same_bits_on_every_backend(report: V4Report, vulkan: Device) -> None:
     with CpuDevice() as cpu:
-        one, first = roll_on(cpu, report.record.z[0], report.A, 20, hash_every=10)
+        single, first = roll_on(cpu, report.record.z[0], report.A, 20, hash_every=10)
     two, second = roll_on(vulkan, report.record.z[0], report.A, 20, hash_every=10)
     assert first.hashes == second.hashes
-    assert one.tobytes() == two.tobytes()
+    assert single.tobytes() == two.tobytes()
 
 
 @pytest.mark.long
 def test_a_map_that_is_learned_on_a_device_reaches_the_same_digits(vulkan: Device) -> None:
-    made = measure(device=vulkan)
-    assert made.holds
-    assert made.rows[4].device is not None
-    assert vulkan.info.name in made.where["learn"]
-    assert vulkan.info.name in made.where["roll"]
-    assert vulkan.info.name not in made.where["decode"]
+    measurement = measure(device=vulkan)
+    assert measurement.holds
+    assert measurement.rows[4].device is not None
+    assert vulkan.info.name in measurement.where["learn"]
+    assert vulkan.info.name in measurement.where["roll"]
+    assert vulkan.info.name not in measurement.where["decode"]
 
 
 def test_a_map_that_is_learned_on_a_device_is_the_same_map(device: Device) -> None:
@@ -141,11 +141,11 @@ def test_a_residual_is_drawn_anew_at_every_step_and_the_same_again(report: V4Rep
 
 
 def test_other_settings_have_numbers_but_no_golden_ones() -> None:
-    made = measure(32, 30, 4)
-    assert not made.holds
-    assert not any(row.golden for row in made.rows)
-    assert {"enstrophy at t = 30", "seed 4 to seed 5, correlation at t = 1"} <= {row.name for row in made.rows}
-    assert made.record.held == (21, 25, 30)
+    measurement = measure(32, 30, 4)
+    assert not measurement.holds
+    assert not any(row.golden for row in measurement.rows)
+    assert {"enstrophy at t = 30", "seed 4 to seed 5, correlation at t = 1"} <= {row.name for row in measurement.rows}
+    assert measurement.record.held == (21, 25, 30)
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,14 @@ def test_the_command_prints_every_number_and_where_it_ran(
     # Measuring takes seconds, and is done already.
     monkeypatch.setattr(v4_comparison, "measure", lambda *setting, **_: {(64, 300, 0): report}[setting])
     flow_comparisons.run_v4("evaluate", device="cpu", json=True)
-    told = json.loads(capsys.readouterr().out)
-    assert told["holds"] is True
-    assert {one["name"]: one["golden"] for one in told["numbers"]} == GOLDEN
-    assert all(one["agree"] == one["digits"] for one in told["numbers"])
-    assert all(one["device_agree"] == one["digits"] for one in told["numbers"] if "device" in one)
-    assert any("device" in one for one in told["numbers"])
-    assert told["where"]["simulate"] == "NumPy float64"
-    assert "(cpu)" in told["where"]["roll"]
+    document = json.loads(capsys.readouterr().out)
+    assert document["holds"] is True
+    assert {one["name"]: one["golden"] for one in document["numbers"]} == GOLDEN
+    assert all(one["agree"] == one["digits"] for one in document["numbers"])
+    assert all(one["device_agree"] == one["digits"] for one in document["numbers"] if "device" in one)
+    assert any("device" in one for one in document["numbers"])
+    assert document["where"]["simulate"] == "NumPy float64"
+    assert "(cpu)" in document["where"]["roll"]
 
 
 def test_the_rollout_command_leaves_a_certificate_that_can_be_verified(

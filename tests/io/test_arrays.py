@@ -254,14 +254,14 @@ def test_written_files_have_ordinary_permissions(tmp_path: Path) -> None:
 
 def test_operators_are_kept_as_one_file_without_pickle(tmp_path: Path) -> None:
     file = tmp_path / "op.npz"
-    kept = StoredOperator(
+    operator = StoredOperator(
         "affine", 2, {"A": np.eye(3, dtype=np.float32)}, {"alpha": 0.1, "psi": "squash", "count": -(1 << 62)}
     )
-    write_operator(file, kept)
-    found = read_operator(file)
-    assert (found.kind, found.version, found.parameters) == (kept.kind, kept.version, kept.parameters)
-    assert found.arrays.keys() == {"A"}
-    assert same(found.arrays["A"], kept.arrays["A"])
+    write_operator(file, operator)
+    stored = read_operator(file)
+    assert (stored.kind, stored.version, stored.parameters) == (operator.kind, operator.version, operator.parameters)
+    assert stored.arrays.keys() == {"A"}
+    assert same(stored.arrays["A"], operator.arrays["A"])
     np.savez(file, kind="linear", version=1, A=np.eye(2))
     assert read_operator(file).kind == "linear"
 

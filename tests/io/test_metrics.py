@@ -95,10 +95,10 @@ def test_gpu_hotloop_cannot_be_set(tmp_path: Path) -> None:
     software = {**FACTS, "op_device_type": "software"}
     with pytest.raises(ValidationError, match="contradicts"):
         Metrics(**{**software, "gpu_hotloop_active": True})
-    made = Metrics(**software)
+    metrics = Metrics(**software)
     with pytest.raises((ValidationError, AttributeError)):
-        made.gpu_hotloop_active = True  # pyright: ignore[reportAttributeAccessIssue]
-    document = json.loads(to_json(made)) | {"gpu_hotloop_active": True}
+        metrics.gpu_hotloop_active = True  # pyright: ignore[reportAttributeAccessIssue]
+    document = json.loads(to_json(metrics)) | {"gpu_hotloop_active": True}
     (tmp_path / "metrics.json").write_text(json.dumps(document))
     with pytest.raises(FileError, match=r"contradicts the device's type.* Fix: "):
         read_metrics(tmp_path / "metrics.json")

@@ -103,10 +103,10 @@ def indexed(axpy: Kernel) -> Kernel:
 
 def test_other_inputs_come_from_the_case(indexed: Kernel) -> None:
     case = Case({"x": (5,), "at": (7,)}, fill={"at": fill})
-    made = inputs(indexed, case, "f64", "normal", 0)
-    assert made["at"].dtype == np.uint32
-    assert made["at"].shape == (7,)
-    assert made["x"].dtype == np.float64
+    arrays = inputs(indexed, case, "f64", "normal", 0)
+    assert arrays["at"].dtype == np.uint32
+    assert arrays["at"].shape == (7,)
+    assert arrays["x"].dtype == np.float64
 
 
 def test_integer_variants_get_any_words(axpy: Kernel) -> None:

@@ -41,10 +41,10 @@ def flipping_annihilator(s: Field) -> Field:
 
 
 def fault_of(report: ClaimReport, claim: Any) -> Violation:
-    found = report[claim]
-    assert found.outcome == "fail"
-    assert found.fault is not None
-    return found.fault
+    result = report[claim]
+    assert result.outcome == "fail"
+    assert result.fault is not None
+    return result.fault
 
 
 def test_the_support_growth_of_a_wrong_majority_is_found_and_shown_on_two_sites() -> None:
@@ -112,10 +112,10 @@ def test_annihilation_by_coherence_passes_with_a_coherence_that_moves_along(devi
 def test_weights_stay_where_they_are_and_lopsided_ones_are_found_by_reflections() -> None:
     even, lopsided = np.array([[1, 2, 1]], np.int32), np.array([[3, 1, 1]], np.int32)
     rings = [*fields((17,))]
-    wanted: Any = ("deterministic", "no support creation", "admissible")
+    expected: Any = ("deterministic", "no support creation", "admissible")
     kernel = on_device(CPU, "ternary_majority_weighted")
-    assert check_kernel(kernel, [(s, even) for s in rings], expect=wanted).ok
-    report = check_kernel(kernel, [(s, lopsided) for s in rings], expect=wanted)
+    assert check_kernel(kernel, [(s, even) for s in rings], expect=expected).ok
+    report = check_kernel(kernel, [(s, lopsided) for s in rings], expect=expected)
     fault = fault_of(report, "admissible")
     assert fault.symmetry == "reflection of axis 0"
     assert fault.sample.field.size <= 3
@@ -135,12 +135,12 @@ def test_a_kernel_with_a_memory_is_not_deterministic() -> None:
 
 
 def test_a_kernel_cannot_hide_by_changing_its_input_or_reusing_its_output() -> None:
-    kept = np.zeros((16, 16), np.int8)
+    values = np.zeros((16, 16), np.int8)
 
     def shares(s: Field) -> Field:
         s[...] = -s
-        kept[...] = s
-        return kept
+        values[...] = s
+        return values
 
     report = check_kernel(shares, [*fields((16, 16))], expect=("deterministic", "keeps signs"))
     assert report["deterministic"].outcome == "pass"

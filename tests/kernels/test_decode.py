@@ -16,13 +16,13 @@ def trits(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize(("n", "rounds", "eta"), [(24, 1, 1), (24, 5, 2), (64, 8, 1), (64, 11, 3), (10, 3, 1)])
 def test_fused_rounds_are_so_many_majorities(device: Device, n: int, rounds: int, eta: int) -> None:
-    given = trits((2, n, n))
-    made = device.run("majority_rounds", given, rounds=rounds, eta=eta).numpy()
+    arrays = trits((2, n, n))
+    values = device.run("majority_rounds", arrays, rounds=rounds, eta=eta).numpy()
     for member in range(2):
-        one = device.array(given[member])
+        first = device.array(arrays[member])
         for _ in range(rounds):
-            one = device.run("ternary_majority", one, eta=eta)
-        assert np.array_equal(made[member], one.numpy())
+            first = device.run("ternary_majority", first, eta=eta)
+        assert np.array_equal(values[member], first.numpy())
 
 
 def test_majorities_never_create_support_and_settle(device: Device) -> None:
@@ -92,10 +92,10 @@ def test_energies_are_sums_in_the_canonical_order(device: Device) -> None:
     rng = np.random.default_rng(4)
     x = rng.standard_normal((2, 100, 51, 2)).astype(np.float32)
     weights = rng.random((3, 100, 51)).astype(np.float32)
-    made = device.run("band_energies", x, weights).numpy()
+    values = device.run("band_energies", x, weights).numpy()
     squares = x[..., 0] * x[..., 0] + x[..., 1] * x[..., 1]
     for band in range(3):
-        assert np.array_equal(made[:, band], sum64((weights[band] * squares).reshape(2, -1)))
+        assert np.array_equal(values[:, band], sum64((weights[band] * squares).reshape(2, -1)))
 
 
 def test_bands_are_scaled_to_what_is_still_wanted(device: Device) -> None:
@@ -105,10 +105,10 @@ def test_bands_are_scaled_to_what_is_still_wanted(device: Device) -> None:
     drawn = device.run("band_energies", x, weights).numpy()
     present = np.array([[0.25, 9.0]])
     z = np.array([[0.0, 4.0, 8.0]])
-    made = device.run("band_scale", x, band, drawn, present, z, first=1).numpy()
-    left = device.run("band_energies", made, weights).numpy()
+    values = device.run("band_scale", x, band, drawn, present, z, first=1).numpy()
+    left = device.run("band_energies", values, weights).numpy()
     assert np.allclose(left, [[3.75, 0.0]], rtol=1e-14)  # of the second band more is there than is wanted
-    assert not made[0, band == 0].any()
+    assert not values[0, band == 0].any()
 
 
 @pytest.mark.parametrize(("gate", "expected"), [(0, [3, 3, 3]), (1, [3, 1, 3]), (2, [3, 1, -1])])

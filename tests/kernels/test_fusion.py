@@ -158,10 +158,10 @@ def test_views_read_the_elements_that_numpy_reads(vulkan_session: VulkanDevice, 
     x, y = arguments("x y")
     kernel = dashi.kernels.fuse(x - y, views={"x": view})
     memory, other = numbers((size,), kind, 3), numbers(view.shape, kind, 4)
-    seen = np.lib.stride_tricks.as_strided(
+    values = np.lib.stride_tricks.as_strided(
         memory[view.offset :], view.shape, [s * memory.itemsize for s in view.strides]
     )
-    expected = dashi.kernels.get("sub").reference(seen.copy(), other)
+    expected = dashi.kernels.get("sub").reference(values.copy(), other)
     assert vulkan_session.run(kernel, memory, other).numpy().tobytes() == np.asarray(expected).tobytes()
     with CpuDevice() as cpu:
         assert cpu.run(kernel, memory, other).numpy().tobytes() == np.asarray(expected).tobytes()

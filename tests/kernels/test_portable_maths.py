@@ -198,14 +198,14 @@ def test_the_table_has_one_line_per_function():
 def shader_divide(n: np.ndarray, d: np.ndarray, form: Format) -> tuple[np.ndarray, np.ndarray]:
     """The shader's quotient of significands (as integers), and how far its estimate was from the floor."""
     word, table = form.word, table_of(form)
-    one, hidden = form.float(1).view(word), word(1 << form.fraction_bits)
+    unit_bits, hidden = form.float(1).view(word), word(1 << form.fraction_bits)
     signed = np.int32 if word is np.uint32 else np.int64
     less = n < d
-    value = (n - hidden + one).view(form.float) * np.where(less, form.float(2), form.float(1))
+    value = (n - hidden + unit_bits).view(form.float) * np.where(less, form.float(2), form.float(1))
     estimate = value * refine_reciprocal(
-        (d - hidden + one).view(form.float), table.reciprocal, table.newton_steps, form
+        (d - hidden + unit_bits).view(form.float), table.reciprocal, table.newton_steps, form
     )
-    q = estimate.view(word) - one + hidden
+    q = estimate.view(word) - unit_bits + hidden
     rest = ((n << (less.astype(word) + word(form.fraction_bits))) - q * d).view(signed)
     off = rest // d.view(signed)
     rest = rest - off * d.view(signed)
@@ -223,10 +223,10 @@ def test_the_integer_division_of_the_shader_is_correctly_rounded(form):
     n = np.concatenate([n, np.maximum(d[:count] - form.word(1), form.word(low)), np.tile(edge[::16], 1024)])
     n = np.concatenate([n, np.repeat(edge, 64)])
     q, off = shader_divide(n, d, form)
-    hidden, one = form.word(low), form.float(1).view(form.word)
-    significands = (n - hidden + one).view(form.float) / (d - hidden + one).view(form.float)
+    hidden, unit_bits = form.word(low), form.float(1).view(form.word)
+    significands = (n - hidden + unit_bits).view(form.float) / (d - hidden + unit_bits).view(form.float)
     expected = np.where(n < d, form.float(2) * significands, significands)
-    assert np.array_equal(q + one - hidden, expected.view(form.word))
+    assert np.array_equal(q + unit_bits - hidden, expected.view(form.word))
     assert off.min() >= -3
     assert off.max() <= (2 if form is F32 else 3), "the shader corrects this far and no further"
 
@@ -234,14 +234,16 @@ def test_the_integer_division_of_the_shader_is_correctly_rounded(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_the_integer_root_of_the_shader_is_correctly_rounded(form):
     word, table = form.word, table_of(form)
-    hidden, one = word(1 << form.fraction_bits), form.float(1).view(word)
+    hidden, unit_bits = word(1 << form.fraction_bits), form.float(1).view(word)
     signed = np.int32 if word is np.uint32 else np.int64
     span = word(2) << word(form.fraction_bits)
     near = np.arange(4096, dtype=word)
-    bits = np.concatenate([one + near, one + span - word(1) - near, one + hidden + near, one + hidden - near])
-    bits = np.concatenate([bits, one + np.random.default_rng(7).integers(0, int(span), 1 << 18, word)])
+    bits = np.concatenate(
+        [unit_bits + near, unit_bits + span - word(1) - near, unit_bits + hidden + near, unit_bits + hidden - near]
+    )
+    bits = np.concatenate([bits, unit_bits + np.random.default_rng(7).integers(0, int(span), 1 << 18, word)])
     m = bits.view(form.float)
-    s = (m * newton_rsqrt(m, form, table)).view(word) - one + hidden
+    s = (m * newton_rsqrt(m, form, table)).view(word) - unit_bits + hidden
     shift = (bits >> word(form.fraction_bits)) - word(form.bias) + word(form.fraction_bits)
     rest = ((((bits & (hidden - word(1))) | hidden) << shift) - s * s).view(signed)
     twice = (s + s).view(signed)
@@ -251,7 +253,7 @@ def test_the_integer_root_of_the_shader_is_correctly_rounded(form):
     s = s + off.view(word)
     assert np.all((rest >= 0) & (rest <= (s + s).view(signed))), "s must be the floor of the root"
     s = s + (rest > s.view(signed)).astype(word)
-    assert np.array_equal(s + one - hidden, np.sqrt(m).view(word))
+    assert np.array_equal(s + unit_bits - hidden, np.sqrt(m).view(word))
 
 
 class _Checked(ast.NodeTransformer):
@@ -282,7 +284,7 @@ def checked_modules(monkeypatch: pytest.MonkeyPatch, found: list[str]) -> dict[s
                 )
         return out
 
-    made: dict[str, ModuleType] = {}
+    by_name: dict[str, ModuleType] = {}
     for part in ("_roots", "_exp", "_trig", "_atan", "_erf", "_pow"):
         name = f"dashi.kernels.portable.{part}"
         spec = importlib.util.find_spec(name)
@@ -294,8 +296,8 @@ def checked_modules(monkeypatch: pytest.MonkeyPatch, found: list[str]) -> dict[s
         module.__dict__["checked"] = checked
         monkeypatch.setitem(sys.modules, name, module)  # the next part imports this copy
         exec(compile(tree, spec.origin, "exec"), module.__dict__)
-        made[part] = module
-    return made
+        by_name[part] = module
+    return by_name
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -319,10 +321,10 @@ def test_no_intermediate_is_subnormal(form, monkeypatch):
 
 
 def test_the_check_for_subnormal_intermediates_can_fail(monkeypatch):
-    found: list[str] = []
-    roots = checked_modules(monkeypatch, found)["_roots"]
+    names: list[str] = []
+    roots = checked_modules(monkeypatch, names)["_roots"]
     roots.polynomial(np.array([2.0**-70], np.float32), (0.0, 0.0, 2.0**-70), F32)
-    assert found
+    assert names
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -25,7 +25,6 @@ def planned(name: str, shapes: list[Shape], limits: Limits, variant: str = "f32"
 @pytest.mark.parametrize(("m", "n"), [(256, 654), (256, 1024), (512, 512)])
 def test_a_small_product_keeps_most_of_a_device_busy(name: str, m: int, n: int) -> None:
     (dispatch,) = planned(name, [(m, n), (n, n)], DEVICE)
-    assert dispatch.shader.startswith("small_")
     assert dispatch.groups[0] >= 120
 
 

@@ -176,29 +176,29 @@ def test_jumps_stay_in_their_function(words: bytes) -> None:
 
 
 def test_reflection_reads_the_whole_interface(words: bytes) -> None:
-    found = reflect(parse(words))
-    assert found.entry == "main"
-    assert found.capabilities == {"Shader"}
-    assert (found.local, found.local_ids) == ((4, 8, 1), (1, None, None))
-    assert found.spec == {0: 16, 1: 4}
-    assert found.buffers == (
+    reflection = reflect(parse(words))
+    assert reflection.entry == "main"
+    assert reflection.capabilities == {"Shader"}
+    assert (reflection.local, reflection.local_ids) == ((4, 8, 1), (1, None, None))
+    assert reflection.spec == {0: 16, 1: 4}
+    assert reflection.buffers == (
         BufferVariable(0, 0, "float", "read"),
         BufferVariable(0, 1, "uint", "read"),
         BufferVariable(0, 2, "uint", "readwrite"),
         BufferVariable(0, 3, "float", "write"),
     )
-    assert found.push == ((0, "uint"), (4, "float"), (8, "int"))
-    assert found.builtins == {"GlobalInvocationId", "LocalInvocationIndex", "WorkgroupSize"}
-    assert found.shared_bytes == 16 * 4 * 4
+    assert reflection.push == ((0, "uint"), (4, "float"), (8, "int"))
+    assert reflection.builtins == {"GlobalInvocationId", "LocalInvocationIndex", "WorkgroupSize"}
+    assert reflection.shared_bytes == 16 * 4 * 4
 
 
 def test_the_double_variant_fits_its_abi(kernel: Kernel) -> None:
     with Compiler() as compiler:
         built = build.compile_variant(kernel, "main", "f64", compiler)
-    found = reflect(parse(built.binary.words))
-    assert found.capabilities == {"Shader", "Float64"}
-    assert [b.element for b in found.buffers] == ["double", "uint", "uvec2", "double"]
-    assert found.push == ((0, "uint"), (8, "double"), (16, "int"))
+    reflection = reflect(parse(built.binary.words))
+    assert reflection.capabilities == {"Shader", "Float64"}
+    assert [b.element for b in reflection.buffers] == ["double", "uint", "uvec2", "double"]
+    assert reflection.push == ((0, "uint"), (8, "double"), (16, "int"))
 
 
 @pytest.mark.parametrize(

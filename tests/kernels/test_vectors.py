@@ -33,12 +33,12 @@ def compiler() -> Iterator[Compiler]:
 @pytest.fixture
 def kernel(tmp_path: Path) -> Kernel:
     """One that reads and writes vectors: result = x + x."""
-    made = registry.read(scaffold.new("probe", tmp_path))
-    (made.folder / "kernel.comp").write_text(
+    stored = registry.read(scaffold.new("probe", tmp_path))
+    (stored.folder / "kernel.comp").write_text(
         "void main() { uint i = gl_GlobalInvocationID.x; result[i] = x[i] + x[i]; }"
     )
     shader = Shader((Binding("x", "V"), Binding("result", "V", "write")))
-    return replace(made, shaders={"main": shader}, scalars=(), portable=False, bound=1e-6)
+    return replace(stored, shaders={"main": shader}, scalars=(), portable=False, bound=1e-6)
 
 
 @pytest.mark.parametrize(("variant", "vector"), [("f32", "vec4"), ("f64", "dvec2")])

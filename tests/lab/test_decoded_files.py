@@ -79,15 +79,15 @@ FIT: dict[str, Any] = {"k_cut": 3.0, "steps": 8, "decode_every": 4}
 
 
 def test_a_map_is_fitted_rolled_out_decoded_and_certified(run: Path, here: Path) -> None:
-    told = good("out", fit_from=run, **FIT, observer="metrics")
-    assert told.decode_snapshots == 3
-    assert told.states == 2
-    assert told.decode_bytes_read == 3 * 2 * 28
-    assert (told.decode_dtype, told.decode_residual, told.decode_gate) == ("float32", "none", "support")
-    kept = read_metrics(here / "out" / "metrics.json")
-    assert kept.command == "flow rollout"
-    assert kept.decode_observer == "metrics"
-    assert kept.certificate_digest
+    result = good("out", fit_from=run, **FIT, observer="metrics")
+    assert result.decode_snapshots == 3
+    assert result.states == 2
+    assert result.decode_bytes_read == 3 * 2 * 28
+    assert (result.decode_dtype, result.decode_residual, result.decode_gate) == ("float32", "none", "support")
+    metrics = read_metrics(here / "out" / "metrics.json")
+    assert metrics.command == "flow rollout"
+    assert metrics.decode_observer == "metrics"
+    assert metrics.certificate_digest
     with np.load(here / "out" / "decoded.npz") as measured:
         assert measured["step"].tolist() == [0, 4, 8]
         assert measured["energy"].shape == (3, 2)
@@ -157,10 +157,10 @@ def test_pictures_and_a_film_are_made(run: Path, here: Path) -> None:
 
 @pytest.mark.parametrize("residual", ["seeded", "statistics"])
 def test_what_a_residual_costs_is_measured(run: Path, residual: str) -> None:
-    told = good(fit_from=run, **FIT, residual=residual, gate="open")
-    assert told.decode_residual_error is not None
-    assert told.decode_lowpass_error is not None
-    assert told.decode_residual_error > told.decode_lowpass_error > 0
+    result = good(fit_from=run, **FIT, residual=residual, gate="open")
+    assert result.decode_residual_error is not None
+    assert result.decode_lowpass_error is not None
+    assert result.decode_residual_error > result.decode_lowpass_error > 0
 
 
 def test_a_residual_whose_cost_is_not_known_is_remarked_on(inputs: dict[str, Any], heard: Any) -> None:
@@ -178,12 +178,12 @@ def test_a_z_and_a_matrix_from_files_run_too(inputs: dict[str, Any], residual: s
 
 
 def test_stage_times_are_in_the_metrics(inputs: dict[str, Any]) -> None:
-    told = good(**inputs, steps=2, residual="seeded", stage_times=True)
-    assert set(told.decode_stage_ns or ()) == {
+    result = good(**inputs, steps=2, residual="seeded", stage_times=True)
+    assert set(result.decode_stage_ns or ()) == {
         "scatter", "ifft_lp", "smooth", "threshold", "majority", "synth", "ifft_resid", "combine", "decode",
     }  # fmt: skip
     assert {"scatter", "ifft_lp", "mask", "synth", "ifft_resid", "combine"} <= set(
-        told.model_dump(exclude_none=True)["stage_seconds"]
+        result.model_dump(exclude_none=True)["stage_seconds"]
     )
 
 
@@ -201,12 +201,12 @@ def test_a_fitted_model_is_rolled_out_and_decoded(run: Path, model: Path, here: 
     told = good("out", model=model, start=run, steps=5, decode_every=2, observer="snapshots")
     assert (told.operator, told.decode_snapshots, told.states) == ("galerkin", 3, 2)
     assert told.certificate_digest is None
-    kept = load_model(model)
+    loaded_model = load_model(model)
     windows = windows_from_run(run)
     with CpuDevice() as cpu:
-        z = encode(kept.schema, windows.fields[:, 0].astype(np.float32), device=cpu)
-        film = kept.rollout(z, 5, device=cpu)
-        expected = lowpass(kept.schema, film[:, 4].astype(np.float32), device=cpu)
+        z = encode(loaded_model.schema, windows.fields[:, 0].astype(np.float32), device=cpu)
+        film = loaded_model.rollout(z, 5, device=cpu)
+        expected = lowpass(loaded_model.schema, film[:, 4].astype(np.float32), device=cpu)
     assert np.array_equal(read_frame(here / "out" / "fields.zarr", "vorticity", 2), expected)
     # It goes on from where it ended.
     assert good(model=model, z0="out/z.npz", steps=1).states == 2
@@ -261,10 +261,10 @@ def test_files_that_do_not_fit_are_refused_by_what_is_wrong(inputs: dict[str, An
 def test_a_map_that_blows_up_is_an_error_that_keeps_what_was_done(inputs: dict[str, Any], here: Path) -> None:
     d = Schema(N, 3).size
     np.savez(here / "A.npz", A=np.diag(np.full(d, 1e20)))
-    told = bad("out", **inputs, steps=20, decode_every=1)
-    assert "not finite after step 2" in told
-    assert "Fix: look at the map's spectral radius" in told
-    assert "stop_on_nonfinite" not in told  # a parameter of another job
+    message = bad("out", **inputs, steps=20, decode_every=1)
+    assert "not finite after step 2" in message
+    assert "Fix: look at the map's spectral radius" in message
+    assert "stop_on_nonfinite" not in message  # a parameter of another job
     kept = read_metrics(here / "out" / "metrics.json")
     assert kept.stopped
     assert kept.decode_snapshots

@@ -70,12 +70,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
 def models(run: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Models fitted to it, by name."""
     windows, folder = windows_from_run(Path(run)), tmp_path_factory.mktemp("models")
-    made: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     with CpuDevice() as cpu:
         for name in ("galerkin", "persistence", "delay", "perfect"):
-            made[name] = str(folder / f"{name}.npz")
-            save_model(made[name], model_class(name).fit(SCHEMA, windows, windows, device=cpu))
-    return made
+            by_name[name] = str(folder / f"{name}.npz")
+            save_model(by_name[name], model_class(name).fit(SCHEMA, windows, windows, device=cpu))
+    return by_name
 
 
 def press(monkeypatch: pytest.MonkeyPatch, at: int, times: int = 1) -> None:
@@ -202,12 +202,12 @@ def test_files_that_are_something_else_are_told_as_such(run: str, models: dict[s
     model = models["galerkin"]
     assert refused(model="empty.npz", start=run).endswith("Fix: name a file of dashi.flow.fit, or of save_model.")
     assert refused(model=model, z0=model).endswith("name a file of save_z, such as the z.npz of a run.")
-    told = refused(model=model, start=run, residual="statistics", statistics=model)
-    assert told.endswith("spectrum is missing. Fix: name a file of save_statistics.")
+    message = refused(model=model, start=run, residual="statistics", statistics=model)
+    assert message.endswith("spectrum is missing. Fix: name a file of save_statistics.")
     simulate(here / "other", 32, 4)
-    told = refused(model=model, start=here / "other")
-    assert "has 32 x 32 points in a box of 6.28319, the model is for 16 x 16" in told
-    assert "Fix: start from a run on the grid of the model, or fit a model to this one" in told
+    message = refused(model=model, start=here / "other")
+    assert "has 32 x 32 points in a box of 6.28319, the model is for 16 x 16" in message
+    assert "Fix: start from a run on the grid of the model, or fit a model to this one" in message
 
 
 def test_steps_on_the_numpy_device_take_some_time(run: str, here: Path) -> None:

@@ -80,10 +80,10 @@ def test_a_stopped_map_has_a_request_that_goes_on_with_the_same_bits(
     assert lab.remaining_request(whole) is None
 
     def pressing(*words: Any, **options: Any) -> Any:
-        told = options.pop("progress")
+        progress = options.pop("progress")
 
         def advance(amount: int) -> None:
-            told(amount)
+            progress(amount)
             signal.raise_signal(signal.SIGINT)
 
         return rollout(*words, progress=advance, **options)

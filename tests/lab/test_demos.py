@@ -96,10 +96,10 @@ def test_the_page_and_the_terminal_name_the_same_times_and_scores(
 
 def test_models_are_judged_on_seeds_that_none_has_seen(done: tuple[lab.DemoResult, list[str]]) -> None:
     folder, summary = done[0].folder, done[0].summary
-    found = load_evaluation(folder / "evaluation-test.npz")
-    assert set(found.seeds) == {4, 5}
+    evaluation = load_evaluation(folder / "evaluation-test.npz")
+    assert set(evaluation.seeds) == {4, 5}
     assert set(load_evaluation(folder / "evaluation-train.npz").seeds) == {1, 2}
-    assert [line.model for line in found.lines] == [*summary["horizons"]]
+    assert [line.model for line in evaluation.lines] == [*summary["horizons"]]
     assert {"galerkin", "persistence", "damped", "truncation", "perfect"} <= set(summary["horizons"])
     # Whatever the small form says little about: knowing the equation beats standing still.
     assert summary["horizons"]["galerkin"] > summary["horizons"]["persistence"]
@@ -202,11 +202,11 @@ def test_the_report_made_again_is_the_same(done: tuple[lab.DemoResult, list[str]
 
 def test_a_hash_that_differs_is_a_failure(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # the page is not what this is about
-    right, seen = stages.rollout, list[int]()
+    right, calls = stages.rollout, list[int]()
 
     def rollout(operator: Any, z0: Any, *rest: Any, **more: Any) -> Any:
-        seen.append(1)
-        return right(operator, z0 if len(seen) == 1 else z0[:, ::-1].copy(), *rest, **more)
+        calls.append(1)
+        return right(operator, z0 if len(calls) == 1 else z0[:, ::-1].copy(), *rest, **more)
 
     monkeypatch.setattr(stages, "rollout", rollout)
     result = lab.demo(lab.DemoRequest(setting=TINY), device="cpu", out="run")

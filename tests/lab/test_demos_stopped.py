@@ -118,13 +118,13 @@ def test_ctrl_c_while_the_report_is_drawn_loses_nothing(tiny: Path, monkeypatch:
     left = tiny / "runs" / "demo-quick-unfinished"
     assert names(left) == ALL
     assert json.loads((left / "summary.json").read_text())["files"] == sorted(ALL)
-    told = stopped.stderr.splitlines()
-    assert told[-4] == "no report yet: stopped while it was drawn"
-    assert re.match(r"runs/demo-quick-unfinished holds what was finished \(\d+ files\)", told[-3])
+    lines = stopped.stderr.splitlines()
+    assert lines[-4] == "no report yet: stopped while it was drawn"
+    assert re.match(r"runs/demo-quick-unfinished holds what was finished \(\d+ files\)", lines[-3])
     assert "certificate.json" not in stopped.stdout + stopped.stderr  # the files are in the folder, not in a line
-    assert told[-3].endswith("), and runs/demo-quick is as it was")
+    assert lines[-3].endswith("), and runs/demo-quick is as it was")
     again = "dashi demo --quick --device cpu --out runs/demo-quick"
-    assert told[-2:] == [f"`dashi report runs/demo-quick-unfinished` shows it, `{again}` begins anew", "stopped"]
+    assert lines[-2:] == [f"`dashi report runs/demo-quick-unfinished` shows it, `{again}` begins anew", "stopped"]
     assert call("verify", "runs/demo-quick-unfinished/certificate.json", "--device", "cpu").exit_code == 0
     assert call("report", "runs/demo-quick-unfinished").exit_code == 0
     assert 'class="warning"' not in (left / "report.html").read_text()  # only the page was missing
@@ -156,12 +156,12 @@ def test_ctrl_c_keeps_the_stages_that_are_finished(
     monkeypatch.setattr(stages, stage, interrupted)
     stopped = demo("--out", "run", "--json")
     assert stopped.exit_code == 130
-    kept = names(tiny / "run-unfinished")
-    assert kept >= {*there, "summary.json", "story.json", "trace.perfetto-trace"}
-    assert not kept & missing
+    names_before = names(tiny / "run-unfinished")
+    assert names_before >= {*there, "summary.json", "story.json", "trace.perfetto-trace"}
+    assert not names_before & missing
     summary = json.loads(stopped.stdout)
     assert summary["folder"] == "run-unfinished"
-    assert set(summary["files"]) == kept
+    assert set(summary["files"]) == names_before
     assert summary["notes"][0].startswith(f"This run is not finished. What is missing: {stage}, ")
 
 
@@ -278,10 +278,10 @@ def test_a_place_that_is_not_a_demo_s_is_refused_before_the_work(
     here: Path, monkeypatch: pytest.MonkeyPatch, kind: str, what: str, form: str
 ) -> None:
     monkeypatch.setattr("dashi.lab._job.place", pytest.fail)
-    made = call("demo", form, "--device", "cpu", "--out", foreign(here, kind))
-    assert made.exit_code == 3, made.output
-    assert made.stderr.startswith(f"error: {what}")
-    assert "\nFix: " in made.stderr
+    result = call("demo", form, "--device", "cpu", "--out", foreign(here, kind))
+    assert result.exit_code == 3, result.output
+    assert result.stderr.startswith(f"error: {what}")
+    assert "\nFix: " in result.stderr
     assert names(here) == {"run"}
     for file in [here / "run"] if kind == "a file" else (here / "run").glob("thesis.txt"):
         assert file.read_text() == "all of it"

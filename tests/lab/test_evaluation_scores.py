@@ -46,9 +46,9 @@ def simulate(out: str, n: int = 32, nu: float = 5e-3, **asked: Any) -> None:
 
 
 def test_an_evaluation_shows_train_and_test_with_all_baselines(fitted: Path, here: Path) -> None:
-    told = evaluate(fitted, "scores", steps=60, perfect=True).document()
-    assert [one["split"] for one in told["evaluations"]] == ["train", "validation", "test"]
-    test = told["evaluations"][-1]
+    document = evaluate(fitted, "scores", steps=60, perfect=True).document()
+    assert [one["split"] for one in document["evaluations"]] == ["train", "validation", "test"]
+    test = document["evaluations"][-1]
     names = [row["model"] for row in test["table"]]
     assert names[0] == "galerkin"
     assert {"persistence", "damped", "truncation", "perfect"} <= set(names)
@@ -67,10 +67,10 @@ def test_an_evaluation_shows_train_and_test_with_all_baselines(fitted: Path, her
     assert drawn["alone"][0] == pytest.approx(drawn["proxy"][0], rel=1e-5)
     summary = json.loads((here / "scores" / "evaluation.json").read_text())
     assert summary["stopped"] is False
-    told = summary["evaluations"][-1]
-    assert told["settings"]["fast"] == "yes"
-    assert told["settings"]["device"]
-    ran = {row["model"]: row["device"] for row in told["table"]}
+    document = summary["evaluations"][-1]
+    assert document["settings"]["fast"] == "yes"
+    assert document["settings"]["device"]
+    ran = {row["model"]: row["device"] for row in document["table"]}
     assert ran["persistence"] == ran["damped"] == "NumPy on the host"
     assert ran["galerkin"] == ran["perfect"] == "NumPy's own transforms"
 
@@ -100,22 +100,22 @@ def test_scores_on_seen_data_never_say_that_they_are_of_unseen_data(fitted: Path
 
 def test_the_record_says_how_to_repeat_it_and_where_it_ran(fitted: Path, here: Path) -> None:
     evaluate(fitted, "s", first_seed=None, seeds=1, perturb=(("nu", 0.01),))
-    made = read_record(here / "s")
-    assert made is not None
-    assert made.command == (
+    stored = read_record(here / "s")
+    assert stored is not None
+    assert stored.command == (
         f"dashi flow evaluate {fitted} --eval-steps 80 --eval-seed 4 --seeds 1 --windows 1 --start 20 "
         "--perturb nu=0.01 --host-fft --device cpu --out s"
     )
-    assert made.device is not None
-    assert (made.device.spec, made.device.type, made.device.fallback) == ("cpu", "reference", "")
-    assert set(made.versions) == {"dashi", "Python", "NumPy", "driver", "system"}
-    assert "trained on" in made.settings
-    assert made.finished
-    assert made.stopped is False
-    kept = (here / "s" / "evaluation-test.npz").read_bytes()
+    assert stored.device is not None
+    assert (stored.device.spec, stored.device.type, stored.device.fallback) == ("cpu", "reference", "")
+    assert set(stored.versions) == {"dashi", "Python", "NumPy", "driver", "system"}
+    assert "trained on" in stored.settings
+    assert stored.finished
+    assert stored.stopped is False
+    content = (here / "s" / "evaluation-test.npz").read_bytes()
     evaluate(fitted, "s", steps=80, first_seed=4, seeds=1, windows=1, start=20, perturb=(("nu", 0.01),))
     ours, theirs = load_evaluation(here / "s" / "evaluation-test.npz"), read_arrays(here / "s" / "evaluation-test.npz")
-    (here / "kept.npz").write_bytes(kept)
+    (here / "kept.npz").write_bytes(content)
     for name, values in read_arrays(here / "kept.npz").items():
         if name != "head":  # that has the seconds
             np.testing.assert_array_equal(values, theirs[name])
@@ -165,12 +165,12 @@ def test_the_perfect_model_is_of_the_flow_that_is_scored(fitted: Path) -> None:
         windows = windows_of(
             flow, [1], device=cpu, steps=100, interval=10, host_fft=True, options={"peak": 2}, initial="random"
         )
-    made = perfect_model(schema, windows)
-    assert isinstance(made, Perfect)
-    assert made.flow == windows.flow
-    assert (made.schema.n, made.schema.k_cut, made.interval) == (48, schema.k_cut, pytest.approx(0.1))
+    model = perfect_model(schema, windows)
+    assert isinstance(model, Perfect)
+    assert model.flow == windows.flow
+    assert (model.schema.n, model.schema.k_cut, model.interval) == (48, schema.k_cut, pytest.approx(0.1))
     with CpuDevice() as cpu:
-        models = {"perfect": made, "other": replace(made, flow=replace(flow, nu=0.005))}
+        models = {"perfect": model, "other": replace(model, flow=replace(flow, nu=0.005))}
         ours, other = score(models, windows, device=cpu, split="test").lines
     assert ours.relative_l2[0, -1] < other.relative_l2[0, -1] / 2
 
@@ -207,10 +207,10 @@ def test_windows_and_seeds_of_a_record_are_those_asked_for(
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)  # hundreds of small files, whose safety is not what is tested
     simulate("run", steps=85, seeds=(40, 41), frame_every=5)
-    seen: list[Windows] = []
+    batches: list[Windows] = []
 
     def look(_: Any, windows: Windows, **__: Any) -> Any:
-        seen.append(windows)
+        batches.append(windows)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(evaluations, "require_disjoint", look)
@@ -218,7 +218,7 @@ def test_windows_and_seeds_of_a_record_are_those_asked_for(
     def windows(**more: Any) -> list[tuple[int, int]]:
         with pytest.raises(Interrupted):
             evaluate(fitted, source="run", steps=40, **{**RECORD, **more})
-        return [*zip(seen[-1].seeds, seen[-1].starts, strict=True)]
+        return [*zip(batches[-1].seeds, batches[-1].starts, strict=True)]
 
     both = [(seed, start) for seed in (40, 41) for start in (0, 45)]
     assert windows() == both

@@ -107,10 +107,10 @@ def test_dmd_on_a_linear_flow_finds_its_eigenvalues() -> None:
     windows = Windows(flow, 10, fields[None], (1,), (0,))
     schema = Schema(16, 4)
     with CpuDevice() as device:
-        made = Dmd.fit(schema, windows, None, device=device, rank=2)
+        model = Dmd.fit(schema, windows, None, device=device, rank=2)
         z = encode(schema, fields, device=device)
-        np.testing.assert_allclose(made.rollout(z[:1], 7, device=device)[0, :, : schema.numbers], z[:, :-4], atol=1e-9)
-    assert "rank 2" in made.description
+        np.testing.assert_allclose(model.rollout(z[:1], 7, device=device)[0, :, : schema.numbers], z[:, :-4], atol=1e-9)
+    assert "rank 2" in model.description
 
 
 def test_dmd_chooses_its_rank_as_ridge_chooses_its_penalty() -> None:

@@ -115,9 +115,9 @@ def test_any_observer_can_be_put_on_a_job(here: Path) -> None:
     z0 = np.linspace(-1.0, 1.0, schema.size).astype(np.float32)
     turn = dashi.Linear(np.diag(np.where(np.arange(schema.size) % 2, -1.0, 1.0)).astype(np.float32))
     with dashi.open("cpu") as device, Decoder(schema, device) as decoder:
-        seen = dashi.rollout(turn, z0, 6, hash_every=2, observers=[Decodes(decoder, 3)], device=device, out="seen")
+        run = dashi.rollout(turn, z0, 6, hash_every=2, observers=[Decodes(decoder, 3)], device=device, out="seen")
         looked = dashi.flow.simulate(FLOW, steps=4, hash_every=2, observers=[BandSheet(2)], device=device)
-    assert [decode.step for decode in seen.records["decodes"]] == [0, 3, 6]
-    assert seen.hashes == dashi.rollout(turn, z0, 6, hash_every=2, device="cpu").hashes
-    assert seen.certificate.verify(device="cpu").same
+    assert [decode.step for decode in run.records["decodes"]] == [0, 3, 6]
+    assert run.hashes == dashi.rollout(turn, z0, 6, hash_every=2, device="cpu").hashes
+    assert run.certificate.verify(device="cpu").same
     assert looked.hashes == dashi.flow.simulate(FLOW, steps=4, hash_every=2, device="cpu").hashes

@@ -38,13 +38,13 @@ def dashi(*words: str) -> Any:
 
 def listing(*folders: Path) -> dict[str, Any]:
     """All that is below folders: kinds, times, what links lead to, and every byte."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for folder in folders:
         for path in [folder, *sorted(folder.rglob("*"))]:
             status = path.lstat()
             content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
-            found[str(path)] = (status.st_mode, status.st_ino, status.st_nlink, status.st_mtime_ns, content)
-    return found
+            by_name[str(path)] = (status.st_mode, status.st_ino, status.st_nlink, status.st_mtime_ns, content)
+    return by_name
 
 
 @pytest.fixture(scope="module")

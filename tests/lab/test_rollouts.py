@@ -72,13 +72,13 @@ def test_hashes_are_those_of_the_states(here: Path) -> None:
     result = run(steps=5, hash_every=2, certificate="c.json")
     z: Any = np.load("z0.npz")["z0"]
     matrix = np.load("A.npz")["A"]
-    seen = {}
+    by_name = {}
     with dashi.open("cpu") as device:
         for step in range(1, 6):
             z = device.run("gemv", z, matrix).numpy()
-            seen[step] = hexdigest128(canon(z))
-    assert hashes(result) == [(step, seen[step]) for step in (2, 4, 5)]
-    assert [c.hash for c in read_certificate(here / "c.json").hashes] == [seen[2], seen[4], seen[5]]
+            by_name[step] = hexdigest128(canon(z))
+    assert hashes(result) == [(step, by_name[step]) for step in (2, 4, 5)]
+    assert [c.hash for c in read_certificate(here / "c.json").hashes] == [by_name[2], by_name[4], by_name[5]]
     assert [*result.certificates] == [Path("c.json")]
     assert result.folder is None
 
@@ -99,12 +99,12 @@ def test_arrays_operators_and_files_give_the_same_hashes() -> None:
 @pytest.mark.usefixtures("here")
 def test_every_device_gives_the_same_hashes(dtype: str, z0: str, psi: dict[str, Any]) -> None:
     request: dict[str, Any] = {"z0": z0, "steps": 7, "hash_every": 3, "dtype": dtype, **psi}
-    one = run(**request)
-    assert one.metrics.states == (3 if z0 == "many.npz" else 1)
-    assert one.metrics.dtype == dtype
+    first = run(**request)
+    assert first.metrics.states == (3 if z0 == "many.npz" else 1)
+    assert first.metrics.dtype == dtype
     if any(info.spec == "vulkan:0" for info in dashi.devices()):
         two = run("vulkan:0", **request, strategy="stepwise")
-        assert hashes(two) == hashes(one)
+        assert hashes(two) == hashes(first)
         assert two.metrics.hotloop_dispatches > 0
 
 
@@ -251,10 +251,10 @@ def test_nan_in_z0_is_refused() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_shapes_that_do_not_fit_are_refused() -> None:
-    told = refused(A=savez("bad.npz", A=np.ones((D, D + 1), np.float32)))
-    assert told.startswith(f"A has shape ({D}, {D + 1}); it must be square. Fix: ")
-    told = refused(z0=np.ones(D + 1, np.float32))
-    assert told.startswith(f"z0 has shape ({D + 1},); the operator advances states of shape ({D},). Fix: ")
+    message = refused(A=savez("bad.npz", A=np.ones((D, D + 1), np.float32)))
+    assert message.startswith(f"A has shape ({D}, {D + 1}); it must be square. Fix: ")
+    message = refused(z0=np.ones(D + 1, np.float32))
+    assert message.startswith(f"z0 has shape ({D + 1},); the operator advances states of shape ({D},). Fix: ")
     assert refused(b=savez("bad.npz", b=np.ones(D - 1, np.float32))).startswith("b is float32 of shape")
 
 

@@ -124,10 +124,10 @@ def test_ctrl_c_gives_the_run_so_far_which_its_folder_keeps(
     here: Path, monkeypatch: pytest.MonkeyPatch, frame_every: int
 ) -> None:
     def pressing(*words: Any, **options: Any) -> Any:
-        told = options.pop("progress")
+        progress = options.pop("progress")
 
         def advance(amount: int) -> None:
-            told(amount)
+            progress(amount)
             signal.raise_signal(signal.SIGINT)
 
         return solve(*words, progress=advance, **options)

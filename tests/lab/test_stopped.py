@@ -155,17 +155,17 @@ def test_a_simulation_that_was_finished_all_the_same_is_a_finished_one(
 def test_a_fitted_model_is_on_disk_before_its_baselines(
     here: Path, heard: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = list[tuple[bool, list[str]]]()
+    names = list[tuple[bool, list[str]]]()
 
     def look(*_: Any, **__: Any) -> NoReturn:
         fit = load_fit(here / "m.stopped.npz")
-        seen.append((fit.finished, list(fit.baselines)))
+        names.append((fit.finished, list(fit.baselines)))
         raise KeyboardInterrupt
 
     with monkeypatch.context() as during:
         during.setattr(Damped, "fit", look)
         assert stopped(lambda: fit("m.npz")).stopped
-    assert seen == [(False, ["persistence"])]
+    assert names == [(False, ["persistence"])]
     assert not (here / "m.npz").exists()
     asked = lab.EvaluateRequest(model="m.stopped.npz", steps=10, first_seed=9, seeds=1, host_fft=True)
     scores = lab.evaluate(asked, device="cpu", out="s", events=heard)

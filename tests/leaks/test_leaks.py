@@ -76,10 +76,10 @@ def test_forgotten_arrays_give_their_memory_back(bare_vulkan: VulkanDevice) -> N
 def test_a_forgotten_device_is_closed_with_all_that_hangs_off_it(monkeypatch: pytest.MonkeyPatch) -> None:
     device = open_device("vulkan:0", validation=True)
     assert isinstance(device, VulkanDevice)
-    kept = device.run("add", np.ones(3, np.float32), np.ones(3, np.float32))
+    values = device.run("add", np.ones(3, np.float32), np.ones(3, np.float32))
     messages, closed, close = device.instance.messages, [], device.raw.close
     monkeypatch.setattr(device.raw, "close", lambda: (close(), closed.append(True)))
-    del device, kept
+    del device, values
     gc.collect()
     assert closed == [True]
     assert messages == []  # the layers name every object that outlives its device

@@ -117,13 +117,13 @@ def test_command_and_module_are_the_same_program() -> None:
 @functools.cache
 def imports(file: Path) -> frozenset[str]:
     """What a file imports, by full names. Every file is parsed once for all tests that ask."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            found.update(f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
-    return frozenset(found)
+            names.update(f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+    return frozenset(names)
 
 
 def test_raw_vulkan_is_touched_by_the_runtime_alone() -> None:
@@ -149,10 +149,10 @@ def test_pins_cover_every_dependency_and_name_no_host(file: str) -> None:
     optional = project["optional-dependencies"]
     extras = {"validation"} if file == "validation" else set(optional) - {"validation"}  # one file each
     named = [*project["dependencies"], *(need for extra in extras for need in optional[extra])]
-    wanted = {re.split(r"[\[<>=!~;]", need)[0].strip().lower() for need in named} - {DISTRIBUTION}
+    expected = {re.split(r"[\[<>=!~;]", need)[0].strip().lower() for need in named} - {DISTRIBUTION}
     text = (ROOT / "requirements" / f"{file}.txt").read_text()
     pinned = set(re.findall(r"^([\w.-]+)==", text, re.MULTILINE))
-    assert wanted <= pinned
+    assert expected <= pinned
     assert set(CORE) <= pinned
     assert "://" not in text
     blocks = re.split(r"\n(?=[a-zA-Z])", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE))

@@ -63,11 +63,11 @@ def test_a_film_has_its_frames_below_one_another() -> None:
 
     times = np.linspace(0, 3, 7)
     fields = np.random.default_rng(1).standard_normal((7, 16, 16))
-    made = film(Fields(times, fields, 0.5 * fields), most=5, size=32)
-    assert made.frames == len(made.times) == 5
-    assert (made.times[0], made.times[-1]) == (0.0, 3.0)
-    picture = Image.open(io.BytesIO(base64.b64decode(made.uri.split(",", 1)[1])))
-    assert picture.size == (made.width, made.frames * made.height) == (3 * 32 + 2 * films._GAP, 5 * 32)
+    result = film(Fields(times, fields, 0.5 * fields), most=5, size=32)
+    assert result.frames == len(result.times) == 5
+    assert (result.times[0], result.times[-1]) == (0.0, 3.0)
+    picture = Image.open(io.BytesIO(base64.b64decode(result.uri.split(",", 1)[1])))
+    assert picture.size == (result.width, result.frames * result.height) == (3 * 32 + 2 * films._GAP, 5 * 32)
 
 
 def test_a_film_shows_the_whole_of_a_field_that_is_larger_than_it() -> None:
@@ -97,12 +97,12 @@ def test_a_timeline_names_stages_and_queues() -> None:
 
 
 def test_a_canonical_figure_says_when_the_model_leaves_it() -> None:
-    given = example_report().continuation
-    assert given is not None
-    assert not figures.leaves(given)
-    high = replace(given, alone=np.where(given.times > 5, 20.0, given.alone))
+    example = example_report().continuation
+    assert example is not None
+    assert not figures.leaves(example)
+    high = replace(example, alone=np.where(example.times > 5, 20.0, example.alone))
     assert figures.leaves(high)
-    assert figures.leaves(replace(given, alone=np.where(given.times > 5, np.nan, given.alone)))
+    assert figures.leaves(replace(example, alone=np.where(example.times > 5, np.nan, example.alone)))
     assert "A line that leaves the picture is far from the truth." in render(Report("High", continuation=high))
     low, top = figures.limits(high)
-    assert low <= np.nanmin(given.reference) < np.nanmax(given.reference) < top < 20
+    assert low <= np.nanmin(example.reference) < np.nanmax(example.reference) < top < 20

@@ -44,25 +44,25 @@ def test_scales_of_one_wave_are_those_worked_out_by_hand(length: float, amplitud
     Re = sqrt 2 pi a / (q^2 nu), with q = 2 pi k / L."""
     flow = Flow(32, nu=0.01, length=length)
     made = measures(waves(flow, (amplitude, k)), flow)
-    found = measured_scales(made.energy, made.spectra, flow)
-    assert found is not None
+    result = measured_scales(made.energy, made.spectra, flow)
+    assert result is not None
     q = 2 * math.pi * k / length
     # Sums of 32^2 terms in float64: rounding alone.
-    assert found.speed == pytest.approx(amplitude / (q * math.sqrt(2)), rel=1e-12)
-    assert found.length == pytest.approx(2 * math.pi / q, rel=1e-12)
-    assert found.turnover == pytest.approx(2 * math.pi * math.sqrt(2) / amplitude, rel=1e-12)
-    assert found.reynolds(flow.nu) == pytest.approx(math.sqrt(2) * math.pi * amplitude / (q * q * 0.01), rel=1e-12)
+    assert result.speed == pytest.approx(amplitude / (q * math.sqrt(2)), rel=1e-12)
+    assert result.length == pytest.approx(2 * math.pi / q, rel=1e-12)
+    assert result.turnover == pytest.approx(2 * math.pi * math.sqrt(2) / amplitude, rel=1e-12)
+    assert result.reynolds(flow.nu) == pytest.approx(math.sqrt(2) * math.pi * amplitude / (q * q * 0.01), rel=1e-12)
 
 
 def test_the_integral_scale_weighs_wave_lengths_by_their_energy() -> None:
     """Vorticity 2 cos x + 4 cos 4x: energies a^2 / (4 k^2) are 1 and 1/4, so l = 2 pi (1 + 1/16) / (5/4)."""
     flow = Flow(32, nu=0.0)
     made = measures(waves(flow, (2.0, 1), (4.0, 4)), flow)
-    found = measured_scales(made.energy, made.spectra, flow)
-    assert found is not None
-    assert found.speed == pytest.approx(math.sqrt(2 * 1.25), rel=1e-12)
-    assert found.length == pytest.approx(2 * math.pi * 0.85, rel=1e-12)
-    assert found.reynolds(flow.nu) is None
+    result = measured_scales(made.energy, made.spectra, flow)
+    assert result is not None
+    assert result.speed == pytest.approx(math.sqrt(2 * 1.25), rel=1e-12)
+    assert result.length == pytest.approx(2 * math.pi * 0.85, rel=1e-12)
+    assert result.reynolds(flow.nu) is None
 
 
 @pytest.mark.parametrize("energy", [np.zeros(3), np.full(3, np.nan), np.empty(0)])
@@ -152,24 +152,24 @@ def test_seeds_are_listed_in_few_words(seeds: list[int], text: str) -> None:
 
 
 def test_the_page_of_scores_describes_the_flow_and_counts_in_eddy_turnovers(tmp_path: Path) -> None:
-    found = example_evaluation()
-    save_evaluation(tmp_path / EVALUATION, found)
-    made = read_run(tmp_path)
-    assert made.flow is not None
-    assert made.flow.scales is not None
-    shells = np.arange(1.0, len(found.spectrum))
-    scale = 2 * math.pi * float((found.spectrum[1:] / shells).sum() / found.spectrum[1:].sum())
-    speed = math.sqrt(2 * float(found.energy.mean()))
-    assert made.flow.scales.turnover == pytest.approx(scale / speed, rel=1e-12)
-    page = render(made)
+    evaluation = example_evaluation()
+    save_evaluation(tmp_path / EVALUATION, evaluation)
+    run = read_run(tmp_path)
+    assert run.flow is not None
+    assert run.flow.scales is not None
+    shells = np.arange(1.0, len(evaluation.spectrum))
+    scale = 2 * math.pi * float((evaluation.spectrum[1:] / shells).sum() / evaluation.spectrum[1:].sum())
+    speed = math.sqrt(2 * float(evaluation.energy.mean()))
+    assert run.flow.scales.turnover == pytest.approx(scale / speed, rel=1e-12)
+    page = render(run)
     for text in (
         "∂<var>ω</var>/∂<var>t</var>", "<dt>Reynolds number Re</dt>", "64 × 64 points, modes up to 21",
         "etdrk4: exponential time differencing of order 4", "0.0125, float32", "<dd>1 and 2</dd>", "eddy turnovers",
         f"<dd>4, each 8 long ({number(8 * speed / scale)} eddy turnovers)</dd>",
     ):  # fmt: skip
         assert text in page, text
-    best = float(found.line("perfect").horizons[0.5].mean())
-    assert f"({best * speed / scale:.2f} eddy turnovers)" in made.summary
+    best = float(evaluation.line("perfect").horizons[0.5].mean())
+    assert f"({best * speed / scale:.2f} eddy turnovers)" in run.summary
     assert page.index('id="flow"') < page.index('id="skill"') < page.index("<details open")
 
 
@@ -194,18 +194,18 @@ def simulation(folder: Path, members: int) -> None:
     states[:, 2, 1] = 1.0
     every = FlowStrides(frame=5)
     told = {"initial": "random", "initial_options": "peak=3"}
-    kept = Trajectory(folder / FIELDS, flow, seeds, ["vorticity"], every, transfer=False, provenance=told)
+    stored = Trajectory(folder / FIELDS, flow, seeds, ["vorticity"], every, transfer=False, provenance=told)
     with CpuDevice() as device:
-        run = simulate(flow, states, 10, device=device, frame_every=5, frame=kept.add, host_fft=True)
-    kept.commit(run)
+        run = simulate(flow, states, 10, device=device, frame_every=5, frame=stored.add, host_fft=True)
+    stored.commit(run)
 
 
 def test_the_page_of_a_simulation_names_the_member_its_seed_and_all_parameters(tmp_path: Path) -> None:
     simulation(tmp_path, 4)
-    made = read_run(tmp_path)
-    assert made.fields is not None
-    assert (made.fields.member, made.fields.unit) == ("member 0 of 4 (seed 7)", "1/T")
-    page = render(made)
+    run = read_run(tmp_path)
+    assert run.fields is not None
+    assert (run.fields.member, run.fields.unit) == ("member 0 of 4 (seed 7)", "1/T")
+    page = render(run)
     for text in (
         "Vorticity, member 0 of 4 (seed 7)", "<dd>7 to 10</dd>", "<dd>random (peak=3)</dd>", "vorticity (1/T)",
         "f</var> = −2 cos(2y)", "rk4: Runge-Kutta", "Measured on the fields (3 frames of member 0 of 4 (seed 7))",
@@ -215,10 +215,10 @@ def test_the_page_of_a_simulation_names_the_member_its_seed_and_all_parameters(t
 
 def test_one_member_is_not_numbered(tmp_path: Path) -> None:
     simulation(tmp_path, 1)
-    made = read_run(tmp_path)
-    assert made.fields is not None
-    assert made.fields.member == ""
-    assert "<dt>seed</dt><dd>7</dd>" in render(made)
+    run = read_run(tmp_path)
+    assert run.fields is not None
+    assert run.fields.member == ""
+    assert "<dt>seed</dt><dd>7</dd>" in render(run)
 
 
 def test_decoded_fields_name_the_flow_of_their_model_and_are_none_of_its_own(tmp_path: Path) -> None:
@@ -237,11 +237,11 @@ def test_decoded_fields_name_the_flow_of_their_model_and_are_none_of_its_own(tmp
             album.add(step, decoded)
     made = read_run(tmp_path)
     assert made.fields is not None
-    told = facts_of_fields(tmp_path / FIELDS, made.fields, made.measures, decoded=True)
-    assert told is not None
-    assert told.flow == flow
-    assert told.scales is not None
-    assert "decoded" in told.measured_on
+    document = facts_of_fields(tmp_path / FIELDS, made.fields, made.measures, decoded=True)
+    assert document is not None
+    assert document.flow == flow
+    assert document.scales is not None
+    assert "decoded" in document.measured_on
     with pytest.raises(FileError, match="describes no flow"):
         windows_from_run(tmp_path)  # nobody fits to them as if they were the flow's
 

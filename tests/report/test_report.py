@@ -51,12 +51,12 @@ class Page(HTMLParser):
         assert self._open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        assert len(found) == len(attrs), f"an attribute of {tag} is there twice"
+        result = dict(attrs)
+        assert len(result) == len(attrs), f"an attribute of {tag} is there twice"
         self.links += [value or "" for name, value in attrs if name in LINKS]
-        self.ids += [found["id"] or ""] if "id" in found else []
-        if tag in ("img", "image") or found.get("role") == "img":
-            self.alone.append({"tag": tag, **found})
+        self.ids += [result["id"] or ""] if "id" in result else []
+        if tag in ("img", "image") or result.get("role") == "img":
+            self.alone.append({"tag": tag, **result})
         if tag not in VOID:
             self._open.append(tag)
 
@@ -139,10 +139,10 @@ def test_text_from_a_run_stays_text(bad: str) -> None:
         evaluation=replace(example_evaluation(), lines=(line,)), proof=replace(proof, digest=bad, checked=bad),
         spans=(Span("stages", bad, bad, 0, 10),),
     )  # fmt: skip
-    made = Page(render(report))
-    assert bad in made.words
-    assert [link for link in made.links if not link.startswith(("#", "data:"))] == []
-    assert not any("onerror" in one for one in made.alone)
+    result = Page(render(report))
+    assert bad in result.words
+    assert [link for link in result.links if not link.startswith(("#", "data:"))] == []
+    assert not any("onerror" in one for one in result.alone)
 
 
 def test_the_page_is_the_same_every_time(text: str, tmp_path: Path) -> None:
@@ -153,11 +153,14 @@ def test_the_page_is_the_same_every_time(text: str, tmp_path: Path) -> None:
 def spoiled(evaluation: Evaluation) -> Evaluation:
     """As after a blow-up: correlation 0, everything else infinite or not a number."""
     line = evaluation.lines[1]
-    made: dict[str, Any] = {
+    by_name: dict[str, Any] = {
         name: np.full_like(getattr(line, name), np.inf) for name in ("relative_l2", "energy", "enstrophy")
     }
     bad = replace(
-        line, correlation=np.full_like(line.correlation, np.nan), spectrum=np.full_like(line.spectrum, np.inf), **made
+        line,
+        correlation=np.full_like(line.correlation, np.nan),
+        spectrum=np.full_like(line.spectrum, np.inf),
+        **by_name,
     )
     return replace(evaluation, lines=(evaluation.lines[0], bad))
 
@@ -283,14 +286,14 @@ def folder_of_parts(folder: Path) -> None:
 
 def test_a_run_folder_becomes_a_report(tmp_path: Path) -> None:
     folder_of_parts(tmp_path)
-    made = read_run(tmp_path)
-    assert made.title == "A run"
-    assert made.tiles == (("1", "one"),)
-    assert made.evaluation is not None
-    assert [line.model for line in made.evaluation.lines] == [line.model for line in example_evaluation().lines]
-    assert made.sheet is not None
-    assert (made.sheet.first, made.sheet.what) == (1, "shell")
-    assert set(made.files) == {EVALUATION, "sheet_energy.npy", TRACE, CONTINUATION, STORY}
+    run = read_run(tmp_path)
+    assert run.title == "A run"
+    assert run.tiles == (("1", "one"),)
+    assert run.evaluation is not None
+    assert [line.model for line in run.evaluation.lines] == [line.model for line in example_evaluation().lines]
+    assert run.sheet is not None
+    assert (run.sheet.first, run.sheet.what) == (1, "shell")
+    assert set(run.files) == {EVALUATION, "sheet_energy.npy", TRACE, CONTINUATION, STORY}
 
 
 @pytest.mark.parametrize("name", [EVALUATION, "sheet_energy.npy", TRACE, CONTINUATION, STORY])
@@ -307,40 +310,40 @@ def test_a_damaged_file_is_an_error_with_a_fix(tmp_path: Path, name: str, conten
 
 def test_scores_alone_tell_their_story(tmp_path: Path) -> None:
     save_evaluation(tmp_path / EVALUATION, example_evaluation())
-    made = read_run(tmp_path, shown_as=Path("runs/scores"))
-    assert made.title == "How far models of a flow see: scores"
-    assert made.summary.startswith("On unseen data, perfect follows the flow for 4.92 units of flow time (1.17 eddy ")
-    assert "Beside it: galerkin for 4.10, truncation for " in made.summary
-    assert made.ours == "perfect"  # the first is the one that was evaluated
+    run = read_run(tmp_path, shown_as=Path("runs/scores"))
+    assert run.title == "How far models of a flow see: scores"
+    assert run.summary.startswith("On unseen data, perfect follows the flow for 4.92 units of flow time (1.17 eddy ")
+    assert "Beside it: galerkin for 4.10, truncation for " in run.summary
+    assert run.ours == "perfect"  # the first is the one that was evaluated
 
 
 def record_of(folder: Path, **more: Any) -> None:
     """What `dashi flow evaluate --out` leaves beside its scores."""
     device = {"requested": "vulkan:9", "spec": "cpu", "name": "NumPy 2", "type": "reference", "driver": "numpy 2"}
-    told = {
+    by_name = {
         "command": "dashi flow evaluate model.npz --device cpu --out runs/scores", "finished": "2026-01-02T03:04:05Z",
         "device": {**device, "fallback": "there is no Vulkan device 9."}, "settings": {"model": "galerkin"},
         "versions": {"dashi": "1"}, "evaluations": [], **more,
     }  # fmt: skip
-    (folder / "evaluation.json").write_text(json.dumps(told))
+    (folder / "evaluation.json").write_text(json.dumps(by_name))
 
 
 def test_the_report_of_an_evaluation_tells_where_it_ran_and_how_to_repeat_it(tmp_path: Path) -> None:
     save_evaluation(tmp_path / EVALUATION, example_evaluation())
     save_evaluation(tmp_path / "evaluation-test-nu=0.02.npz", example_evaluation())
     record_of(tmp_path)
-    made = read_run(tmp_path, shown_as=Path("runs/scores"))
-    page = Page(render(made))
+    run = read_run(tmp_path, shown_as=Path("runs/scores"))
+    page = Page(render(run))
     words = " ".join(page.words)
     assert {"where", "repeat"} <= set(page.ids)
     assert "dashi flow evaluate model.npz --device cpu --out runs/scores" in page.words
     assert "2026-01-02 03:04 UTC" in words
-    assert made.places[0].device == "NumPy 2 (reference, numpy 2)"
+    assert run.places[0].device == "NumPy 2 (reference, numpy 2)"
     assert "Fell back. cpu in place of vulkan:9: there is no Vulkan device 9." in words
-    rolled = [place.part for place in made.places[1:]]
+    rolled = [place.part for place in run.places[1:]]
     assert rolled == [f"rollout of {line.model}" for line in example_evaluation().lines]
-    assert made.files["evaluation-test-nu=0.02.npz"] == "the same where nu=0.02"
-    assert made.warnings == ()
+    assert run.files["evaluation-test-nu=0.02.npz"] == "the same where nu=0.02"
+    assert run.warnings == ()
 
 
 def test_an_evaluation_that_was_stopped_or_overlaps_is_not_shown_as_one_that_was_not(tmp_path: Path) -> None:

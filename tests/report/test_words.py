@@ -29,10 +29,10 @@ pytest.importorskip("matplotlib")  # everything here draws
 
 def with_horizons(model: str, values: list[float]) -> Evaluation:
     """The example, where the correlation of a model falls below 0.5 at these times."""
-    found = example_evaluation(windows=len(values))
-    line = found.line(model)
+    evaluation = example_evaluation(windows=len(values))
+    line = evaluation.line(model)
     changed = replace(line, horizons={**line.horizons, 0.5: np.array(values)})
-    return replace(found, lines=tuple(changed if one.model == model else one for one in found.lines))
+    return replace(evaluation, lines=tuple(changed if one.model == model else one for one in evaluation.lines))
 
 
 @pytest.mark.parametrize(
@@ -86,15 +86,15 @@ def test_the_scores_come_as_csv_in_the_page_itself() -> None:
     report = replace(example_report(), evaluation=with_horizons("galerkin", [8.0] * 4), training=example_evaluation())
     (uri,) = re.findall(r'<a download="scores.csv" href="data:text/csv;charset=utf-8,([^"]*)"', render(report))
     rows = list(csv.DictReader(io.StringIO(unquote(uri))))
-    found = report.evaluation
-    assert found is not None
-    assert len(rows) == 3 * (len(found.lines) + 1)
+    result = report.evaluation
+    assert result is not None
+    assert len(rows) == 3 * (len(result.lines) + 1)
     best = next(
         row for row in rows if (row["model"], row["threshold"], row["data"]) == ("galerkin", "0.5", "unseen data")
     )
     assert [best[name] for name in ("mean", "low", "high", "held_to_end", "windows")] == ["8.0000", "", "", "4", "4"]
     other = next(row for row in rows if (row["model"], row["threshold"]) == ("truncation", "0.5"))
-    assert float(other["mean"]) == pytest.approx(float(found.line("truncation").horizons[0.5].mean()), abs=1e-4)
+    assert float(other["mean"]) == pytest.approx(float(result.line("truncation").horizons[0.5].mean()), abs=1e-4)
     assert float(other["low"]) < float(other["mean"]) < float(other["high"])
 
 
@@ -111,12 +111,12 @@ def test_every_command_can_be_copied() -> None:
 
 
 def test_a_page_says_its_version_and_how_it_is_cited() -> None:
-    made = replace(example_report(), versions={"dashi": "0.9"})
-    assert citation(made) == (
+    example = replace(example_report(), versions={"dashi": "0.9"})
+    assert citation(example) == (
         'dashi contributors, dashi 0.9: deterministic GPU compute over Vulkan. "An example of a report", run of '
         f"2026-01-01, certificate {'0' * 32}."
     )
-    page = render(made)
+    page = render(example)
     assert "dashi 0.9 report, 2026-01-01 00:00 UTC" in page
     assert "How to cite" in page
 

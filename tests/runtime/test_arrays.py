@@ -424,7 +424,7 @@ def any_device(request: pytest.FixtureRequest) -> Any:
 def test_a_closed_array_is_refused_but_steps_and_programs_that_use_it_work_on(any_device: Device) -> None:
     x = any_device.array(np.ones(8, np.float32))
     step = any_device.bind("scale", x, out=any_device.empty(8), a=2)
-    kept = any_device.program([step], fetch=step.outputs)
+    stored = any_device.program([step], fetch=step.outputs)
     view, out = x[0:4], step.outputs[0]
     x.close()
     x.close()
@@ -436,12 +436,12 @@ def test_a_closed_array_is_refused_but_steps_and_programs_that_use_it_work_on(an
     ):  # fmt: skip
         with pytest.raises(errors.ClosedError, match="this array is closed"):
             use()
-    ticket = kept.submit()
+    ticket = stored.submit()
     later.run()
     if any_device.info.type != "null":
         assert ticket.fetched(out).tolist() == [2] * 8
         assert view.numpy().tolist() == [1] * 4
-    kept.close()
+    stored.close()
     later.close()
 
 

@@ -27,12 +27,12 @@ def any_device(request: pytest.FixtureRequest) -> Iterator[Device]:
 def test_whoever_asked_is_told_of_every_submission(any_device: Device, caplog: pytest.LogCaptureFixture) -> None:
     device = any_device
     x, y = device.array(ONES), device.array(ONES)
-    told: list[Submission] = []
+    submissions: list[Submission] = []
 
     def fail(_: Submission) -> None:
         raise ZeroDivisionError
 
-    stop, stop_failing = device.on_submit(told.append), device.on_submit(fail)
+    stop, stop_failing = device.on_submit(submissions.append), device.on_submit(fail)
     before = time.perf_counter_ns()
     with device.program([device.bind("add", x, x)], label="sum", queue=1) as program:
         program.run()
@@ -44,17 +44,17 @@ def test_whoever_asked_is_told_of_every_submission(any_device: Device, caplog: p
     stop()
     stop_failing()
     device.program([]).run()
-    assert [(s.queue, s.label) for s in told] == [
+    assert [(s.queue, s.label) for s in submissions] == [
         ("queue 1", "sum"),
         ("queue 1", "sum"),
         ("upload", "upload"),
         ("upload", "copy"),
         ("download", "download"),
     ]
-    assert all(s.device is device for s in told)
-    assert before <= told[0].at <= told[-1].at <= time.perf_counter_ns()
-    assert told[0].dispatches == program.dispatches
-    for submission in told:
+    assert all(s.device is device for s in submissions)
+    assert before <= submissions[0].at <= submissions[-1].at <= time.perf_counter_ns()
+    assert submissions[0].dispatches == program.dispatches
+    for submission in submissions:
         submission.ticket.wait()
         assert submission.ticket.done
     assert "told of a submission failed" in caplog.text

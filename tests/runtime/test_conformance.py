@@ -75,12 +75,12 @@ def test_a_wrong_bit_is_found_and_shown() -> None:
         words = step.outputs[0].numpy().view(np.uint32)
         step.outputs[0].write((words ^ (np.arange(65) == 7)).astype(np.uint32).view(np.float32))
 
-    found = verdict(flip)
-    assert not found.ok
-    assert found.index == 7
-    assert int(found.got, 16) ^ int(found.expected, 16) == 1
-    assert found.message.startswith("result[7] is ")
-    assert found.message.endswith("; 1 of 65 elements differ")
+    outcome = verdict(flip)
+    assert not outcome.ok
+    assert outcome.index == 7
+    assert int(outcome.got, 16) ^ int(outcome.expected, 16) == 1
+    assert outcome.message.startswith("result[7] is ")
+    assert outcome.message.endswith("; 1 of 65 elements differ")
 
 
 def test_an_element_that_was_never_written_is_named() -> None:

@@ -247,15 +247,15 @@ def test_a_feed_is_ordered_with_the_steps_that_use_it(vulkan: VulkanDevice) -> N
 @pytest.mark.usefixtures("vulkan_session")
 def test_memory_that_arrays_of_the_host_show_outlives_what_is_closed() -> None:
     """A view of a slot, or what a host step was given, may be kept by mistake: it must not crash the process."""
-    device, given = open_device("vulkan:0", validation=False), list[Any]()
+    device, inputs = open_device("vulkan:0", validation=False), list[Any]()
     assert isinstance(device, VulkanDevice)
     x = device.empty(5000)
-    program = device.program([device.host_step(given.append, [x])], feed=[x])
+    program = device.program([device.host_step(inputs.append, [x])], feed=[x])
     slot = program.slot()
     part = slot[x][10:20]
     slot[x][...] = 7
     slot.submit().wait()
-    values, exports = given.pop(), device.exports
+    values, exports = inputs.pop(), device.exports
     program.close()
     del program, slot, x
     gc.collect()

@@ -104,11 +104,11 @@ def test_memory_that_runs_out_in_the_thread_is_the_typed_error(cpu: CpuDevice, m
 
 
 def test_the_callers_floating_point_settings_hold_in_the_thread(cpu: CpuDevice) -> None:
-    seen: list[str] = []
+    names: list[str] = []
     with np.errstate(over="ignore", divide="raise"):
-        ticket = submit(cpu, lambda: seen.append(np.geterr()["divide"]))
+        ticket = submit(cpu, lambda: names.append(np.geterr()["divide"]))
     ticket.wait()
-    assert seen == ["raise"]
+    assert names == ["raise"]
 
 
 def test_closing_ends_the_thread_after_the_work_that_was_submitted() -> None:

@@ -69,10 +69,10 @@ def test_fills_and_copies_of_disjoint_parts_need_no_barriers(vulkan: VulkanDevic
 def test_a_host_step_sees_what_was_written_and_is_seen(device: Device) -> None:
     x, y = device.array(np.arange(6, dtype=np.float32).reshape(2, 3)), device.zeros((2, 3))
     total = device.zeros(1)
-    seen: list[Any] = []
+    entries: list[Any] = []
 
     def turn(values: Any, earlier: Any) -> tuple[Any, Any]:
-        seen.append(values.copy())
+        entries.append(values.copy())
         assert not values.flags.writeable
         return values[::-1] + earlier, np.array([values.sum()], np.float32)
 
@@ -91,7 +91,7 @@ def test_a_host_step_sees_what_was_written_and_is_seen(device: Device) -> None:
             state = state + other
             assert np.array_equal(program.fetched(x), state)
             assert program.fetched(total)[0] == summed
-    assert len(seen) == 3
+    assert len(entries) == 3
 
 
 def test_host_steps_may_follow_each_other_and_stand_at_the_ends(device: Device) -> None:

@@ -182,10 +182,10 @@ def test_dispatches_are_split_without_changing_the_result(fresh_vulkan: VulkanDe
 @pytest.mark.parametrize("budget", [1, 10, 10_000])
 def test_pieces_of_a_split_cover_every_group_once(groups: tuple[int, int, int], budget: int) -> None:
     work = 8 * groups[0] * groups[1] * groups[2]
-    seen = np.zeros(groups, int)
+    values = np.zeros(groups, int)
     for base, count in split(groups, work, budget) or (((0, 0, 0), groups),):
-        seen[tuple(slice(b, b + n) for b, n in zip(base, count, strict=True))] += 1
-    assert (seen == 1).all()
+        values[tuple(slice(b, b + n) for b, n in zip(base, count, strict=True))] += 1
+    assert (values == 1).all()
 
 
 def test_long_programs_become_several_submissions(fresh_vulkan: VulkanDevice) -> None:
