@@ -130,13 +130,14 @@ def test_random_formulas_over_several_types_agree_on_numpy_and_vulkan(
     assert [words(g) for g in got] == [np.asarray(e).tobytes() for e in expected]
 
 
-@pytest.mark.parametrize("compute", ["i32", "u32", "i64", "u64"])
+@pytest.mark.parametrize("compute", ["i64", "u32"])
 @pytest.mark.parametrize("storage", ["i8", "u16", "i32", "u32", "i64"])
 def test_integers_of_any_width_are_compared_and_divided_as_numpy_does(
     vulkan: VulkanDevice, compute: str, storage: str
 ) -> None:
     x, y = arguments("x y")
-    results = (x < y, x >= 0, abs(x), apply("sign", x), quotient(x, y), x % y, apply("shift_right", x, 3), maximum(x, y))
+    half = apply("shift_right", x, 1)
+    results = (x < y, x >= 0, abs(x), apply("sign", x), quotient(x, y), x % y, half, maximum(x, y))
     other = "i16" if storage != "i64" else "u64"
     kernel = dashi.kernels.fuse(*results, types={"x": storage, "y": other}, compute=compute)
     arrays = stored(storage, (259,), 4), stored(other, (259,), 5)
