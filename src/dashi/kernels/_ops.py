@@ -86,8 +86,8 @@ def _logical_not(x: Any) -> Any:
     return ~_true(x)
 
 
-def _where(condition: Any, x: Any, y: Any) -> HostArray:
-    return np.where(_true(condition), x, y)
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return cast("Any", np.where(_true(condition), x, y))
 
 
 def _mod(x: Any, y: Any) -> Any:
