@@ -107,7 +107,7 @@ def test_maximum_and_minimum_choose_element_by_element_and_nan_wins(device: Devi
         assert device.run(name, x, y).numpy().tobytes() == np.array(expected, kind).tobytes()
 
 
-@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("name", [name for name in DTYPES if name not in ("bf16", "bool")])
 def test_copies_fills_and_choices_move_bits_of_every_type(device: Device, name: str) -> None:
     kind = DTYPES[name].numpy
     rng = np.random.default_rng(5)

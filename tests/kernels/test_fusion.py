@@ -114,7 +114,7 @@ def test_random_formulas_agree_on_numpy_and_vulkan(
     assert (got.shape, got.tobytes()) == (np.broadcast_shapes(*(a.shape for a in arrays)), expected.tobytes())
 
 
-@pytest.mark.parametrize("kind", [np.int32, np.uint32])
+@pytest.mark.parametrize("kind", [np.int32, np.uint32, np.int64, np.uint64, np.int8, np.uint16])
 def test_integers_wrap_round_as_in_numpy(device: Device, kind: Any) -> None:
     x, y = arguments("x y")
     (a,) = scalars("a")

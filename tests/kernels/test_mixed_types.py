@@ -21,7 +21,7 @@ from dashi.kernels._fused_glsl import FLOAT_STORAGE, STORAGE
 from dashi.kernels._ops import OPS
 from dashi.kernels._storage import any_values, saturated
 from dashi.kernels.abi import Kernel, View, variant_features
-from dashi.kernels.expressions import Expression, apply, arguments, constant, quotient, scalars, tanh, where
+from dashi.kernels.expressions import Expression, apply, arguments, constant, maximum, quotient, scalars, tanh, where
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.array import Array
@@ -128,6 +128,21 @@ def test_random_formulas_over_several_types_agree_on_numpy_and_vulkan(
         kernel, *(on(vulkan_session, a, types[n]) for a, n in zip(arrays, names, strict=True)), **numbers
     )
     assert [words(g) for g in got] == [np.asarray(e).tobytes() for e in expected]
+
+
+@pytest.mark.parametrize("compute", ["i64", "u32"])
+@pytest.mark.parametrize("storage", ["i8", "u16", "i32", "u32", "i64"])
+def test_integers_of_any_width_are_compared_and_divided_as_numpy_does(
+    vulkan: VulkanDevice, compute: str, storage: str
+) -> None:
+    x, y = arguments("x y")
+    half = apply("shift_right", x, 1)
+    results = (x < y, x >= 0, abs(x), apply("sign", x), quotient(x, y), x % y, half, maximum(x, y))
+    other = "i16" if storage != "i64" else "u64"
+    kernel = dashi.kernels.fuse(*results, types={"x": storage, "y": other}, compute=compute)
+    arrays = stored(storage, (259,), 4), stored(other, (259,), 5)
+    got = vulkan.run(kernel, *arrays)
+    assert [g.numpy().tobytes() for g in got] == [np.asarray(e).tobytes() for e in kernel.reference(*arrays)]
 
 
 def mask_formula() -> Kernel:

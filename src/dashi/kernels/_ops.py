@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -86,8 +86,8 @@ def _logical_not(x: Any) -> Any:
     return ~_true(x)
 
 
-def _where(condition: Any, x: Any, y: Any) -> HostArray:
-    return np.where(_true(condition), x, y)
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return cast("Any", np.where(_true(condition), x, y))
 
 
 def _mod(x: Any, y: Any) -> Any:
@@ -98,16 +98,19 @@ def _relu(x: Any) -> Any:
     return np.maximum(x, np.zeros_like(x))
 
 
+def _divisor(y: Any) -> Any:
+    return cast("Any", np.where(y == 0, y.dtype.type(1), y))
+
+
 def _integer_mod(x: Any, y: Any) -> Any:
-    divisor: Any = np.where(y == 0, y.dtype.type(1), y)
-    return np.where(y == 0, 0, np.mod(x, divisor))
+    return np.where(y == 0, 0, np.mod(x, _divisor(y)))
 
 
 def _quotient(x: Any, y: Any) -> Any:
     """The division towards 0; 0 by 0."""
-    divisor: Any = np.where(y == 0, y.dtype.type(1), y)
+    divisor = _divisor(y)
     floored = np.floor_divide(x, divisor)
-    beyond: Any = (np.mod(x, divisor) != 0) & ((x < 0) != (divisor < 0))
+    beyond = (np.mod(x, divisor) != 0) & ((x < 0) != (divisor < 0))
     return np.where(y == 0, 0, floored + beyond.astype(x.dtype))
 
 

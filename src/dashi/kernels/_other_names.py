@@ -37,7 +37,6 @@ _ADVICE: Final = {
     "clip clamp_min clamp_max": "use `clamp` (infinities leave a side open)",
     "fmax": "use `maximum` (element by element) or `reduce_max`",
     "fmin": "use `minimum` (element by element) or `reduce_min`",
-    "greater less gt lt ge le equal": "use `sub` and `relu`: what is above 0 counts as true in `where`",
     "select choose ifelse": "use `where`",
     "logistic expit": "use `sigmoid`",
     "fma mad addcmul muladd": "use `fma3` (rounded twice)",

@@ -2,6 +2,10 @@
 // its own. Values are canonical, but for a NaN, which may be any until it is stored.
 // Integers wrap round, and every integer is canonical.
 #ifdef INTEGER
+#ifndef INTEGER_BITS
+#define INTEGER_BITS 32
+#endif
+
 T canon(T v) {
     return v;
 }

@@ -3,11 +3,12 @@ T from_u32(uint w) {
     return T(w);
 }
 
+#if INTEGER_BITS == 64
+// In words: lavapipe 22.3.6 takes an int that it widened to 64 bits for a number without a sign when it compares it.
 T from_i32(uint w) {
-    return T(int(w));
+    return T(packUint2x32(uvec2(w, (w & 0x80000000u) != 0u ? 0xffffffffu : 0u)));
 }
 
-#if INTEGER_BITS == 64
 T from_u64(uint low, uint high) {
     return T(packUint2x32(uvec2(low, high)));
 }
@@ -16,6 +17,10 @@ uvec2 words_of(T v) {
     return unpackUint2x32(uint64_t(v));
 }
 #else
+T from_i32(uint w) {
+    return T(w);
+}
+
 T from_u64(uint low, uint high) {
     return T(low);
 }
