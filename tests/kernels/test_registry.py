@@ -88,10 +88,10 @@ def test_an_unknown_name_gets_its_neighbours() -> None:
         ("MatMul", "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)"),
         ("divide", "use `div` (element by element) or `scale` (by a number)"),
         (
-            "softmax",
+            "gelu",
             (
                 "no kernel does it: compute it on the host with NumPy, "
-                "or write one (`dashi kernels new softmax --folder my_kernels`)"
+                "or write one (`dashi kernels new gelu --folder my_kernels`)"
             ),
         ),
     ],
@@ -113,7 +113,8 @@ def test_advice_for_other_names_names_kernels_that_are_there() -> None:
             else:
                 assert house.get(quoted).name == quoted
     assert {name for name in ADVICE if "`" not in ADVICE[name]} == set(
-        "concatenate concat cat stack hstack vstack reshape view ravel flatten random rand randn normal uniform".split()
+        "concatenate concat cat stack hstack vstack reshape view ravel flatten random rand randn normal uniform "
+        "prod logsumexp log_softmax".split()
     )
 
 
