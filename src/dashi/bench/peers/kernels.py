@@ -118,9 +118,9 @@ def _matmul(torch: Any, t: Tensors, s: Scalars) -> Work:
 def _attention(torch: Any, t: Tensors, s: Scalars) -> Work:
     q, k, v = (t[name].transpose(1, 2) if s["heads_last"] else t[name] for name in "qkv")
     queries, keys = q.shape[2], k.shape[2]
-    position, key = np.arange(queries)[:, None] + s["offset"], np.arange(keys)[None, :]
-    counted = np.broadcast_to((not s["causal"]) | (key <= position), (queries, keys))
-    counted = counted & (key + s["window"] > position) if s["window"] else counted
+    # Key minus position, for every query and key.
+    behind: Any = np.arange(keys)[None, :] - np.arange(queries)[:, None] - int(s["offset"])
+    counted: Any = (behind <= (0 if s["causal"] else keys)) & (behind > -(s["window"] or keys + queries + s["offset"]))
     square = bool(s["causal"]) and not s["window"] and not s["offset"] and queries == keys
     mask = None if square or counted.all() else torch.from_numpy(np.ascontiguousarray(counted)).to("cuda")
     call = torch.nn.functional.scaled_dot_product_attention
