@@ -117,11 +117,11 @@ def _matmul(torch: Any, t: Tensors, s: Scalars) -> Work:
 
 def _attention(torch: Any, t: Tensors, s: Scalars) -> Work:
     q, k, v = (t[name].transpose(1, 2) if s["heads_last"] else t[name] for name in "qkv")
-    queries, keys = q.shape[2], k.shape[2]
-    position, key = np.arange(queries)[:, None] + s["offset"], np.arange(keys)[None, :]
-    counted = np.broadcast_to((not s["causal"]) | (key <= position), (queries, keys))
-    counted = counted & (key + s["window"] > position) if s["window"] else counted
-    square = bool(s["causal"]) and not s["window"] and not s["offset"] and queries == keys
+    queries, keys, offset, window = (int(n) for n in (q.shape[2], k.shape[2], s["offset"], s["window"]))
+    # Key minus position, for every query and key.
+    behind = np.arange(keys)[None, :] - np.arange(queries)[:, None] - offset
+    counted = (behind <= (0 if s["causal"] else keys)) & (behind > -(window or keys + queries + offset))
+    square = bool(s["causal"]) and not window and not offset and queries == keys
     mask = None if square or counted.all() else torch.from_numpy(np.ascontiguousarray(counted)).to("cuda")
     call = torch.nn.functional.scaled_dot_product_attention
     options = {"attn_mask": mask, "is_causal": square, "scale": s["scale"], "enable_gqa": q.shape[1] != k.shape[1]}

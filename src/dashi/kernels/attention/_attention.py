@@ -38,6 +38,7 @@ NUMBERS: Final = (
     "v_head", "v_step", "r_batch", "r_head", "r_step",
 )  # fmt: skip
 FIND_PEAKS, ADD_UP, PEAKS_IN, PEAKS_OUT, SUMS_IN, SUMS_OUT, FINISH = (1 << bit for bit in range(7))
+MOST_HELD: Final = 4
 EXTRAS: Final = ("mask", "bias", "lengths", "positions")
 _BIAS_AXES: Final = ("BATCH", "HEAD", "QUERY", "KEY")
 SCALARS: Final = (
@@ -62,6 +63,7 @@ SHADER: Final = Shader(
         Spec("LOCAL", 64),
         Spec("D", 64),
         Spec("EACH", 4),
+        Spec("HELD", 1),
         *(Spec(f"HAS_{name.upper()}", 0) for name in EXTRAS),
         *(Spec(f"{name}_{part}", int(part == "UNIT")) for name in "QKV" for part in ("START", "UNIT")),
         *(Spec(f"MASK_{part}", 0) for part in ("START", "BATCH", "KEY")),
@@ -243,7 +245,13 @@ class Attention:
         return push
 
     def _spec(self, call: Call, forms: Mapping[str, View], sizes: Sizes) -> dict[str, int]:
-        spec = {"LOCAL": 16 * _row_groups(call, sizes), "D": sizes.depth, "EACH": _columns(sizes.depth)}
+        groups = _row_groups(call, sizes)
+        spec = {
+            "LOCAL": 16 * groups,
+            "D": sizes.depth,
+            "EACH": _columns(sizes.depth),
+            "HELD": _held(call, sizes, groups),
+        }
         spec |= {f"HAS_{name.upper()}": int(name in self.extras) for name in EXTRAS}
         for name in "qkv":
             spec |= {
@@ -271,9 +279,16 @@ def _row_groups(call: Call, sizes: Sizes) -> int:
     return groups
 
 
-def _shared(call: Call, groups: int) -> int:
-    """Bytes of shared memory: a slice of queries, one of keys or values, weights, and flags."""
-    vectors = SLICE * (groups + 1) + SLICE * (RUN // 4 + 1) + RUN * (groups + 1) + groups
+def _held(call: Call, sizes: Sizes, groups: int) -> int:
+    """Runs whose scores stay in shared memory while the largest is looked for: all of them where they are few and
+    fit, else one, and scores are made twice."""
+    runs = ceil_div(sizes.keys, RUN)
+    return runs if 1 < runs <= MOST_HELD and _shared(call, groups, runs) <= call.limits.shared_bytes else 1
+
+
+def _shared(call: Call, groups: int, held: int = 1) -> int:
+    """Bytes of shared memory: a slice of queries, one of keys or values, weights and maxima of runs, and flags."""
+    vectors = SLICE * (groups + 1) + SLICE * (RUN // 4 + 1) + held * (RUN * (groups + 1) + groups) + groups
     return vectors * 4 * call.dtype.size + 16
 
 

@@ -35,7 +35,8 @@ const uint FINISH = 64u;
 
 shared T4 q_tile[SLICE * Q_PITCH];   // [d][row / 4]; then maxima by [key / 4][row / 4]
 shared T4 tile[SLICE * K_PITCH];     // keys [d][key / 4], or values [key][column / 4]
-shared T4 weights[RUN * W_PITCH];    // [key][row / 4]
+shared T4 weights[HELD * RUN * W_PITCH];  // [run][key][row / 4]: scores, then weights
+shared T run_peaks[HELD * ROWS];     // the largest scores of runs, by row
 shared T4 factors[GROUPS];           // of rows
 shared uint careful[2];              // whether what is staged needs its products flushed, or selected
 shared uint small_weights[2];
@@ -165,68 +166,79 @@ void main() {
         }
         bool single = (phase & (FIND_PEAKS | ADD_UP)) == (FIND_PEAKS | ADD_UP) && at.end <= at.begin + 1u;
         uint first_pass = (phase & FIND_PEAKS) != 0u && !single ? 0u : 1u;
+        bool held = at.end <= at.begin + HELD;  // the scores of all runs stay, and are not made again
         uint passes = (phase & ADD_UP) != 0u ? 2u : 1u;
         for (uint pass = first_pass; pass < passes; pass++) {
             for (uint run = at.begin; run < at.end; run++) {
-                // Scores of four rows with four keys.
-                T4 sums[4] = T4[4](T4(0), T4(0), T4(0), T4(0));
-                T4 dots[4] = T4[4](T4(0), T4(0), T4(0), T4(0));
-                for (uint slice = 0u; slice < SLICES; slice++) {
-                    stage_keys(at, run, slice, turn);
-                    barrier();
-                    if (is_careful(turn)) {
-                        for (uint d = 0u; d < SLICE; d++) {
-                            T4 p = q_tile[d * Q_PITCH + rows4];
-                            T4 w = tile[d * K_PITCH + keys4];
-                            sums[0] += mul4(p, w.x);
-                            sums[1] += mul4(p, w.y);
-                            sums[2] += mul4(p, w.z);
-                            sums[3] += mul4(p, w.w);
-                        }
-                    } else {
-                        for (uint start = 0u; start < SLICE; start += 4u) {
-                            [[unroll]] for (uint e = 0u; e < 4u; e++) {
-                                T4 p = q_tile[(start + e) * Q_PITCH + rows4];
-                                T4 w = tile[(start + e) * K_PITCH + keys4];
-                                sums[0] += p * T4(w.x);
-                                sums[1] += p * T4(w.y);
-                                sums[2] += p * T4(w.z);
-                                sums[3] += p * T4(w.w);
+                uint base = held ? (run - at.begin) * RUN * W_PITCH : 0u;
+                uint kept = held ? (run - at.begin) * ROWS + own : own;
+                T m;
+                if (pass == first_pass || !held) {
+                    // Scores of four rows with four keys.
+                    T4 sums[4] = T4[4](T4(0), T4(0), T4(0), T4(0));
+                    T4 dots[4] = T4[4](T4(0), T4(0), T4(0), T4(0));
+                    for (uint slice = 0u; slice < SLICES; slice++) {
+                        stage_keys(at, run, slice, turn);
+                        barrier();
+                        if (is_careful(turn)) {
+                            for (uint d = 0u; d < SLICE; d++) {
+                                T4 p = q_tile[d * Q_PITCH + rows4];
+                                T4 w = tile[d * K_PITCH + keys4];
+                                sums[0] += mul4(p, w.x);
+                                sums[1] += mul4(p, w.y);
+                                sums[2] += mul4(p, w.z);
+                                sums[3] += mul4(p, w.w);
+                            }
+                        } else {
+                            for (uint start = 0u; start < SLICE; start += 4u) {
+                                [[unroll]] for (uint e = 0u; e < 4u; e++) {
+                                    T4 p = q_tile[(start + e) * Q_PITCH + rows4];
+                                    T4 w = tile[(start + e) * K_PITCH + keys4];
+                                    sums[0] += p * T4(w.x);
+                                    sums[1] += p * T4(w.y);
+                                    sums[2] += p * T4(w.z);
+                                    sums[3] += p * T4(w.w);
+                                }
                             }
                         }
-                    }
-                    turn ^= 1u;
-                    if (slice % 4u == 3u || slice + 1u == SLICES) {
-                        [[unroll]] for (uint j = 0u; j < 4u; j++) {
-                            dots[j] += sums[j];
-                            sums[j] = T4(0);
+                        turn ^= 1u;
+                        if (slice % 4u == 3u || slice + 1u == SLICES) {
+                            [[unroll]] for (uint j = 0u; j < 4u; j++) {
+                                dots[j] += sums[j];
+                                sums[j] = T4(0);
+                            }
                         }
+                        barrier();
+                    }
+                    [[unroll]] for (uint j = 0u; j < 4u; j++) {
+                        weights[base + (keys4 * 4u + j) * W_PITCH + rows4] = dots[j];
                     }
                     barrier();
+                    // The largest score of the row.
+                    m = minus_infinity();
+                    for (uint e = quarter; e < RUN; e += 4u) {
+                        T s = score(at, place, run * RUN + e, weights[base + e * W_PITCH + own / 4u][own % 4u]);
+                        weights[base + e * W_PITCH + own / 4u][own % 4u] = s;
+                        m = larger(m, s);
+                    }
+                    q_tile[own][quarter] = m;
+                    barrier();
+                    T4 parts = q_tile[own];
+                    m = larger(larger(parts.x, parts.y), larger(parts.z, parts.w));
+                    if (quarter == 0u) {
+                        run_peaks[kept] = m;
+                    }
+                } else {
+                    m = run_peaks[kept];
                 }
-                [[unroll]] for (uint j = 0u; j < 4u; j++) {
-                    weights[(keys4 * 4u + j) * W_PITCH + rows4] = dots[j];
-                }
-                barrier();
-                // The largest score of the row.
-                T m = minus_infinity();
-                for (uint e = quarter; e < RUN; e += 4u) {
-                    T s = score(at, place, run * RUN + e, weights[e * W_PITCH + own / 4u][own % 4u]);
-                    weights[e * W_PITCH + own / 4u][own % 4u] = s;
-                    m = larger(m, s);
-                }
-                q_tile[own][quarter] = m;
-                barrier();
-                T4 parts = q_tile[own];
-                m = larger(larger(parts.x, parts.y), larger(parts.z, parts.w));
                 peak = pass == 0u || single ? larger(peak, m) : peak;
                 uint slot = run & 1u;
                 if (pass == 1u) {
                     bool small = false;
                     for (uint e = quarter; e < RUN; e += 4u) {
-                        T s = weights[e * W_PITCH + own / 4u][own % 4u];
+                        T s = weights[base + e * W_PITCH + own / 4u][own % 4u];
                         T w = s == minus_infinity() ? minus_zero() : p_exp(s - m);
-                        weights[e * W_PITCH + own / 4u][own % 4u] = w;
+                        weights[base + e * W_PITCH + own / 4u][own % 4u] = w;
                         small = small || is_small(w);
                     }
                     if (small) {
@@ -242,7 +254,7 @@ void main() {
                     T run_weight = T(0);
                     for (uint e = 0u; e < RUN; e += 8u) {
                         [[unroll]] for (uint f = 0u; f < 8u; f++) {
-                            run_weight += weights[(e + f) * W_PITCH + own / 4u][own % 4u];
+                            run_weight += weights[base + (e + f) * W_PITCH + own / 4u][own % 4u];
                         }
                     }
                     whole += mul(factors[own / 4u][own % 4u], canon(run_weight));
@@ -256,7 +268,7 @@ void main() {
                             barrier();
                             if (is_careful(turn) || small_weights[slot] != 0u) {
                                 for (uint e = 0u; e < DEEP; e++) {
-                                    T4 w = weights[(key + e) * W_PITCH + rows4];
+                                    T4 w = weights[base + (key + e) * W_PITCH + rows4];
                                     [[unroll]] for (uint c = 0u; c < EACH; c++) {
                                         mean[c] += selected4(w, VALUE(e, c));
                                     }
@@ -264,7 +276,7 @@ void main() {
                             } else {
                                 for (uint start = 0u; start < DEEP; start += 4u) {
                                     [[unroll]] for (uint e = 0u; e < 4u; e++) {
-                                        T4 w = weights[(key + start + e) * W_PITCH + rows4];
+                                        T4 w = weights[base + (key + start + e) * W_PITCH + rows4];
                                         [[unroll]] for (uint c = 0u; c < EACH; c++) {
                                             mean[c] += w * T4(VALUE(start + e, c));
                                         }

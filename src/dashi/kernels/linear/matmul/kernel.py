@@ -59,13 +59,11 @@ def cost(call: Call) -> Cost:
 SHAPES: Final[tuple[tuple[Shape, Shape], ...]] = (
     ((1, 1), (1, 1)),
     ((2, 0), (0, 3)),
-    ((0, 4), (4, 3)),
     ((1, 300), (300, 70)),
     ((65, 63), (63, 66)),
     ((3, 40, 33), (33, 20)),
     ((3, 40, 36), (3, 36, 20)),
     ((2, 1, 5, 64), (3, 64, 8)),
-    ((4, 1, 70), (4, 70, 9)),
     ((2, 3, 17, 130), (2, 1, 130, 12)),
     ((2, 3, 4097), (2, 4097, 5)),
 )
@@ -103,5 +101,6 @@ KERNEL = Kernel(
         _case((1, 12, 128, 32), (1, 12, 32, 128), 0),
         _case((64, 512, 64), (64, 64, 512), 2),
     ),
-    tunings={name: {"side": 16, **sizes} for name, sizes in tiles.TUNINGS.items()} | {"strided_small": products.SMALL},
+    tunings={name: {"side": 16, **tiles.TUNINGS[name]} for name in ("fitted", "blocks_8x8", "small_few", "few_rows")}
+    | {"strided_small": products.SMALL},
 )
