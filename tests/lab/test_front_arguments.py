@@ -48,6 +48,16 @@ WRONG: dict[str, tuple[tuple[Call, tuple[Any, ...], dict[str, Any]], str]] = {
     "a certificate": (calls(dashi.verify, 5), r"`certificate=` is 5.*path.*Fix"),
     "a fit": (calls(dashi.flow.evaluate, 5), r"`model=` is 5.*path.*Fix"),
     "a perturbation": (calls(dashi.flow.evaluate, "m.npz", perturb={"nu": "x"}), r"`perturb=` is .*Fix: pass names"),
+    "who listens": (calls(roll, TURN, START, 5, events=5), r"`events=` is 5. Fix: pass dashi.lab.PrintedEvents"),
+    "states": (calls(solve, FLOW, np.ones(3), 5), r"`states=` has shape \(3,\). Fix: .*dashi.flow.ensemble"),
+    "numbers of a start": (calls(solve, FLOW, steps=3, initial_options=5), r"`initial_options=` is 5.*dict. Fix"),
+    "a request": (calls(lab.rollout, 5), r"5 is no RolloutRequest. Fix: pass one: dashi.lab.RolloutRequest"),
+    "a request to solve": (calls(lab.simulate, 5), r"5 is no SimulateRequest. Fix"),
+    "a request to fit": (calls(lab.fit, 5), r"5 is no FitRequest. Fix"),
+    "a request to evaluate": (calls(lab.evaluate, 5), r"5 is no EvaluateRequest. Fix"),
+    "a request to follow": (calls(lab.follow, 5), r"5 is no FollowRequest. Fix"),
+    "a request to verify": (calls(lab.verify, 5), r"5 is no VerifyRequest. Fix"),
+    "a request to show": (calls(lab.demo, 5), r"5 is no DemoRequest. Fix"),
     "a demonstration's folder": (calls(lab.demo, out=5), r"`out=` is 5.*Fix"),
 }
 """Calls, and what they are answered; those in `WITHOUT_DEVICE` take none."""

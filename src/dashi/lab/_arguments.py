@@ -31,6 +31,7 @@ _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
     "str": (lambda value: isinstance(value, str), "text"),
     "AnyPath": (lambda value: isinstance(value, str | os.PathLike), "a path, as a str or a pathlib.Path"),
     "Path": (lambda value: isinstance(value, os.PathLike), "a pathlib.Path"),
+    "Mapping": (lambda value: isinstance(value, Mapping), "names with values, as a dict"),
     "Flow": (lambda value: isinstance(value, Flow), "a dashi.flow.Flow"),
     "Device": (lambda value: isinstance(value, Device), "an open device"),
 }
@@ -48,7 +49,7 @@ def require_types(request: Any) -> None:
 
 def require_type(declared: Field[Any], value: object) -> None:
     """Refuses a value that is of none of the types that a field declares, where all of them are known."""
-    names = str(declared.type).split(" | ")
+    names = [name.partition("[")[0] for name in str(declared.type).split(" | ")]
     known = [_KINDS[name] for name in names if name in _KINDS]
     if len(known) < len([name for name in names if name != "None"]) or (value is None and "None" in names):
         return
@@ -56,6 +57,19 @@ def require_type(declared: Field[Any], value: object) -> None:
         words = " or ".join(word for _, word in known)
         less = ", or leave it away" if "None" in names else ""
         raise InputError(f"`{declared.name}=` is {value!r:.80}, and not {words}.", f"pass {words}{less}.")
+
+
+def require_request(request: object, kind: type) -> None:
+    """Refuses what is no request of this kind."""
+    if not isinstance(request, kind):
+        name = kind.__name__
+        raise InputError(f"{request!r:.80} is no {name}.", f"pass one: dashi.lab.{name}(...).")
+
+
+def require_events(events: object) -> None:
+    """Refuses what cannot listen to a job."""
+    if not (hasattr(events, "remark") and hasattr(events, "progress")):
+        raise InputError(f"`events=` is {events!r:.80}.", "pass dashi.lab.PrintedEvents(), or leave it away.")
 
 
 def several(name: str, values: Any) -> tuple[Any, ...]:

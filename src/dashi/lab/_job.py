@@ -38,7 +38,7 @@ from dashi.io import _run_folder as run_folder
 from dashi.io._files import require_writable
 from dashi.io._paths import path_of
 from dashi.io.metrics import Metrics
-from dashi.lab._arguments import require_types
+from dashi.lab._arguments import require_events, require_types
 from dashi.lab.events import SILENT, Advance, Events
 from dashi.runtime.device import Device
 
@@ -79,6 +79,9 @@ class Job:
     overwrite: bool = False
     events: Events = SILENT
     stages: Stages = field(default_factory=Stages)
+
+    def __post_init__(self) -> None:
+        require_events(self.events)
 
     def require_place(self) -> None:
         """Refuses a run folder that could not be written, or that is not this job's to replace."""

@@ -13,6 +13,7 @@ from dashi.flow.grid import to_field
 from dashi.flow.initial import ensemble
 from dashi.flow.proxy.encode import choose_anchors
 from dashi.flow.proxy.schema import Schema
+from dashi.lab._arguments import require_request
 from dashi.lab._capacity import require_memory
 from dashi.lab._job import Job, Request
 from dashi.lab.events import SILENT, Events
@@ -74,6 +75,7 @@ class DecodeParity:
 def compare_decodes(request: ParityRequest, *, device: str | Device = "auto", events: Events = SILENT) -> DecodeParity:
     """Decodes random fields on NumPy and on a device, and compares errors, energies, masks and bands. Both run the
     portable kernels, so fields and masks must have the same bits."""
+    require_request(request, ParityRequest)
     n, count = request.n, request.seeds
     if count < 1:
         raise InputError(f"`seeds=` is {count}.", "use 1 or more.")

@@ -28,6 +28,7 @@ from dashi.flow.proxy.schema import Schema
 from dashi.io import _run_folder as run_folder
 from dashi.io._run_names import Z
 from dashi.io.metrics import Metrics, write_metrics
+from dashi.lab._arguments import require_request
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
 from dashi.lab._run_job import FinishedJob
 from dashi.lab.decoded_setup import FollowRequest, FollowSetup, check_follow, files_of, make_setup, settings_of
@@ -81,6 +82,7 @@ def follow(
     and, without a model, a certificate. Values that are not finite are a NonFiniteError whose `result` is the
     Run until then. Ctrl-C raises Interrupted, whose `partial` is the Run so far.
     """
+    require_request(request, FollowRequest)
     job = Job(
         command=COMMAND, request=request, device=device, out=as_path(out), overwrite=overwrite, events=events
     )  # fmt: skip

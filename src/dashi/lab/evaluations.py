@@ -20,6 +20,7 @@ from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.proxy.states import frame_time
 from dashi.flow.windows import Windows
+from dashi.lab._arguments import require_request
 from dashi.lab._evaluation_files import COMMAND, FILES, ScoreFolder, record_of, settings_of, summary_of
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_results, until_interrupted
 from dashi.lab._score_tables import ScoreTables, ScoreText, share_remark
@@ -73,6 +74,7 @@ def evaluate(
     An error that comes after some of them, also that of a file which cannot be written, has the scores as its `result`.
     Ctrl-C raises Interrupted, whose `partial` are the scores so far.
     """
+    require_request(request, EvaluateRequest)
     check_evaluation(request)
     fit = load_fit(request.file)
     if fit.training is None:

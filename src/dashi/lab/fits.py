@@ -17,6 +17,7 @@ from dashi.flow.proxy.encode import choose_anchors
 from dashi.flow.proxy.model import Model
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import UNKNOWN, Windows, frames_in, split_windows
+from dashi.lab._arguments import require_request
 from dashi.lab._fit_files import FitFile
 from dashi.lab._flow_windows import WindowPlan, read_with_remarks, simulate_windows
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, until_interrupted
@@ -71,6 +72,7 @@ def fit(
     be chosen is chosen on validation windows. A FileError that comes at the end, because `out` cannot be written, has
     the FittedModel as its `result`. Ctrl-C raises Interrupted; once the model is fitted, `partial` is the FittedModel.
     """
+    require_request(request, FitRequest)
     job = Job(command="flow fit", request=request, device=device, out=as_path(out), events=events)
     check_fit(request, job.out)
     work = _FitWork(job, request)

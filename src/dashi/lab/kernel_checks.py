@@ -41,10 +41,11 @@ class KernelChecks:
 
 
 def check_kernels(
-    kernels: Sequence[Kernel], *, devices: Sequence[str] = ("auto",), quick: bool = False, events: Events = SILENT
+    kernels: Sequence[Kernel | str], *, devices: Sequence[str] = ("auto",), quick: bool = False, events: Events = SILENT
 ) -> KernelChecks:
-    """Runs every trial of the kernels on each device, one after the other; `quick` keeps small cases and two
-    distributions of inputs."""
+    """Runs every trial of the kernels (or of those of these names) on each device, one after the other; `quick` keeps
+    small cases and two distributions of inputs."""
+    kernels = [dashi.kernel(each) if isinstance(each, str) else each for each in kernels]
     with ExitStack() as stack:
         opened = [stack.enter_context(dashi.open(spec)) for spec in devices]
         total = len(opened) * sum(1 for kernel in kernels for _ in trials(kernel, quick=quick))

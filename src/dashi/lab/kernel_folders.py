@@ -12,6 +12,7 @@ from dashi.errors import InputError
 from dashi.io._paths import path_of
 from dashi.kernels import _build as build
 from dashi.kernels import _scaffold as scaffold
+from dashi.kernels import get
 from dashi.kernels._compiler import Compiler
 from dashi.kernels._registry import read_all
 from dashi.kernels.abi import Kernel
@@ -58,12 +59,13 @@ def read_kernels(folder: AnyPath) -> list[Kernel]:
     return list(read_all(path_of("folder", folder).resolve()))
 
 
-def build_kernels(kernels: Sequence[Kernel], *, check: bool = False, events: Events = SILENT) -> BuiltKernels:
-    """Builds the SPIR-V binaries of kernels into their folders, by the pinned compiler (the extra `compile`). With
-    `check` nothing is written, and the rows say what a rebuild would change."""
+def build_kernels(kernels: Sequence[Kernel | str], *, check: bool = False, events: Events = SILENT) -> BuiltKernels:
+    """Builds the SPIR-V binaries of kernels (or of those of these names) into their folders by the pinned compiler (the
+    extra `compile`). With `check` nothing is written, and the rows say what a rebuild would change."""
     rows: list[dict[str, Any]] = []
     with Compiler() as compiler, events.progress("building", len(kernels), "kernels") as advance:
-        for kernel in kernels:
+        for each in kernels:
+            kernel = get(each) if isinstance(each, str) else each
             if check:
                 rows.append({"name": kernel.name, "differences": list(build.check(kernel, compiler))})
             else:

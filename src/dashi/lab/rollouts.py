@@ -22,6 +22,7 @@ from dashi.errors import FeatureError, FileError, Interrupted, NonFiniteError
 from dashi.io import _run_folder as run_folder
 from dashi.io.arrays import write_array, write_arrays
 from dashi.io.metrics import Metrics, PerfFlag, write_metrics
+from dashi.lab._arguments import require_request
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_gpu_used, until_interrupted
 from dashi.lab._run_job import FinishedJob, without_last_looks
 from dashi.lab.events import SILENT, Events
@@ -57,6 +58,7 @@ def rollout(
     `partial`, both after what was finished is in the folder. A certificate or metrics file beside the folder that
     cannot be written raises its `FileError`, with the Run of all else as `result`.
     """
+    require_request(request, RolloutRequest)
     job = Job(
         command=COMMAND, request=request, device=device, out=as_path(out), resume=resume, overwrite=overwrite,
         events=events,

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from dashi.core.certificates._certificate import array_digest
+from dashi.core.operators.operator import float_array
 from dashi.core.rollouts.observer import Observer, require_observers
-from dashi.errors import InputError, suggestion
+from dashi.errors import InputError, ShapeError, suggestion
 from dashi.flow import initial
 from dashi.flow._derived_fields import DERIVED
 from dashi.flow._initial_files import is_field_file, states_from_file
@@ -87,7 +86,7 @@ def check_simulation(request: SimulateRequest, out: Path | None) -> None:
     for name in request.fields:
         if name not in DERIVED:
             raise InputError(
-                f"there is no field {name!r}.", f"{suggestion(name, DERIVED)}ask for some of {', '.join(DERIVED)}."
+                f"there is no field {name!r}.", f"{suggestion(str(name), DERIVED)}ask for some of {', '.join(DERIVED)}."
             )
     _check_seeds(request)
 
@@ -149,7 +148,11 @@ def states_of(request: SimulateRequest, progress: Callable[[int], None] | None =
     """The initial states, (members, n, n/2 + 1, 2). `progress` is told of members."""
     flow = request.seeded_flow
     if request.states is not None:
-        states = np.asarray(request.states)
+        states = float_array("states", request.states)
+        if states.ndim not in (3, 4):
+            raise ShapeError(
+                f"`states=` has shape {states.shape}.", "pass what dashi.flow.ensemble or from_field returns."
+            )
         return states[None] if states.ndim == 3 else states
     if request.from_file:
         return states_from_file(Path(request.initial), flow)

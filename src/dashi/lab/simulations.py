@@ -27,6 +27,7 @@ from dashi.io import _run_folder as run_folder
 from dashi.io._run_names import FIELDS
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import Metrics, write_metrics
+from dashi.lab._arguments import require_request
 from dashi.lab._flow_windows import faster_choice
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, to_go_on, until_interrupted
 from dashi.lab._run_job import FinishedJob, without_last_looks
@@ -60,6 +61,7 @@ def simulate(
     that is too long is an InputError that says which one is not. Ctrl-C raises Interrupted, whose `partial` is the
     Run so far, which the folder keeps.
     """
+    require_request(request, SimulateRequest)
     job = Job(
         command=COMMAND, request=request, device=device, out=as_path(out), resume=resume, overwrite=overwrite,
         events=events,

@@ -18,6 +18,7 @@ from dashi.io import _run_folder as run_folder
 from dashi.io._whole_folder import Owner, require_replaceable, whole_folder
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import write_metrics
+from dashi.lab._arguments import require_request
 from dashi.lab._job import AnyPath, Job, Request, as_path
 from dashi.lab.events import SILENT, Events
 from dashi.runtime._notebook import html_table
@@ -96,6 +97,7 @@ def compare_v4(
 ) -> V4Comparison:  # fmt: skip
     """Measures the numbers of v4 again: its solver in NumPy, its map on the device. With `out` the rollout leaves a run
     folder with a certificate."""
+    require_request(request, V4Request)
     job = Job(
         command=_OWNER.command, request=request, device=device, out=as_path(out), overwrite=overwrite, events=events
     )  # fmt: skip

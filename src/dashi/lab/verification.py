@@ -12,6 +12,7 @@ from dashi.core.certificates.inputs import certified_inputs
 from dashi.core.operators.operator import Operator
 from dashi.io._run_folder import CERTIFICATE
 from dashi.io._run_reading import named_file
+from dashi.lab._arguments import require_request
 from dashi.lab._job import AnyPath, Job, Request, interrupted_with
 from dashi.lab.events import SILENT, Events
 from dashi.runtime._notebook import html_table
@@ -95,6 +96,7 @@ class Verification:
 def verify(request: VerifyRequest, *, device: str | Device = "auto", events: Events = SILENT) -> Verification:
     """Repeats a certified run in order and compares every hash, up to the first that differs: `Verification.same`.
     Raises where it cannot be repeated: an edited certificate, missing or other inputs."""
+    require_request(request, VerifyRequest)
     path = Path(request.certificate)
     file = path / CERTIFICATE if path.is_dir() else path
     claimed = read_certificate(named_file(file))

@@ -11,6 +11,7 @@ from dashi.core.metrics._placement import Placement
 from dashi.core.traces.queue import watch
 from dashi.errors import Interrupted
 from dashi.io._run_folder import REPORT
+from dashi.lab._arguments import require_request
 from dashi.lab._job import AnyPath, Request, interrupted_with, require_results
 from dashi.lab.demos._folder import begin_demo
 from dashi.lab.demos._leaving import draw, keep
@@ -78,6 +79,7 @@ def demo(
     `Interrupted`, loses nothing and replaces nothing.
     """
     asked = request or DemoRequest()
+    require_request(asked, DemoRequest)
     setting = asked.setting
     begun = begin_demo(
         asked, {"form": setting.form}, setting.words, device=device, out=out, overwrite=overwrite, events=events

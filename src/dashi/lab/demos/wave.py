@@ -21,6 +21,7 @@ from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, Interrupted
 from dashi.io._files import write_text
 from dashi.io._run_names import CERTIFICATE, INPUTS, PICTURE, SUMMARY
+from dashi.lab._arguments import require_request
 from dashi.lab._job import AnyPath, Request, interrupted_with, uninterruptible, until_interrupted
 from dashi.lab.demos._folder import begin_demo
 from dashi.lab.events import SILENT, Events
@@ -161,6 +162,7 @@ def demo_wave(
     finished.
     """
     asked = request or WaveRequest()
+    require_request(asked, WaveRequest)
     steps = asked.steps
     settings, words = {"form": "--rollout", "steps": steps}, ("--rollout", "--steps", str(steps))
     begun = begin_demo(asked, settings, words, device=device, out=out, overwrite=overwrite, events=events)
