@@ -1,6 +1,7 @@
 """Vulkan, NumPy and null devices behind one interface. `open_device` is the way in."""
 
 from dashi.runtime._clock import Clock, StepSpan
+from dashi.runtime._cuda import CudaArray, cuda_array, cuda_problem
 from dashi.runtime._feeding import RunSlot
 from dashi.runtime._hazards import BarrierProof
 from dashi.runtime._steps import CopyStep, FillStep, HostStep
@@ -20,6 +21,7 @@ __all__ = [
     "Block",
     "Clock",
     "CopyStep",
+    "CudaArray",
     "Device",
     "DeviceInfo",
     "Download",
@@ -34,6 +36,8 @@ __all__ = [
     "Submission",
     "Ticket",
     "Timing",
+    "cuda_array",
+    "cuda_problem",
     "open_device",
     "shared_memory",
     "using_device",
