@@ -85,7 +85,7 @@ def test_the_devices_clock_is_on_the_hosts_axis(
     assert abs(interval[1] - interval[0] - nanoseconds) <= 2
 
 
-def timed_steps(device: Device, count: int = 1 << 16) -> tuple[Any, Any, list[Any]]:
+def timed_steps(device: Device, count: int = 1 << 12) -> tuple[Any, Any, list[Any]]:
     """An array that is fed, one that is fetched, and three steps of different weight between them."""
     x, y = device.zeros(count), device.zeros(count)
     steps = [device.bind("sin", x, out=y), *[device.bind("sin", y, out=y)] * 30, device.fill_step(y, 2.0)]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dashi import errors
-from dashi.runtime import Device, cuda
+from dashi.runtime import Device
+from dashi.runtime import _cuda as cuda
 from dashi.runtime._vk_cuda import CudaContext
 from dashi.runtime._vulkan_device import VulkanDevice
 

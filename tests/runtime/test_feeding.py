@@ -90,7 +90,8 @@ def test_slots_of_runs_that_nobody_reads_are_waited_for(device: Device) -> None:
 def test_a_wait_for_a_slot_ends_with_what_it_waited_for(vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     x = vulkan.empty(16)
     with vulkan.program([vulkan.bind("scale", x, a=2.0)], feed=[x], slots=1, label="lone") as program:
-        program.run(feed={x: np.zeros(16, np.float32)})
+        program.submit(feed={x: np.zeros(16, np.float32)})
+        vulkan.wait()
         with monkeypatch.context() as patch:
             patch.setattr(vulkan.queue, "reached", lambda: 0)
             patch.setattr(type(vulkan.queue), "wait", lambda self, value, timeout=None: late(timeout))

@@ -27,11 +27,11 @@ from dashi.errors import DISTRIBUTION, DashiError, install_extra
 from dashi.kernels import _build as build
 from dashi.kernels import _compiler as compiler
 from dashi.lab.events import SILENT, Events
+from dashi.runtime._cuda import cuda_problem
 from dashi.runtime._drivers import DriverFile, driver_files, nvidia_without_file
 from dashi.runtime._instance import FLOAT_CONTROLS
 from dashi.runtime._notebook import html_table
 from dashi.runtime._probe import Probe, probe, probe_each
-from dashi.runtime.cuda import cuda_problem
 from dashi.runtime.info import DeviceInfo
 
 Status = Literal["ok", "optional", "warning", "failed"]

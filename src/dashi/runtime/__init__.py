@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from dashi.runtime._clock import Clock, StepSpan
+from dashi.runtime._cuda import CudaArray, cuda_array, cuda_problem
 from dashi.runtime._feeding import RunSlot
 from dashi.runtime._hazards import BarrierProof
 from dashi.runtime._steps import CopyStep, FillStep, HostStep
@@ -22,6 +23,7 @@ __all__ = [
     "Block",
     "Clock",
     "CopyStep",
+    "CudaArray",
     "Device",
     "DeviceInfo",
     "Download",
@@ -36,6 +38,8 @@ __all__ = [
     "Submission",
     "Ticket",
     "Timing",
+    "cuda_array",
+    "cuda_problem",
     "open_device",
     "shared_memory",
     "using_device",

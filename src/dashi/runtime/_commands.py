@@ -90,7 +90,7 @@ class VulkanProgram(Program):
                         stamps.finish(commands)
                 self._end(commands)
                 submissions[-1].append(RawSubmission(self.device.raw, [commands.handle], timeline))
-        results = [host_view(buffer) for buffer in landing]
+        results = [_shaped(buffer, array) for buffer, array in zip(landing, self.fetches, strict=True)]
         return _Slot(submissions, landing, results, uploads, self.feeds, self.device.exports, stamps)
 
     def schedule(self) -> list[Batch]:
@@ -261,18 +261,25 @@ class _Slot:
 
 def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int, HostArray | None], HostArray]:
     """Copies of arrays out of a slot."""
-    forms = [(array.dtype, array.shape) for array in arrays]
+    truths = [array.dtype.kind == "b" for array in arrays]
 
     def read(slot: _Slot, index: int, out: HostArray | None) -> HostArray:
-        (dtype, shape), landing = forms[index], slot.landing[index]
-        synchronise(raw, landing, flush=False)
+        synchronise(raw, slot.landing[index], flush=False)
         values = slot.results[index]
+        if truths[index]:
+            values = values != 0  # any byte but 0 is true
         if out is None:
-            return dtype.from_bytes(values.copy()).reshape(shape)
-        np.copyto(out, dtype.from_bytes(values).reshape(shape))
+            return values.copy()
+        np.copyto(out, values)
         return out
 
     return read
+
+
+def _shaped(buffer: Buffer, array: Array) -> HostArray:
+    """Memory that the host sees, in the form of an array; truth values as their bytes."""
+    dtype = np.dtype(np.uint8) if array.dtype.kind == "b" else array.dtype.numpy
+    return host_view(buffer).view(dtype).reshape(array.shape)
 
 
 def _times(slot: _Slot) -> RunTimes | None:

@@ -32,9 +32,9 @@ class RunSlot:
         self.feeds: Mapping[int, HostArray] = {}
 
     def __getitem__(self, array: Array) -> HostArray:
-        self._require_held()
         values = self.feeds.get(id(array))
         if values is None:
+            self._require_held()  # what was submitted or given back has no feeds any more
             raise InputError(
                 f"the program {self._program.label!r} does not feed {_description(array)}.",
                 "name it when the program is made: device.program(..., feed=[array]).",

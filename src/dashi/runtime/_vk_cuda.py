@@ -65,10 +65,10 @@ class CudaContext:
         count = ctypes.c_int32()
         self._call("cuDeviceGetCount", ctypes.byref(count))
         for i in range(count.value):
-            device, found = ctypes.c_int32(), (ctypes.c_uint8 * 16)()
+            device, identity = ctypes.c_int32(), (ctypes.c_uint8 * 16)()
             self._call("cuDeviceGet", ctypes.byref(device), i)
-            self._call("cuDeviceGetUuid", found, device)
-            if bytes(found) == uuid:
+            self._call("cuDeviceGetUuid", identity, device)
+            if bytes(identity) == uuid:
                 return device.value
         raise DeviceError("none of CUDA's devices is this GPU.", "look at CUDA_VISIBLE_DEVICES.")
 
