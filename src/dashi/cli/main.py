@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from dashi.cli import bench, demo, devices, flow, kernels, report, rollout, sheet, verify
+from dashi.cli import bench, demo, devices, flow, graph, kernels, report, rollout, sheet, verify
 from dashi.cli.help import App, Group
 from dashi.cli.options import remembered, wants_json
 from dashi.cli.output import begin, has_printed, print_error, print_json, printable, remark
@@ -58,7 +58,7 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (devices, kernels, bench, sheet, flow):
+for _part in (devices, kernels, graph, bench, sheet, flow):
     app.add_typer(_part.app)
 for _part in (devices, demo, rollout, report, verify):
     _part.register(app)

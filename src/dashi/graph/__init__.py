@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dashi.graph.builder import Tensor as Tensor
     from dashi.graph.compiler import compile as compile
     from dashi.graph.compiler import explain as explain
+    from dashi.graph.compiler import host_steps as host_steps
     from dashi.graph.compiler import program_id as program_id
     from dashi.graph.evaluation import evaluate as evaluate
     from dashi.graph.ir import Graph as Graph
@@ -103,7 +104,7 @@ _ELEMENTWISE = (
 )
 _MODULES = {
     "builder": "Builder Tensor",
-    "compiler": "compile explain program_id",
+    "compiler": "compile explain host_steps program_id",
     "evaluation": "evaluate",
     "ir": "Graph Node TensorType",
     "op": "Launch Op",

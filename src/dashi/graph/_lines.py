@@ -6,7 +6,7 @@ The last line is the result. A formula is computed in one type; truth values are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -17,11 +17,11 @@ from dashi.graph._values import canonical
 from dashi.graph.ir import Attribute, Node, TensorType, attributes_of
 from dashi.graph.ops.elementwise import OPS as ELEMENTWISE
 from dashi.kernels._ops import OPS as FUNCTIONS
+from dashi.kernels._storage import COMPUTE
 from dashi.kernels.expressions import Expression, apply, constant, not_equal
-from dashi.types import HostArray
+from dashi.types import DTYPES, HostArray
 from dashi.types import dtype as dtype_of
 
-COMPUTED: Final = ("f32", "f64", "i32", "u32")
 _BY_NAME: Final = {op.name: op for op in ELEMENTWISE}
 _Value = TypeVar("_Value")
 
@@ -63,19 +63,20 @@ def _line(text: Attribute) -> Line:
     return Line(op, tuple(words[1:]), to)
 
 
-def fusable(node: Node, types: Sequence[TensorType]) -> str | None:
-    """The type that a formula with the node is computed in; None where formulas cannot have it."""
-    kinds = {kind.dtype.name for kind in (*types, node.type)}
-    numbers = sorted(kinds - {"bool"})
-    if len(numbers) > 1 or not set(numbers) <= set(COMPUTED):
-        return None
-    compute = numbers[0] if numbers else "u32"
+def fusable(node: Node, types: Sequence[TensorType]) -> bool:
+    """Whether formulas can have a node: all its numbers are of one type, beside truth values, and have its function."""
+    numbers = {kind.dtype.name for kind in (*types, node.type)} - {"bool"}
+    if len(numbers) > 1 or not numbers <= COMPUTE.keys():
+        return False
     if node.op in ("copy", "cast"):
-        return compute
+        return True
     function = FUNCTIONS.get(node.op)
-    if function is None or not (compute in ("f32", "f64") or function.for_integers):
-        return None
-    return compute
+    return function is not None and (DTYPES[compute_type(numbers)].is_float or function.for_integers)
+
+
+def compute_type(dtypes: Iterable[str]) -> str:
+    """The type that a formula over values of one type of numbers, and truth values, is computed in."""
+    return COMPUTE[min({*dtypes} - {"bool"}, default="u32")]
 
 
 def walk(

@@ -105,3 +105,9 @@ def explain(graph: Graph, *, after: str = "schedule", passes: tuple[Pass, ...] =
     if after == "schedule":
         return "\n".join(f"{i}. {step}" for i, step in enumerate(steps))
     return str(PlanMemory().run(lowered, steps))
+
+
+def host_steps(graph: Graph, passes: tuple[Pass, ...] = PASSES) -> dict[str, str]:
+    """The nodes that the host would compute on a device that has every feature, and why."""
+    steps = Schedule(portable=False).run(run_passes(graph, passes))
+    return {step.node.name: step.reason for step in steps if step.place == "host"}

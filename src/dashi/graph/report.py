@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from dashi.graph.ir import Graph
 from dashi.graph.passes.plan_memory import MemoryPlan
 from dashi.graph.passes.schedule import STORED, PlannedStep
+from dashi.runtime._hazards import Batch, hazards
 
 if TYPE_CHECKING:
-    from dashi.runtime._hazards import Batch
     from dashi.runtime.device import Program
 
 _DIGEST: Final = re.compile("_[0-9a-f]{12}$")
@@ -89,14 +89,13 @@ def build_report(
 
 
 def _chain(batch: Batch) -> int:
-    """How many steps of a batch must run one after another: groups between barriers, but for those which only bring
-    inputs or take results away."""
-    groups: list[set[str]] = [set()]
-    for name, barrier in zip(batch.names, batch.barriers, strict=True):
-        if barrier:
-            groups.append(set())
-        groups[-1].add(name)
-    return sum(1 for group in groups if group - {"feed", "fetch"})
+    """How many steps of a batch must run one after another, since they share bytes. What only brings inputs or takes
+    results away is no step; a host step counts where it reads."""
+    depths = [int(name not in ("feed", "fetch") and not name.endswith("(outputs)")) for name in batch.names]
+    own = list(depths)
+    for hazard in sorted(hazards(batch.commands), key=lambda hazard: hazard.second):
+        depths[hazard.second] = max(depths[hazard.second], depths[hazard.first] + own[hazard.second])
+    return max(depths, default=0)
 
 
 def _stored(graph: Graph, steps: Sequence[PlannedStep]) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from dashi import kernels
 from dashi.errors import GraphError
-from dashi.graph._lines import Line, evaluate_lines, express_lines, infer_lines, parse_lines
+from dashi.graph._lines import Line, compute_type, evaluate_lines, express_lines, infer_lines, parse_lines
 from dashi.graph._views import attribute_view, dense, read_through, require_inside, view_attribute
 from dashi.graph.ir import Node, TensorType, attributes_of
 from dashi.graph.op import Launch, Op
@@ -82,9 +82,8 @@ def _evaluate_map(node: Node, *values: HostArray) -> HostArray:
 @cache
 def _map_kernel(lines: tuple[Line, ...], views: tuple[View | None, ...], types: tuple[str, ...]) -> Kernel:
     named = _arguments(len(views))
-    numbers = sorted({*types} - {"bool"})
     fixed = dict(zip((*named, "result"), types, strict=True)) if len({*types}) > 1 else None
-    compute = (numbers[0] if numbers else "u32") if fixed else None
+    compute = compute_type(types) if fixed else None
     return kernels.fuse(
         express_lines(lines, named), inputs=" ".join(named), views=_through(views), types=fixed, compute=compute
     )

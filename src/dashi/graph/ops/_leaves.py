@@ -16,6 +16,9 @@ from dashi.graph.ir import Node, TensorType, attributes_of, tensor_type
 from dashi.graph.op import Op
 from dashi.types import HostArray
 
+_LARGEST: Final = 1 << 53
+"""Formulas hold numbers as fp64."""
+
 
 def constant_node(name: str, values: HostArray) -> Node:
     """A constant: one number where all elements are the same, else its bytes."""
@@ -32,9 +35,9 @@ def constant_node(name: str, values: HostArray) -> Node:
 
 def constant_values(node: Node) -> HostArray:
     """The values of a constant."""
-    number = uniform(node)
-    kind = node.type
-    if number is not None:
+    kind, number = node.type, node.get("value")
+    if len(node.attributes) == 1 and isinstance(number, (int, float)):
+        _require_exact(node, number)
         return canonical(np.full(node.shape, number, kind.dtype.numpy))
     data = node.get("data")
     try:
@@ -50,14 +53,19 @@ def constant_values(node: Node) -> HostArray:
 
 
 def uniform(node: Node) -> int | float | None:
-    """The number that all elements of a constant are; None where they differ, or it is no constant."""
+    """The number that all elements of a constant are; None where they differ, where formulas could not hold it, or it
+    is no constant."""
     number = node.get("value")
     if node.op != "constant" or len(node.attributes) != 1 or not isinstance(number, (int, float)):
         return None
+    _require_exact(node, number)
+    return number if abs(number) <= _LARGEST else None
+
+
+def _require_exact(node: Node, number: float) -> None:
     element = np.asarray(number).astype(node.dtype.numpy)
     if element.item() != number:
         raise GraphError(f"the constant {node.name!r} is {number!r}, which no {node.dtype} is.", "round it first.")
-    return number
 
 
 def packed_values(node: Node, values: HostArray) -> HostArray:

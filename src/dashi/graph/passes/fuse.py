@@ -95,7 +95,7 @@ class Groups:
 
 def _is_fusable(graph: Graph, node: Node) -> bool:
     sources = graph.sources(node)
-    if get(node.op).kind != "elementwise" or fusable(node, [s.type for s in sources]) is None:
+    if get(node.op).kind != "elementwise" or not fusable(node, [s.type for s in sources]):
         return False
     return any(uniform(s) is None for s in sources) and _fits(graph, node, {node.name})
 

@@ -135,8 +135,6 @@ def _bind(
         inputs = [memory.array(graph[name], shape) for name, shape in zip(step.reads, launch.shapes, strict=True)]
         out = memory.array(step.node, launch.result)
         return device.bind(launch.kernel, *inputs, out=out, tuning=None, scratch=scratch, **launch.scalars)
-    if step.place == "copy":
-        return device.copy_step(arrays[step.reads[0]], target)
     return device.host_step(_host_function(step), [arrays[n] for n in step.reads], [target], name=step.node.name)
 
 

@@ -1,4 +1,4 @@
-"""A flat list of steps: a kernel and its operands, a copy, or the definition of an op, run by the host."""
+"""A flat list of steps: a kernel and its operands, or the definition of an op, run by the host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PlannedStep:
     """One step: the node that it computes, from which values, each dense or (for the host) through a view."""
 
     node: Node
-    place: Literal["kernel", "copy", "host"]
+    place: Literal["kernel", "host"]
     reads: tuple[str, ...]
     views: tuple[View | None, ...]
     launch: Launch | None = None
@@ -62,8 +62,6 @@ class Schedule:
         launch, reason = self._launch(graph, node, views, features)
         if launch is not None:
             return PlannedStep(node, "kernel", reads, views, launch)
-        if node.op == "copy" and views == (None,):
-            return PlannedStep(node, "copy", reads, views)
         return PlannedStep(node, "host", reads, views, reason=reason)
 
     def _launch(

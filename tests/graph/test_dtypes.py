@@ -1,0 +1,53 @@
+"""Every element type: compares, selection, casts and copies on the device, with the bits of the uncompiled run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dashi import graph as dg
+from dashi.runtime.device import Device
+from dashi.types import HostArray
+from dashi.types import dtype as dtype_of
+
+KINDS = ("f32", "f64", "i32", "u32", "i64", "u64", "f16", "i16", "u16", "i8", "u8", "bool")
+AWKWARD = (np.nan, np.inf, -np.inf, -0.0, 1e-45, 3e9, -3e9, 0.5)
+
+
+def any_values(kind: str) -> HostArray:
+    rng, numpy = np.random.default_rng(4), dtype_of(kind).numpy
+    if numpy.kind == "f":
+        values = rng.standard_normal((3, 5)) * 50
+        values.reshape(-1)[: len(AWKWARD)] = AWKWARD
+        with np.errstate(all="ignore"):
+            return values.astype(numpy)
+    if numpy.kind == "b":
+        return rng.random((3, 5)) < 0.5
+    limits = np.iinfo(str(numpy))
+    return rng.integers(limits.min, limits.max, (3, 5), dtype=np.dtype(str(numpy)), endpoint=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_elements_of_every_type_are_moved_compared_chosen_and_cast_on_the_device(kind: str, device: Device) -> None:
+    b = dg.Builder("types")
+    x = b.input("x", (3, 5), kind)
+    turned = x.transpose().reshape(3, 5)
+    results = {f"to_{other}": dg.cast(x, other) for other in KINDS}
+    results |= {"turned": x.transpose(), "same": x, "equal": dg.equal(x, turned)}
+    graph = b.graph(**results, chosen=dg.where(dg.less(x, turned), x, turned))
+    inputs = {"x": any_values(kind)}
+    expected = dg.evaluate(graph, inputs)
+    with dg.compile(graph, device) as pipeline:
+        assert pipeline.report().host_steps == {}
+        computed = pipeline.dispatch(inputs)
+    assert {n: v.tobytes() for n, v in computed.items()} == {n: v.tobytes() for n, v in expected.items()}
+
+
+def test_constants_that_no_float_holds_are_exact(device: Device) -> None:
+    large = 2**60 + 1
+    b = dg.Builder("large")
+    graph = b.graph(y=dg.maximum(b.input("x", (2,), "u32"), 5), z=dg.equal(b.input("i", (2,), "i64"), large))
+    inputs = {"x": np.array([1, 9], np.uint32), "i": np.array([large, large - 1], np.int64)}
+    with dg.compile(graph, device) as pipeline:
+        results = pipeline.dispatch(inputs)
+    assert (results["y"].tolist(), results["z"].tolist()) == ([5, 9], [True, False])
