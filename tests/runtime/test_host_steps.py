@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -281,3 +282,15 @@ def test_a_device_closed_while_host_steps_run_ends_no_process() -> None:
 @pytest.mark.usefixtures("vulkan_session")
 def test_a_device_closed_while_host_steps_run_ends_no_process_in_two_hundred_rounds() -> None:
     survive(200)
+
+
+def test_ctrl_c_ends_the_wait_and_not_the_run(two_queues: Device) -> None:
+    x, may = two_queues.zeros(4), threading.Event()
+    with two_queues.program([adding(two_queues, x, 1, may), two_queues.bind("scale", x, out=x, a=2.0)]) as program:
+        ticket = program.submit()
+        threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            ticket.wait()
+        may.set()
+        ticket.wait()
+    assert x.numpy()[0] == 2

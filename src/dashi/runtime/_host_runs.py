@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from dashi.errors import ClosedError
 from dashi.runtime._gate import Gate
-from dashi.runtime._sync import Failable, Horizons, HostGate, Queue, QueueTicket
+from dashi.runtime._host_gates import Failable, HostGate
+from dashi.runtime._sync import Horizons, Queue, QueueTicket
 from dashi.runtime._transfers import HostCall
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dashi.errors import BusyError, ClosedError
 from dashi.runtime._events import Awaited, Done
+from dashi.runtime._host_gates import FARTHEST_VALUE, SUBMISSIONS_INSIDE, Failable, HostGate
 from dashi.runtime._relay import Relay
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_record import RawSubmission, RawWait, Waits
@@ -20,17 +21,6 @@ if TYPE_CHECKING:
     from dashi.runtime.device import Device
 
 _SLICE_NS: Final = 100_000_000  # waits come up for air this often, so that Ctrl-C works
-_SUBMISSIONS_INSIDE: Final = 1 << 16
-"""Timeline values before a gate for what a host step submits."""
-_FARTHEST_VALUE: Final = 1 << 30
-"""Drivers promise 2^31 - 1 between the value that a timeline has and those that are waited for."""
-
-
-class Failable(Protocol):
-    """What may end by an error: an event, a run with host steps."""
-
-    @property
-    def error(self) -> BaseException | None: ...
 
 
 class QueueTicket(Ticket):
@@ -102,19 +92,6 @@ class Port:
         self.family = family
         self.lock = threading.RLock()
         self.users: dict[int, Queue] = {}
-
-
-class HostGate:
-    """A place in a queue that what follows passes when a function of the host has returned. `value` is the last before
-    it: what the function itself submits comes before the gate too, by values up to `end`."""
-
-    __slots__ = ("end", "open", "thread", "value")
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-        self.end = value + _SUBMISSIONS_INSIDE
-        self.open = False
-        self.thread: int | None = None
 
 
 class _Held(NamedTuple):
@@ -192,7 +169,7 @@ class Queue:
         lock, and find the value of the run's end in `submitted`."""
         if not self._handle:
             raise _closed()
-        if self._submitted + len(segments) * _SUBMISSIONS_INSIDE - self.reached() > _FARTHEST_VALUE:
+        if self._submitted + len(segments) * SUBMISSIONS_INSIDE - self.reached() > FARTHEST_VALUE:
             raise BusyError(
                 f"too many runs with host steps wait on {self.name}.", "wait for some of them before submitting more."
             )
@@ -241,7 +218,7 @@ class Queue:
         value = gate.value + 1
         if value > gate.end:
             raise BusyError(
-                f"a host step submitted {_SUBMISSIONS_INSIDE} times.", "do less in one step, or submit after the run."
+                f"a host step submitted {SUBMISSIONS_INSIDE} times.", "do less in one step, or submit after the run."
             )
         place = next(i for i, held in enumerate(self._held) if held.gate is gate)
         missing = self._missing(waits)
