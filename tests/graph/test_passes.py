@@ -133,12 +133,12 @@ def test_values_that_live_at_the_same_time_share_no_byte() -> None:
     plan = PlanMemory().run(graph, steps)
     for index, step in enumerate(steps):
         later = {name for after in steps[index + 1 :] for name in after.reads} | graph.results
-        live = {step.node.name, *step.reads, *(n for n in plan.offsets if n in later and _made(steps, n) < index)}
+        live = {step.node.name, *step.reads, *(n for n in plan.offsets if n in later and _position(steps, n) < index)}
         ranges = sorted((plan.offsets[n], plan.offsets[n] + graph[n].type.nbytes) for n in live if n in plan.offsets)
         assert all(first[1] <= second[0] for first, second in pairwise(ranges))
 
 
-def _made(steps: Sequence[PlannedStep], name: str) -> int:
+def _position(steps: Sequence[PlannedStep], name: str) -> int:
     return next((i for i, step in enumerate(steps) if step.node.name == name), -1)
 
 

@@ -40,12 +40,12 @@ def as_tuple(results: Any) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-def assert_same_bits(device: Device, kernel: Kernel, *arrays: Any, tuning: str | None = None, **given: Any) -> None:
+def assert_same_bits(device: Device, kernel: Kernel, *arrays: Any, tuning: str | None = None, **scalars: Any) -> None:
     """The device's results are those of the reference, bit for bit."""
-    call = resolve_call(kernel, dashi.types.dtype(arrays[0].dtype), [a.shape for a in arrays], given)
+    call = resolve_call(kernel, dashi.types.dtype(arrays[0].dtype), [a.shape for a in arrays], scalars)
     with np.errstate(all="ignore"):
         expected = as_tuple(kernel.reference(*arrays, **call.scalars))
-    for array, values in zip(as_tuple(device.run(kernel, *arrays, tuning=tuning, **given)), expected, strict=True):
+    for array, values in zip(as_tuple(device.run(kernel, *arrays, tuning=tuning, **scalars)), expected, strict=True):
         assert (array.shape, array.dtype) == (values.shape, values.dtype)
         assert array.numpy().tobytes() == values.tobytes()
 

@@ -93,9 +93,9 @@ if TYPE_CHECKING:
     from dashi.graph.passes.schedule import Schedule as Schedule
     from dashi.graph.pipeline import CompiledPipeline as CompiledPipeline
     from dashi.graph.registry import all_ops as all_ops
-    from dashi.graph.report import Report as Report
+    from dashi.graph.report import PipelineReport as PipelineReport
     from dashi.graph.text import parse_graph as parse_graph
-    from dashi.graph.text import print_graph as print_graph
+    from dashi.graph.ir import print_graph as print_graph
     from dashi.graph.verification import verify as verify
 
 _ELEMENTWISE = (
@@ -106,7 +106,7 @@ _MODULES = {
     "builder": "Builder Tensor",
     "compiler": "compile explain host_steps program_id",
     "evaluation": "evaluate",
-    "ir": "Graph Node TensorType",
+    "ir": "Graph Node TensorType print_graph",
     "op": "Launch Op",
     "ops.attention": "attention",
     "ops.elementwise": _ELEMENTWISE,
@@ -124,8 +124,8 @@ _MODULES = {
     "passes.schedule": "Schedule",
     "pipeline": "CompiledPipeline",
     "registry": "all_ops",
-    "report": "Report",
-    "text": "parse_graph print_graph",
+    "report": "PipelineReport",
+    "text": "parse_graph",
     "verification": "verify",
 }
 

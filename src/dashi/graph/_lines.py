@@ -27,7 +27,7 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
-class Line:
+class BodyLine:
     """One value of a formula: an op of operands; a cast says to which type."""
 
     op: str
@@ -38,9 +38,9 @@ class Line:
         return " ".join((f"{self.op}:{self.to}" if self.to else self.op, *self.operands))
 
 
-def line_of(node: Node, operands: Sequence[str]) -> Line:
+def line_of(node: Node, operands: Sequence[str]) -> BodyLine:
     """A node as a line."""
-    return Line(node.op, tuple(operands), node.dtype.name if node.op == "cast" else "")
+    return BodyLine(node.op, tuple(operands), node.dtype.name if node.op == "cast" else "")
 
 
 def number_operand(number: float, dtype: str) -> str:
@@ -48,19 +48,19 @@ def number_operand(number: float, dtype: str) -> str:
     return f"{dtype}:{number!r}"
 
 
-def parse_lines(body: Attribute) -> tuple[Line, ...]:
+def parse_lines(body: Attribute) -> tuple[BodyLine, ...]:
     """The lines that an attribute lists."""
     if not isinstance(body, tuple):
         raise GraphError(f"{body!r} is no list of lines.", "give a list of text.")
     return tuple(_line(text) for text in body)
 
 
-def _line(text: Attribute) -> Line:
+def _line(text: Attribute) -> BodyLine:
     words = text.split() if isinstance(text, str) else [""]
     op, _, to = words[0].partition(":")
     if len(words) < 2 or op not in _BY_NAME or _BY_NAME[op].expand is not None:
         raise GraphError(f"{text!r} is no line of a formula.", "write an elementwise op and its operands.")
-    return Line(op, tuple(words[1:]), to)
+    return BodyLine(op, tuple(words[1:]), to)
 
 
 def fusable(node: Node, types: Sequence[TensorType]) -> bool:
@@ -80,10 +80,10 @@ def compute_type(dtypes: Iterable[str]) -> str:
 
 
 def walk(
-    lines: Sequence[Line],
+    lines: Sequence[BodyLine],
     values: Mapping[str, _Value],
     number: Callable[[float, str], _Value],
-    compute: Callable[[Line, Sequence[_Value]], _Value],
+    compute: Callable[[BodyLine, Sequence[_Value]], _Value],
 ) -> _Value:
     """The last line's value; that of `value` where there are no lines."""
     known = dict(values)
@@ -105,23 +105,23 @@ def _number(digits: str) -> float:
         raise GraphError(f"{digits!r} is no number.", "write it as Python does.") from error
 
 
-def _node(line: Line, kind: TensorType) -> Node:
+def _node(line: BodyLine, kind: TensorType) -> Node:
     return Node(str(line), line.op, (), kind, attributes_of({"to": line.to} if line.to else {}))
 
 
-def infer_lines(lines: Sequence[Line], values: Mapping[str, TensorType]) -> TensorType:
+def infer_lines(lines: Sequence[BodyLine], values: Mapping[str, TensorType]) -> TensorType:
     """The type of a formula."""
 
-    def compute(line: Line, operands: Sequence[TensorType]) -> TensorType:
+    def compute(line: BodyLine, operands: Sequence[TensorType]) -> TensorType:
         return _BY_NAME[line.op].infer(_node(line, operands[0]), operands)
 
     return walk(lines, values, lambda _, kind: TensorType((), dtype_of(kind)), compute)
 
 
-def evaluate_lines(lines: Sequence[Line], values: Mapping[str, HostArray]) -> HostArray:
+def evaluate_lines(lines: Sequence[BodyLine], values: Mapping[str, HostArray]) -> HostArray:
     """The values of a formula in NumPy: the definitions of its ops, one after another."""
 
-    def compute(line: Line, operands: Sequence[HostArray]) -> HostArray:
+    def compute(line: BodyLine, operands: Sequence[HostArray]) -> HostArray:
         types = [TensorType(o.shape, dtype_of(o.dtype)) for o in operands]
         kind = _BY_NAME[line.op].infer(_node(line, types[0]), types)
         return _BY_NAME[line.op].evaluate(_node(line, kind), *operands)
@@ -129,10 +129,10 @@ def evaluate_lines(lines: Sequence[Line], values: Mapping[str, HostArray]) -> Ho
     return walk(lines, values, lambda n, kind: canonical(np.asarray(n, dtype_of(kind).numpy)), compute)
 
 
-def express_lines(lines: Sequence[Line], values: Mapping[str, Expression]) -> Expression:
+def express_lines(lines: Sequence[BodyLine], values: Mapping[str, Expression]) -> Expression:
     """A formula as an expression of kernels."""
 
-    def compute(line: Line, operands: Sequence[Expression]) -> Expression:
+    def compute(line: BodyLine, operands: Sequence[Expression]) -> Expression:
         if line.op == "cast" and line.to == "bool":
             return not_equal(operands[0], 0.0)
         return operands[0] if line.op in ("copy", "cast") else apply(line.op, *operands)

@@ -16,7 +16,7 @@ from dashi.graph.passes.record import Record, stored_values, take_memory
 from dashi.graph.passes.schedule import PlannedStep, Schedule
 from dashi.graph.registry import get
 from dashi.graph.report import build_report
-from dashi.graph.text import print_graph
+from dashi.graph.ir import print_graph
 from dashi.graph.verification import verify
 from dashi.types import HostArray
 

@@ -7,6 +7,7 @@ are part of the graph). `Builder` makes graphs; passes make new ones of them.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -182,6 +183,21 @@ class Graph:
         return replace(self, nodes=kept, outputs=results)
 
     def __str__(self) -> str:
-        from dashi.graph.text import print_graph
-
         return print_graph(self)
+
+
+def print_graph(graph: Graph) -> str:
+    """The graph as text, one node a line."""
+    outputs = " ".join(f"{title}=%{name}" for title, name in graph.outputs)
+    return "\n".join([f"graph {graph.name}", *map(print_node, graph.nodes), f"return {outputs}", ""])
+
+
+def print_node(node: Node) -> str:
+    """One line: name, op, inputs, attributes, type."""
+    inputs = "".join(f" %{name}" for name in node.inputs)
+    attributes = ", ".join(f"{name}={_json(value)}" for name, value in node.attributes)
+    return f"%{node.name} = {node.op}{inputs}{f' {{{attributes}}}' if attributes else ''} : {node.type}"
+
+
+def _json(value: Attribute) -> str:
+    return json.dumps(value, separators=(",", ":"))

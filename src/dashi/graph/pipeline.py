@@ -13,7 +13,7 @@ from dashi.errors import ClosedError, DashiError, GraphError, suggestion
 from dashi.graph.evaluation import require_inputs, require_values
 from dashi.graph.ir import Graph
 from dashi.graph.passes.record import Recorded, stored_values
-from dashi.graph.report import Report
+from dashi.graph.report import PipelineReport
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class CompiledPipeline:
         graph: Graph,
         recorded: Recorded,
         params: dict[str, HostArray],
-        report: Report,
+        report: PipelineReport,
         slots: int,
         record_timed: Callable[[], Recorded],
     ) -> None:
@@ -61,7 +61,7 @@ class CompiledPipeline:
         """`<backend>:<fingerprint>`, which adds the device, its driver and the kernels."""
         return self._report.id
 
-    def report(self) -> Report:
+    def report(self) -> PipelineReport:
         """What the pipeline consists of: dispatches, host steps, barriers, memory, fusions."""
         return self._report
 

@@ -20,7 +20,7 @@ _DIGEST: Final = re.compile("_[0-9a-f]{12}$")
 
 
 @dataclass(frozen=True)
-class Report:
+class PipelineReport:
     """Counts of a pipeline. `longest_chain` is how many steps must wait for one another; `places` says for every
     value where it comes from; `host_steps` names what the host computes, and why."""
 
@@ -60,13 +60,13 @@ class Report:
 
 def build_report(
     graph: Graph, steps: Sequence[PlannedStep], plan: MemoryPlan, program: Program, ids: tuple[str, str], class_: str
-) -> Report:
+) -> PipelineReport:
     """The report of a recorded graph."""
     batches = [batch for batch in program.schedule() if len(batch.commands)]
     barriers = [sum(1 for barrier in batch.barriers if barrier) for batch in batches]
     named = Counter(_kernel_name(step) for step in steps if step.launch is not None)
     outputs = [graph[name].type.nbytes for _, name in graph.outputs]
-    return Report(
+    return PipelineReport(
         program_id=ids[0],
         id=ids[1],
         class_=class_,

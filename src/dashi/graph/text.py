@@ -27,23 +27,6 @@ _MOST_LINES: Final = 1_000_000
 _LONGEST_NUMBER: Final = 15
 
 
-def print_graph(graph: Graph) -> str:
-    """The graph as text, one node a line."""
-    outputs = " ".join(f"{title}=%{name}" for title, name in graph.outputs)
-    return "\n".join([f"graph {graph.name}", *map(print_node, graph.nodes), f"return {outputs}", ""])
-
-
-def print_node(node: Node) -> str:
-    """One line: name, op, inputs, attributes, type."""
-    inputs = "".join(f" %{name}" for name in node.inputs)
-    attributes = ", ".join(f"{name}={_json(value)}" for name, value in node.attributes)
-    return f"%{node.name} = {node.op}{inputs}{f' {{{attributes}}}' if attributes else ''} : {node.type}"
-
-
-def _json(value: Attribute) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
 def parse_graph(text: str) -> Graph:
     """The graph that a text stands for, with all types inferred again. Values of params are no part of it."""
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]

@@ -21,7 +21,7 @@ from dashi.types import DTYPES, HostArray
 
 
 @dataclass(frozen=True)
-class Node:
+class FormulaNode:
     """One value of a formula: what it is, and which earlier values it is made of."""
 
     kind: str
@@ -39,7 +39,7 @@ class Node:
 class Formula:
     """Values in the order in which they are computed, each once, and which of them are the results."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[FormulaNode, ...]
     results: tuple[int, ...]
     inputs: tuple[str, ...]
     scalars: tuple[str, ...]
@@ -88,11 +88,11 @@ class Formula:
 def formula(results: Sequence[Expression], inputs: Sequence[str] | None) -> Formula:
     """Numbers the values of expressions; what is written twice is computed once."""
     nodes: dict[tuple[Any, ...], int] = {}
-    listed: list[Node] = []
+    listed: list[FormulaNode] = []
     numbers: dict[int, int] = {}
     for expression in _in_order(results):
         parts = tuple(numbers[id(part)] for part in expression.parts)
-        node = Node(expression.kind, parts, expression.name, expression.number)
+        node = FormulaNode(expression.kind, parts, expression.name, expression.number)
         key = (node.kind, parts, node.name, node.number.hex())
         if key not in nodes:
             nodes[key] = len(listed)

@@ -19,7 +19,7 @@ Twin = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Op:
+class ValueFunction:
     """A function of values. Without `floats` it is the kernel of that name; with it, that is what it makes of canonical
     floats in NumPy, and `operations` how many it counts for. `flushed`: given values that are canonical, or any NaN, it
     returns such; after other functions what is too small, or -0, must become +0 before it is used."""
@@ -141,15 +141,15 @@ _TRUTHS: Final = frozenset({*_COMPARES, "logical_not", "where", "maximum", "mini
 OPS: Final = {
     op.name: op
     for op in (
-        *(Op(name, 2) for name in ("add", "sub", "div", "pow", "atan2")),
-        *(Op(name, 2, flushed=True) for name in ("mul", "maximum", "minimum")),
-        *(Op(name, 1, flushed=True) for name in ("abs", "relu", "sign", "square")),
-        *(Op(name, 1) for name in "cos exp log neg reciprocal rsqrt sigmoid sin softplus sqrt tanh".split()),
-        *(Op(name, 1) for name in "atan ceil erf floor round trunc".split()),
-        *(Op(name, 2, flushed=True, floats=twin, operations=1) for name, twin in _COMPARES.items()),
-        Op("logical_not", 1, flushed=True, floats=_logical_not, operations=1),
-        Op("where", 3, flushed=True, floats=_where, operations=1),
-        Op("mod", 2, floats=_mod, operations=40),
-        *(Op(name, 1 if name == "bit_not" else 2, operations=1) for name in _INTEGERS_ONLY),
+        *(ValueFunction(name, 2) for name in ("add", "sub", "div", "pow", "atan2")),
+        *(ValueFunction(name, 2, flushed=True) for name in ("mul", "maximum", "minimum")),
+        *(ValueFunction(name, 1, flushed=True) for name in ("abs", "relu", "sign", "square")),
+        *(ValueFunction(name, 1) for name in "cos exp log neg reciprocal rsqrt sigmoid sin softplus sqrt tanh".split()),
+        *(ValueFunction(name, 1) for name in "atan ceil erf floor round trunc".split()),
+        *(ValueFunction(name, 2, flushed=True, floats=twin, operations=1) for name, twin in _COMPARES.items()),
+        ValueFunction("logical_not", 1, flushed=True, floats=_logical_not, operations=1),
+        ValueFunction("where", 3, flushed=True, floats=_where, operations=1),
+        ValueFunction("mod", 2, floats=_mod, operations=40),
+        *(ValueFunction(name, 1 if name == "bit_not" else 2, operations=1) for name in _INTEGERS_ONLY),
     )
 }

@@ -41,7 +41,7 @@ Tail = Callable[[Expression], Expression]
 
 
 @dataclass(frozen=True)
-class Emitted:
+class EmittedRows:
     """The binaries of a kernel over rows, made when they are asked for: some milliseconds each."""
 
     formulas: RowFormulas
@@ -138,7 +138,7 @@ def _kernel(
         prefer=abi.prefer,
         name=name or f"{label}_{digest[:12]}",
         family=FAMILY,
-        binaries=Emitted(computed, bool(places), digest),
+        binaries=EmittedRows(computed, bool(places), digest),
     )
     validate(kernel)
     return kernel

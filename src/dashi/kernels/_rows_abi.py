@@ -183,7 +183,7 @@ def plan(
 
 
 @dataclass(frozen=True)
-class _Block:
+class _RowPlan:
     """The shader of a dispatch, how many rows a workgroup takes at a time, its trips for them, and its constants."""
 
     shader: str
@@ -192,7 +192,7 @@ class _Block:
     spec: Mapping[str, int]
 
 
-def _teams(call: Call, n: int, stages: int, maps: bool, places: bool) -> _Block:
+def _teams(call: Call, n: int, stages: int, maps: bool, places: bool) -> _RowPlan:
     most = min(call.tuning["lanes"], _power_within(call.limits.invocations))
     team = min(most, max(16, next_power_of_two(ceil_div(n, 4))))
     lanes = max(team, min(most, 128))
@@ -203,7 +203,7 @@ def _teams(call: Call, n: int, stages: int, maps: bool, places: bool) -> _Block:
     chunks = ceil_div(n, span)
     passes = chunks * 8 * stages if keep else stages * chunks * 9 + maps * each
     spec = {"LANES": lanes, "TEAM": team, "SPAN": span, "EACH": each if keep else 1, "KEEP": int(keep)}
-    return _Block(STAGED, lanes // team, 1 + passes, spec)
+    return _RowPlan(STAGED, lanes // team, 1 + passes, spec)
 
 
 def _power_within(most: int) -> int:
@@ -211,7 +211,7 @@ def _power_within(most: int) -> int:
     return 1 << max(0, most.bit_length() - 1)
 
 
-def _runs(call: Call, folding: Folding, stages: int, maps: bool) -> _Block:
+def _runs(call: Call, folding: Folding, stages: int, maps: bool) -> _RowPlan:
     runs = ceil_div(folding.n, RUN)
     lanes = min(call.tuning["lanes"], _power_within(call.limits.invocations))
     busy = lanes if call.limits.software else _BUSY
@@ -222,7 +222,7 @@ def _runs(call: Call, folding: Folding, stages: int, maps: bool) -> _Block:
     while slots < min(RUN, lanes, runs) and _run_trips(folding.n, slots, stages, maps) > call.limits.loop_trips:
         slots *= 2
     spec = {"LANES": lanes, "COLUMNS": lanes // slots, "SLOTS": slots}
-    return _Block(RUNS, lanes // slots, _run_trips(folding.n, slots, stages, maps), spec)
+    return _RowPlan(RUNS, lanes // slots, _run_trips(folding.n, slots, stages, maps), spec)
 
 
 def _run_trips(n: int, slots: int, stages: int, maps: bool) -> int:

@@ -62,5 +62,5 @@ class HostStopwatch:
             self._steps.append(StepSpan(label, before, self._now))
 
     def times(self) -> RunTimes:
-        """Those of the run, up to the last lap."""
+        """When the run began and, so far, ended; and its steps, where they are timed."""
         return RunTimes(self._start, self._now, None if self._steps is None else tuple(self._steps))

@@ -173,7 +173,7 @@ class CpuSlot:
     landing: Sequence[HostArray]
     feeds: Mapping[int, HostArray]
     times: list[RunTimes]
-    """Those of the latest run."""
+    """When the latest run began and ended."""
 
     def views(self) -> Mapping[int, HostArray]:
         """The memory that values come from, for somebody to fill."""

@@ -19,7 +19,7 @@ from dashi.core.rollouts._guard import Guard
 from dashi.core.rollouts._interrupt import deferred_interrupt
 from dashi.core.rollouts._observers import StateCopies
 from dashi.core.rollouts._record import observation
-from dashi.core.rollouts._segments import Schedule, StepBlock, StepSegment
+from dashi.core.rollouts._segments import SegmentSchedule, StepBlock, StepSegment
 from dashi.core.rollouts.observer import Fault, Observer, Values
 from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted, NonFiniteError
@@ -43,7 +43,9 @@ class Loop:
         self.engine, self.observers, self.so_far, self.end = engine, observers, so_far, end
         self._way: Strategy = strategy
         self._most, self._stop, self._guard = most, stop, guard
-        self._schedule = Schedule(observers, engine.bound, end, most_segments=engine.most_segments, piece=engine.piece)
+        self._schedule = SegmentSchedule(
+            observers, engine.bound, end, most_segments=engine.most_segments, piece=engine.piece
+        )
         self._records = {one.name: [*so_far.records.get(one.name, ())] for one in observers}
         self._done = self._submitted = self._good = so_far.steps
         self._reruns = so_far.reruns

@@ -47,7 +47,7 @@ class StepBlock:
             yield at, segment
 
 
-class Schedule:
+class SegmentSchedule:
     """Cuts a run of `end` steps where its observers look."""
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import Final
 
 from dashi import kernels
 from dashi.errors import GraphError
-from dashi.graph._lines import Line, compute_type, evaluate_lines, express_lines, infer_lines, parse_lines
+from dashi.graph._lines import BodyLine, compute_type, evaluate_lines, express_lines, infer_lines, parse_lines
 from dashi.graph._views import attribute_view, dense, read_through, require_inside, view_attribute
 from dashi.graph.ir import Node, TensorType, attributes_of
 from dashi.graph.op import Launch, Op
@@ -22,7 +22,7 @@ from dashi.kernels.expressions import Expression, arguments
 from dashi.types import HostArray, Shape
 
 
-def lines_of(node: Node, attribute: str = "body") -> tuple[Line, ...]:
+def lines_of(node: Node, attribute: str = "body") -> tuple[BodyLine, ...]:
     """The lines of a node's formula."""
     return parse_lines(node.get(attribute))
 
@@ -35,12 +35,12 @@ def views_of(node: Node) -> tuple[View | None, ...]:
     return tuple(attribute_view(view) for view in views)
 
 
-def texts(lines: Sequence[Line]) -> list[str]:
+def texts(lines: Sequence[BodyLine]) -> list[str]:
     """Lines as an attribute."""
     return [str(line) for line in lines]
 
 
-def map_attributes(lines: Sequence[Line], views: Sequence[View | None]) -> dict[str, object]:
+def map_attributes(lines: Sequence[BodyLine], views: Sequence[View | None]) -> dict[str, object]:
     """The attributes of a map."""
     return {"body": texts(lines), "views": [view_attribute(view) for view in views]}
 
@@ -80,7 +80,7 @@ def _evaluate_map(node: Node, *values: HostArray) -> HostArray:
 
 
 @cache
-def _map_kernel(lines: tuple[Line, ...], views: tuple[View | None, ...], types: tuple[str, ...]) -> Kernel:
+def _map_kernel(lines: tuple[BodyLine, ...], views: tuple[View | None, ...], types: tuple[str, ...]) -> Kernel:
     named = _arguments(len(views))
     fixed = dict(zip((*named, "result"), types, strict=True)) if len({*types}) > 1 else None
     compute = compute_type(types) if fixed else None
@@ -144,7 +144,7 @@ def _launch_rows(node: Node, types: Sequence[TensorType]) -> Launch | None:
 
 
 def _whole_rows(
-    tail: Sequence[Line], views: Sequence[View | None], types: Sequence[TensorType], axes: Sequence[int]
+    tail: Sequence[BodyLine], views: Sequence[View | None], types: Sequence[TensorType], axes: Sequence[int]
 ) -> tuple[View | None, ...]:
     """The views of a reduction whose result lacks the reduced axes: the operands of its tail have them, of length 1."""
     late = {word for line in tail for word in line.operands}
@@ -177,7 +177,7 @@ def _evaluate_product(node: Node, *values: HostArray) -> HostArray:
 
 
 @cache
-def _product_kernel(lines: tuple[Line, ...], views: tuple[View | None, ...]) -> Kernel:
+def _product_kernel(lines: tuple[BodyLine, ...], views: tuple[View | None, ...]) -> Kernel:
     named = _arguments(len(views))
     (value,) = arguments("value")
     through: Mapping[str, View] = {{"in0": "a", "in1": "b"}.get(k, k): v for k, v in _through(views).items()}

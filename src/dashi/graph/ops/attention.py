@@ -6,18 +6,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
-from dashi.graph.builder import Tensor
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops.elementwise import one_dtype
 from dashi.kernels.abi import Number
 from dashi.types import HostArray, Shape
+
+if TYPE_CHECKING:
+    from dashi.graph.builder import Tensor
 
 
 def attention(

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
 from dashi.graph._values import canonical
-from dashi.graph.builder import Operand, Tensor
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.kernels._ops import OPS as FUNCTIONS
 from dashi.types import HostArray, Shape
 from dashi.types import dtype as dtype_of
+
+if TYPE_CHECKING:
+    from dashi.graph.builder import Operand, Tensor
 
 BOOL: Final = dtype_of("bool")
 _UNARY: Final = (

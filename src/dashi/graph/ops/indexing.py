@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
-from dashi.graph.builder import Tensor
 from dashi.graph.ir import MOST_ELEMENTS, Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops.elementwise import minimum, one_dtype
 from dashi.graph.ops.movement import expand
 from dashi.types import HostArray
+
+if TYPE_CHECKING:
+    from dashi.graph.builder import Tensor
 
 
 def gather(table: Tensor, index: Tensor) -> Tensor:

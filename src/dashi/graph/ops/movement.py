@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,11 +19,13 @@ from dashi.graph._views import (
     sliced,
     transposed,
 )
-from dashi.graph.builder import Tensor
 from dashi.graph.ir import Graph, Node, TensorType
 from dashi.graph.op import Op
 from dashi.kernels.abi import View
 from dashi.types import HostArray, Shape
+
+if TYPE_CHECKING:
+    from dashi.graph.builder import Tensor
 
 
 def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
-from dashi.graph.builder import Tensor
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Op
 from dashi.graph.ops.elementwise import broadcast, one_dtype
 from dashi.types import HostArray
+
+if TYPE_CHECKING:
+    from dashi.graph.builder import Tensor
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:

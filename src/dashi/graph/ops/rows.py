@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
-from dashi.graph.builder import Tensor
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Op
 from dashi.graph.ops.elementwise import one_dtype
@@ -19,6 +18,9 @@ from dashi.kernels.abi import Kernel, View
 from dashi.kernels.expressions import Expression, arguments, maximum, sqrt, square
 from dashi.kernels.rows import Reduction, RowKind
 from dashi.types import HostArray, Shape
+
+if TYPE_CHECKING:
+    from dashi.graph.builder import Tensor
 
 REDUCTIONS: Final = ("sum", "mean", "max", "min", "prod", "sumsq", "l2")
 _MAPS: Final = {

@@ -1,1 +1,3 @@
 """The passes of the compiler, one module each: frozen dataclasses whose fields are their options."""
+
+__all__: list[str] = []

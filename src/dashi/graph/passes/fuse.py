@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dashi.graph._lines import Line, fusable, line_of, number_operand
+from dashi.graph._lines import BodyLine, fusable, line_of, number_operand
 from dashi.graph._views import is_dense, view_attribute
 from dashi.graph.builder import typed_node
 from dashi.graph.ir import Graph, Node
@@ -108,7 +108,7 @@ def reads(graph: Graph, group: Iterable[str]) -> list[str]:
 
 
 def _arrays(graph: Graph, names: Iterable[str]) -> list[str]:
-    """Those of the values that are no single numbers."""
+    """Values that are no single numbers."""
     return [name for name in names if uniform(graph[name]) is None]
 
 
@@ -187,9 +187,9 @@ def _fused_node(graph: Graph, groups: Groups, node: Node) -> Node | None:
     return node
 
 
-def _lines(graph: Graph, group: Iterable[str], words: dict[str, str]) -> list[Line]:
+def _lines(graph: Graph, group: Iterable[str], words: dict[str, str]) -> list[BodyLine]:
     """A group as lines; `words` says what they call the values from outside."""
-    known, lines = dict(words), list[Line]()
+    known, lines = dict(words), list[BodyLine]()
     for name in sorted(group, key=graph.order.__getitem__):
         node = graph[name]
         for source in graph.sources(node):
@@ -264,7 +264,7 @@ def _with_dense_params(graph: Graph, node: Node, nodes: dict[str, Node]) -> Node
 
 def _copy_of(name: str, origin: Node, view: View) -> Node:
     """A map that copies the elements of a view."""
-    attributes = map_attributes([Line("copy", ("in0",))], [view])
+    attributes = map_attributes([BodyLine("copy", ("in0",))], [view])
     return typed_node(MAP, f"{name}.dense", (origin.name,), [origin.type], attributes)
 
 

@@ -38,7 +38,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Memory:
+class PipelineMemory:
     """The arena and the blocks of stored values on a device: where each value begins."""
 
     places: Mapping[str, tuple[Block, int]]
@@ -65,7 +65,7 @@ class Record:
     timed: bool = False
     name: str = "record"
 
-    def run(self, device: Device, graph: Graph, steps: Sequence[PlannedStep], memory: Memory) -> Recorded:
+    def run(self, device: Device, graph: Graph, steps: Sequence[PlannedStep], memory: PipelineMemory) -> Recorded:
         arrays = {node.name: memory.array(node) for node in graph.nodes if memory.holds(node)}
         scratch: ScratchPool = {}
         bound = [_bind(device, graph, step, memory, arrays, scratch) for step in steps]
@@ -79,8 +79,8 @@ class Record:
         return Recorded(program, inputs, results, stored)
 
 
-def take_memory(device: Device, graph: Graph, steps: Sequence[PlannedStep], plan: MemoryPlan) -> Memory:
-    """Memory of a device for a plan, and for the stored values that steps read; those are undefined yet."""
+def take_memory(device: Device, graph: Graph, steps: Sequence[PlannedStep], plan: MemoryPlan) -> PipelineMemory:
+    """PipelineMemory of a device for a plan, and for the stored values that steps read; those are undefined yet."""
     arena = device.block(max(1, plan.nbytes))
     places = {name: (arena, offset) for name, offset in plan.offsets.items()}
     for name in plan.offsets:
@@ -96,7 +96,7 @@ def take_memory(device: Device, graph: Graph, steps: Sequence[PlannedStep], plan
         for node in group:
             places[node.name] = (block, offset)
             offset += _rounded(node)
-    return Memory(places, plan.aliases)
+    return PipelineMemory(places, plan.aliases)
 
 
 def stored_values(node: Node, graph: Graph, params: Mapping[str, HostArray]) -> HostArray:
@@ -125,7 +125,7 @@ def _bind(
     device: Device,
     graph: Graph,
     step: PlannedStep,
-    memory: Memory,
+    memory: PipelineMemory,
     arrays: Mapping[str, Array],
     scratch: ScratchPool,
 ) -> AnyStep:

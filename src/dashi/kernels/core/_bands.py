@@ -70,7 +70,7 @@ def phi_numbers(call: Call) -> dict[str, Number]:
     return {s.name: call.scalars[s.name] for s in nonlinear.NUMBERS}
 
 
-class Graph:
+class BandGraph:
     """The neighbour lists, prepared once: of every edge its node, its neighbour (nodes where none is), its weight."""
 
     def __init__(self, weights: HostArray, neighbours: HostArray, offsets: HostArray, longest: int) -> None:
@@ -95,7 +95,7 @@ class Graph:
 def advance(arrays: tuple[HostArray, ...], steps: int, scalars: Mapping[str, Number]) -> HostArray:
     """The states after `steps` steps; the arrays are those of `INPUTS`."""
     energy, weights, neighbours, offsets, kappa, coupling = arrays
-    graph = Graph(weights, neighbours, offsets, int(scalars["longest"]))
+    graph = BandGraph(weights, neighbours, offsets, int(scalars["longest"]))
     strength = canon(np.asarray(scalars["strength"], energy.dtype))
     spread, across = canon(kappa)[:, None], canon(coupling)
     own = np.eye(len(kappa), dtype=bool)

@@ -8,7 +8,7 @@ from typing import Final
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
 from dashi.kernels.fft import _layouts as fourier_layouts
 from dashi.kernels.fft import _plans as fourier_plans
-from dashi.kernels.fft._plans import Pass
+from dashi.kernels.fft._plans import FftPass
 from dashi.kernels.fft._reference import transform
 from dashi.kernels.fft._roots import radices, require_length, table
 from dashi.types import Cost, HostArray, Shape
@@ -30,9 +30,9 @@ def _plan(call: Call) -> Plan:
         return Plan(())
     call = fourier_plans.sized(call, h, w)
     inverse, scale = bool(call.scalars["inverse"]), call.scalars["scale"]
-    rows = Pass("main", ("x", "twiddles", "between"), batch * h, w, inverse=inverse, raw=2, use="rows", height=h)
+    rows = FftPass("main", ("x", "twiddles", "between"), batch * h, w, inverse=inverse, raw=2, use="rows", height=h)
     over = ("between", "twiddles_columns", "result")
-    columns = Pass("main", over, batch, h, w, inverse, scale, raw=1, use="columns")
+    columns = FftPass("main", over, batch, h, w, inverse, scale, raw=1, use="columns")
     radix = radices(h, "columns")[0] if h > 1 else 1
     if rows.can_fuse(radix, call):
         column_pass = replace(columns, n=h // radix, columns=radix * w, resumed_radix=radix)

@@ -63,7 +63,7 @@ def sized(call: Call, *sides: int) -> Call:
 
 
 @dataclass(frozen=True)
-class Pass:
+class FftPass:
     """One pass over an array (lines, n, columns) of complex numbers: a shader, its buffers, and the factor of its
     results. Real lines are rows of n pairs of neighbours, or of n values where their number is odd. `raw` is 1 where
     what it reads is another pass's, 2 where what it makes is for another pass; those values then lie in
@@ -104,7 +104,7 @@ class Pass:
         fused = replace(self, fused_radix=radix).layout(call)
         return fused.lines == radix and fused.lanes * fused.sequence[-1] == self.n
 
-    def tiled(self, call: Call) -> Pass:
+    def tiled(self, call: Call) -> FftPass:
         """The pass over columns, reading from tiles that suit its layout."""
         rows = call.tuning["rows"] if self.resumed_radix == 1 else min(call.tuning.get("begun_rows", 1), self.n)
         return replace(self, tiles=Tiles(rows, self.layout(call).inner))
@@ -160,10 +160,10 @@ def rows_forward(
     scale: Number,
     raw: int = 0,
     tiles: Tiles | None = None,
-) -> Pass:
+) -> FftPass:
     """Modes of real lines of n values. The shader for even n makes them twice as large."""
     if n % 2:
-        return Pass(
+        return FftPass(
             "odd",
             (source, "twiddles", result),
             lines,
@@ -172,7 +172,7 @@ def rows_forward(
             raw=raw,
             tiles=tiles,
         )
-    return Pass(
+    return FftPass(
         "even",
         (source, "twiddles", result),
         lines,
@@ -183,10 +183,10 @@ def rows_forward(
     )
 
 
-def rows_inverse(source: str, result: str, lines: int, n: int, scale: Number, raw: int = 0) -> Pass:
+def rows_inverse(source: str, result: str, lines: int, n: int, scale: Number, raw: int = 0) -> FftPass:
     """Real lines of n values from their modes."""
     shader = "odd" if n % 2 else "even"
-    return Pass(
+    return FftPass(
         shader,
         (source, "twiddles", result),
         lines,

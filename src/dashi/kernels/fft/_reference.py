@@ -224,7 +224,7 @@ def _blocks(lines: int, n: int) -> list[slice]:
 
 def transform(x: Floats, twiddles: Floats, inverse: bool, scale: Any, raw: int = 0, use: Use = "within") -> Floats:
     """Complex transforms along the middle axis of an array (outer, n, inner, 2). `raw`: see
-    `dashi.kernels.fft._plans.Pass`."""
+    `dashi.kernels.fft._plans.FftPass`."""
     outer, n, inner, _ = x.shape
     factor = x.dtype.type(scale)
     first, second = (1, 0) if inverse else (0, 1)

@@ -38,7 +38,7 @@ OTHERS: Final[Mapping[Use, Mapping[int, tuple[int, ...]]]] = {
     "columns": {1024: (4, 16, 16)},
 }
 """Other radices of transforms of complex arrays: nothing follows them that would want the first to be the last. Rows
-that end as columns begin let one pass do both (`dashi.kernels.fft._plans.Pass.fused_radix`)."""
+that end as columns begin let one pass do both (`dashi.kernels.fft._plans.FftPass.fused_radix`)."""
 
 Floats = npt.NDArray[Any]
 

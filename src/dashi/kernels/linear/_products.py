@@ -186,14 +186,14 @@ def _places(others: int) -> Iterator[Spec]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class OperandLayout:
     """How a matrix is read: in vectors of `lanes` elements, along its rows or along its columns."""
 
     lanes: int
     down: bool
 
 
-def _layout(rows: int, columns: int, matrix: Matrices, per_vector: int, nbytes: int) -> Layout:
+def _layout(rows: int, columns: int, matrix: Matrices, per_vector: int, nbytes: int) -> OperandLayout:
     """Whole vectors, where everything that is a multiple of them allows it."""
     steps = (matrix.start, *matrix.batch)
     even = nbytes % tiles.VECTOR_BYTES == 0 and all(s >= 0 and s % per_vector == 0 for s in steps)
@@ -202,8 +202,8 @@ def _layout(rows: int, columns: int, matrix: Matrices, per_vector: int, nbytes: 
         (True, matrix.row, matrix.column, rows),
     ):
         if even and unit == 1 and other >= 0 and other % per_vector == 0 and length % per_vector == 0:
-            return Layout(per_vector, down)
-    return Layout(1, matrix.row == 1 and matrix.column != 1)
+            return OperandLayout(per_vector, down)
+    return OperandLayout(1, matrix.row == 1 and matrix.column != 1)
 
 
 @dataclass(frozen=True)
@@ -258,15 +258,15 @@ def _multiply(
     call: Call,
     formed: Product,
     names: Operands,
-    one: tuple[tuple[int, int], str, Mapping[str, Number], Mapping[str, int]],
+    task: tuple[tuple[int, int], str, Mapping[str, Number], Mapping[str, int]],
 ) -> Iterator[Dispatch]:
-    (begin, end), target, flags, places = one
+    (begin, end), target, flags, places = task
     per_vector = tiles.VECTOR_BYTES // call.dtype.size
     left = _layout(formed.m, formed.k, formed.a, per_vector, names.nbytes[0])
     right = _layout(formed.k, formed.n, formed.b, per_vector, names.nbytes[1])
     wide = left.lanes == right.lanes == per_vector
     if formed.a.column == 1 and formed.b.column == 1 and not (left.down or right.down) and end > begin:
-        by_rows = _by_rows(call, formed, one, wide)
+        by_rows = _by_rows(call, formed, task, wide)
         if by_rows is not None:
             yield _bound(by_rows, formed, names, (per_vector if wide else 1, target, places))
             return
@@ -296,11 +296,11 @@ def _multiply(
 def _by_rows(
     call: Call,
     formed: Product,
-    one: tuple[tuple[int, int], str, Mapping[str, Number], Mapping[str, int]],
+    task: tuple[tuple[int, int], str, Mapping[str, Number], Mapping[str, int]],
     wide: bool,
 ) -> Dispatch | None:
     """The dispatch for few rows, or for what leaves much of a device idle, if it is such a product."""
-    reach, _, flags, _ = one
+    reach, _, flags, _ = task
     dims = {"m": formed.m, "n": formed.n, "k": formed.k}
     shapes = {"a": (formed.m * formed.batches, formed.k), "b": (formed.k, formed.n), "result": (formed.m, formed.n)}
     plain = replace(call, dims=dims, shapes=shapes)
@@ -314,9 +314,9 @@ def _by_rows(
     return None
 
 
-def _bound(dispatch: Dispatch, formed: Product, names: Operands, one: tuple[int, str, Mapping[str, int]]) -> Dispatch:
+def _bound(dispatch: Dispatch, formed: Product, names: Operands, task: tuple[int, str, Mapping[str, int]]) -> Dispatch:
     """The dispatch with strides, and on its buffers."""
-    lanes, target, places = one
+    lanes, target, places = task
     push, spec = dict(dispatch.push), {**dispatch.spec, **places}
     for name, matrix, step in (("a", formed.a, "a_row"), ("b", formed.b, "b_depth")):
         steps = [stride // lanes for stride in _outer_first(matrix.batch, 0)]

@@ -14,7 +14,7 @@ import numpy as np
 from dashi.kernels.abi import Binding, Call, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.fft import _plans as fourier_plans
 from dashi.kernels.fft._layouts import prefer
-from dashi.kernels.fft._plans import Pass
+from dashi.kernels.fft._plans import FftPass
 from dashi.kernels.fft._reference import forward_real, inverse_real, transform
 from dashi.kernels.portable import canon, mul, sqrt
 from dashi.kernels.spectral._modes import MODES, Floats, pairs, parts
@@ -76,10 +76,10 @@ def _plan(call: Call) -> Plan:
         return Plan(())
     keep = kept_columns(n)
     buffers = ("modes", "twiddles_columns", "wave_x", "wave_y", "inverse", "spectra")
-    back = Pass("back", buffers, FIELDS * members, n, keep, inverse=True, raw=2)
-    rows = Pass("rows", ("spectra", "twiddles", "between"), members * n, n // 2, scale=0.5, raw=3)
+    back = FftPass("back", buffers, FIELDS * members, n, keep, inverse=True, raw=2)
+    rows = FftPass("rows", ("spectra", "twiddles", "between"), members * n, n // 2, scale=0.5, raw=3)
     ends = ("between", "twiddles_columns", "wave_x", "wave_y", "result")
-    columns = Pass("columns", ends, members, n, keep, scale=1.0 / (n * n), raw=1)
+    columns = FftPass("columns", ends, members, n, keep, scale=1.0 / (n * n), raw=1)
     along = fourier_plans.sized(call, n)
     within = replace(along, tuning={**along.tuning, "parts": 1})
     dispatches = (

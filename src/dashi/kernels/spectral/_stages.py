@@ -17,7 +17,7 @@ from dashi.errors import ShapeError
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader, Spec
 from dashi.kernels.fft import _layouts as fourier_layouts
 from dashi.kernels.fft import _plans as fourier_plans
-from dashi.kernels.fft._plans import Pass, filled
+from dashi.kernels.fft._plans import FftPass, filled
 from dashi.kernels.fft._reference import forward_real, inverse_real, transform
 from dashi.kernels.fft._roots import real_table, require_length, table
 from dashi.kernels.portable import canon, mul
@@ -102,8 +102,8 @@ def dispatches(call: Call, last: str, buffers: tuple[str, ...], spec: Mapping[st
         return Plan(())
     keep = kept_columns(n)
     first = ("modes", "twiddles_columns", "wave_x", "wave_y", "inverse", "spectra")
-    back = Pass("back", first, 4 * members, n, keep, inverse=True, raw=2)
-    columns = Pass(last, ("between", "twiddles_columns", *buffers), members, n, keep, scale=1.0 / (n * n), raw=1)
+    back = FftPass("back", first, 4 * members, n, keep, inverse=True, raw=2)
+    columns = FftPass(last, ("between", "twiddles_columns", *buffers), members, n, keep, scale=1.0 / (n * n), raw=1)
     small = members * n * (n // 2) <= call.tuning["beside"]
     along = fourier_plans.sized(call, n)
     within = replace(along, tuning={**along.tuning, "parts": 1})
@@ -116,14 +116,14 @@ def dispatches(call: Call, last: str, buffers: tuple[str, ...], spec: Mapping[st
     return Plan(passes, {"spectra": ("T", 8 * members * n * keep), "between": ("T", 2 * members * n * keep)})
 
 
-def _rows(call: Call, members: int, n: int, small: bool) -> Pass:
+def _rows(call: Call, members: int, n: int, small: bool) -> FftPass:
     """The pass over rows: the fields of one side by side, or one after the other."""
     through = ("spectra", "twiddles", "between")
-    beside = Pass("beside", through, 4 * members * n, n // 2, scale=0.5, raw=3, bundle=4)
+    beside = FftPass("beside", through, 4 * members * n, n // 2, scale=0.5, raw=3, bundle=4)
     made = beside.layout(call)
     if small and (made.parts, made.windows) == (1, 1):
         return beside
-    return Pass("rows", through, members * n, n // 2, scale=0.5, raw=3)
+    return FftPass("rows", through, members * n, n // 2, scale=0.5, raw=3)
 
 
 def extended(made: Dispatch, times: int, spec: Mapping[str, int], **push: Number) -> Dispatch:

@@ -23,7 +23,7 @@ def plan(call: Call) -> Plan:
     if lines * columns == 0:
         return Plan(())
     inverse, scale = bool(call.scalars["inverse"]), call.scalars["scale"]
-    one = fourier_plans.Pass("main", ("x", "twiddles", "result"), lines, n, columns, inverse, scale, use="lines")
+    one = fourier_plans.FftPass("main", ("x", "twiddles", "result"), lines, n, columns, inverse, scale, use="lines")
     return Plan((one.dispatch(call),))
 
 

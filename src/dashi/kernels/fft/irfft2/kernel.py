@@ -8,7 +8,7 @@ parts of the first column (and of the last, for even w) after the inverse transf
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
 from dashi.kernels.fft import _layouts as fourier_layouts
 from dashi.kernels.fft import _plans as fourier_plans
-from dashi.kernels.fft._plans import Pass
+from dashi.kernels.fft._plans import FftPass
 from dashi.kernels.fft._reference import inverse_real, transform
 from dashi.kernels.fft._roots import real_table, require_length, require_modes, table
 from dashi.types import Cost, HostArray, Shape
@@ -30,7 +30,7 @@ def plan(call: Call) -> Plan:
     if batch == 0:
         return Plan(())
     call = fourier_plans.sized(call, h, w)
-    columns = Pass("columns", ("x", "twiddles_columns", "between"), batch, h, modes, inverse=True, raw=2)
+    columns = FftPass("columns", ("x", "twiddles_columns", "between"), batch, h, modes, inverse=True, raw=2)
     rows = fourier_plans.rows_inverse("between", "result", batch * h, w, call.scalars["scale"], raw=1)
     return Plan((columns.dispatch(call), rows.dispatch(call)), {"between": ("T", call.size("x"))})
 

@@ -7,7 +7,7 @@ As `rfft` along the last axis and then `fft` along the one before it. `twiddles`
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, Scalar
 from dashi.kernels.fft import _layouts as fourier_layouts
 from dashi.kernels.fft import _plans as fourier_plans
-from dashi.kernels.fft._plans import Pass
+from dashi.kernels.fft._plans import FftPass
 from dashi.kernels.fft._reference import forward_real, transform
 from dashi.kernels.fft._roots import real_table, require_length, require_modes, table
 from dashi.types import Cost, HostArray, Shape
@@ -29,7 +29,7 @@ def plan(call: Call) -> Plan:
         return Plan(())
     call = fourier_plans.sized(call, h, w)
     ends = ("between", "twiddles_columns", "result")
-    columns = Pass("columns", ends, batch, h, modes, scale=call.scalars["scale"], raw=1).tiled(call)
+    columns = FftPass("columns", ends, batch, h, modes, scale=call.scalars["scale"], raw=1).tiled(call)
     rows = fourier_plans.rows_forward("x", "between", batch * h, w, 1.0, raw=2, tiles=columns.tiles)
     return Plan((rows.dispatch(call), columns.dispatch(call)), columns.between())
 
