@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 from dashi.cli.main import app
 
 TEXT = """graph tiny
-%x = input : f32[2,3]
-%y = tanh %x : f32[2,3]
-%z = mul %y %y : f32[2,3]
-%both = concat %y %z {axis=0} : f32[4,3]
-return both=%both
+%x = input : f16[2,3]
+%rows = input : u32[1]
+%y = gather %x %rows : f16[1,3]
+%z = equal %y %y : bool[1,3]
+return z=%z
 """
 
 
@@ -27,14 +27,14 @@ def explain(*words: str) -> Any:
 def test_a_graph_is_shown_after_a_pass(here: Path) -> None:
     (here / "tiny.txt").write_text(TEXT)
     assert explain("tiny.txt", "--after", "rewrite").stdout == TEXT + "\n"
-    assert "2. both: host(y, z) -> f32[4,3]" in explain("tiny.txt").stdout
+    assert "1. y: host(x.canonical, rows) -> f16[1,3]" in explain("tiny.txt").stdout
     document = json.loads(explain("tiny.txt", "--after", "fuse", "--json").stdout)
-    assert document["host_steps"] == {"both": "no kernel computes concat of these shapes and types"}
+    assert document["host_steps"] == {"y": "no kernel computes gather of these shapes and types"}
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"\xff\xfe", "cannot be read"), (b"nonsense", "is no graph"), (TEXT.replace("2,3", "3,3", 1).encode(), "line 3")],
+    [(b"\xff\xfe", "cannot be read"), (b"nonsense", "is no graph"), (TEXT.replace("2,3", "2,2", 1).encode(), "line 4")],
 )
 def test_a_file_that_is_no_graph_is_an_error_with_a_fix(here: Path, content: bytes, message: str) -> None:
     (here / "bad.txt").write_bytes(content)

@@ -113,6 +113,15 @@ def test_assign_layouts_keeps_a_transposed_weight_as_its_product_reads_it() -> N
     assert (packed.inputs, packed.shape) == (("w",), (16, 32))
 
 
+def test_legalize_makes_concat_copies_along_any_axis() -> None:
+    b = dg.Builder("joined")
+    x, y = b.input("x", (2, 3)), b.input("y", (2, 1))
+    graph = dg.run_passes(b.graph(z=dg.concat([dg.tanh(x), dg.exp(y)], 1) + 1.0))
+    assert [step.place for step in Schedule().run(graph)] == ["kernel"] * 3 + ["copies", "kernel"]
+    (last,) = (node for node in graph.nodes if node.name in graph.results)
+    assert last.get("views") == (((2, 4), (1, 2), 0),)
+
+
 def test_plan_memory_reuses_bytes_and_reports_the_bound() -> None:
     b = dg.Builder("chain")
     x = b.input("x", (64, 64))

@@ -28,6 +28,13 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class Copies:
+    """How copies alone make a node's value: the element of it at which each input begins."""
+
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Op:
     """An op of graphs.
 
@@ -38,7 +45,7 @@ class Op:
     - `view(node, source)`, of ops that only say which elements they consist of: an index map into what `source` maps
       into, or None where strides cannot say it.
     - `expand(node, *inputs)` writes the node in other ops, with the same bits; for what has no kernel of its own.
-    - `launch(node, types)` is the kernel that computes it from dense inputs, or None: then it is a step of the host.
+    - `launch(node, types)` is the kernel, or the copies, that make it of dense inputs, or None: then the host does.
     """
 
     name: str
@@ -48,6 +55,6 @@ class Op:
     version: int = 1
     view: Callable[[Node, View], View | None] | None = None
     expand: Callable[..., Tensor] | None = None
-    launch: Callable[[Node, Sequence[TensorType]], Launch | None] | None = None
+    launch: Callable[[Node, Sequence[TensorType]], Launch | Copies | None] | None = None
     canonical: bool = True
     """Whether a device stores canonical values whatever it reads; ops that move bits do not."""

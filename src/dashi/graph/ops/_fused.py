@@ -6,6 +6,7 @@ Each is the composition of its parts, and has their bits. `views` says how each 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -123,7 +124,7 @@ def _evaluate_rows(node: Node, *values: HostArray) -> HostArray:
 
 def _launch_rows(node: Node, types: Sequence[TensorType]) -> Launch | None:
     head, tail, views = lines_of(node, "head"), lines_of(node, "tail"), views_of(node)
-    named, read = _arguments(len(views)), _read_types(node, types)
+    read = _read_types(node, types)
     row = _row_node(node, types[0])
     shape = infer_lines(head, {**read, "value": read["in0"]}).shape
     result = node.shape
@@ -132,15 +133,23 @@ def _launch_rows(node: Node, types: Sequence[TensorType]) -> Launch | None:
         result = tuple(n for axis, n in enumerate(shape) if axis not in axes)
         if not node.get("keepdims"):
             views = _whole_rows(tail, views, types, axes)
-    kernel = row_kernel(
+    kernel = _rows_kernel(replace(row, name=""), len(shape), head, tail, views)
+    return Launch(kernel, tuple(kind.shape for kind in types), result)
+
+
+@cache
+def _rows_kernel(
+    row: Node, rank: int, head: tuple[Line, ...], tail: tuple[Line, ...], views: tuple[View | None, ...]
+) -> Kernel:
+    named = _arguments(len(views))
+    return row_kernel(
         row,
-        len(shape),
+        rank,
         express_lines(head, {**named, "value": named["in0"]}),
         (lambda value: express_lines(tail, {**named, "value": value})) if tail else None,
         " ".join(named),
         _through(views),
     )
-    return Launch(kernel, tuple(kind.shape for kind in types), result)
 
 
 def _whole_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from dashi import kernels
 from dashi.errors import GraphError
 from dashi.graph.ir import MOST_ELEMENTS, Node, TensorType
-from dashi.graph.op import Launch, Op
+from dashi.graph.op import Copies, Launch, Op
 from dashi.graph.ops.elementwise import minimum, one_dtype
 from dashi.graph.ops.movement import expand
 from dashi.types import HostArray
@@ -88,8 +89,33 @@ def _concat(node: Node, *parts: HostArray) -> HostArray:
     return np.concatenate(parts, axis=node.integer("axis"))
 
 
+def _expand_concat(node: Node, *parts: Tensor) -> Tensor:
+    """The axis in front, lists joined, and the axis back in its place, which costs nothing: it is a view."""
+    axis, rank = node.integer("axis"), len(node.shape)
+    order = (axis, *(a for a in range(rank) if a != axis))
+    joined = parts[0].builder.add(JOIN, *(part.transpose(*order).reshape(-1) for part in parts))
+    turned = joined.reshape(*(node.shape[a] for a in order))
+    return turned.transpose(*(order.index(a) for a in range(rank)))
+
+
+def _infer_join(node: Node, types: Sequence[TensorType]) -> TensorType:
+    if any(len(kind.shape) != 1 for kind in types):
+        raise GraphError("only lists are joined.", "reshape values to one axis.")
+    return TensorType((sum(kind.size for kind in types),), one_dtype(types).dtype)
+
+
+def _join(node: Node, *parts: HostArray) -> HostArray:
+    return np.concatenate(parts)
+
+
+def _launch_join(node: Node, types: Sequence[TensorType]) -> Copies:
+    return Copies(tuple(accumulate((kind.size for kind in types[:-1]), initial=0)))
+
+
+JOIN: Final = Op("join", _infer_join, _join, launch=_launch_join, canonical=False)
+"""Lists one behind another: what concat becomes."""
 GATHER: Final = Op("gather", _infer_gather, _gather, expand=_expand_gather, canonical=False)
 TAKE: Final = Op("take", _infer_take, _gather, launch=_launch_take, canonical=False)
 """Single elements of a list: what a gather of rows becomes."""
-CONCAT: Final = Op("concat", _infer_concat, _concat, canonical=False)
-OPS: Final = (GATHER, TAKE, CONCAT)
+CONCAT: Final = Op("concat", _infer_concat, _concat, expand=_expand_concat, canonical=False)
+OPS: Final = (GATHER, TAKE, CONCAT, JOIN)

@@ -53,13 +53,16 @@ class Fuse:
 
 class Groups:
     """Which ops become one node. `members` has the elementwise ops of each group under the name of its root, the op
-    whose value is stored; `tails` and `heads` say which group a reduction or product takes, by its name."""
+    whose value is stored; `tails` and `heads` say which group a reduction or product takes, by its name; `anchor_of`
+    is the reduction or product whose tail a group is, and `taken` are the groups that are a head or a tail."""
 
     def __init__(self, graph: Graph, longest: int) -> None:
         self.graph = graph
         self.members: dict[str, set[str]] = {}
         self.tails: dict[str, str] = {}
         self.heads: dict[str, str] = {}
+        self.anchor_of: dict[str, str] = {}
+        self.taken: set[str] = set()
         inside: set[str] = set()
         for root in reversed(graph.nodes):
             if root.name in inside or not _is_fusable(graph, root):
@@ -87,7 +90,7 @@ class Groups:
 
     def size(self, name: str) -> int:
         """Elementwise ops that are computed with a node."""
-        anchor = next((a for a, root in self.tails.items() if root == name), name)
+        anchor = self.anchor_of.get(name, name)
         parts = [self.tails.get(anchor), self.heads.get(anchor)]
         taken = sum(len(self.members[part]) for part in parts if part)
         return taken + 1 if taken else len(self.members.get(name, ()))
@@ -129,19 +132,19 @@ def _fits(graph: Graph, root: Node, group: set[str]) -> bool:
 
 def _attach(graph: Graph, groups: Groups) -> None:
     """Gives reductions and products the groups before and behind them that nothing else needs."""
-    taken: set[str] = set()
     for node in graph.nodes:
         kind = get(node.op).kind
         if kind not in ("rows", "product") or node.dtype.name not in _FLOATS:
             continue
         tail = _tail(graph, groups, node)
-        if tail is not None and tail not in taken:
+        if tail is not None and tail not in groups.taken:
             groups.tails[node.name] = tail
-            taken.add(tail)
+            groups.anchor_of[tail] = node.name
+            groups.taken.add(tail)
         head = groups.root_of.get(node.inputs[0]) if kind == "rows" else None
-        if head is not None and head not in taken and _is_head(graph, groups, node, head):
+        if head is not None and head not in groups.taken and _is_head(graph, groups, node, head):
             groups.heads[node.name] = head
-            taken.add(head)
+            groups.taken.add(head)
 
 
 def _tail(graph: Graph, groups: Groups, node: Node) -> str | None:
@@ -173,10 +176,10 @@ def _is_head(graph: Graph, groups: Groups, node: Node, root: str) -> bool:
 
 def _fused_node(graph: Graph, groups: Groups, node: Node) -> Node | None:
     """What stands at a node's place; None where it is a part of another."""
-    anchor = next((a for a, root in groups.tails.items() if root == node.name), None)
+    anchor = groups.anchor_of.get(node.name)
     if anchor is not None:
         return _anchor_node(graph, groups, graph[anchor], node.name)
-    if node.name in groups.heads.values() or node.name in groups.tails:
+    if node.name in groups.taken or node.name in groups.tails:
         return None
     if node.name in groups.members:
         return _map_node(graph, node, groups.members[node.name])

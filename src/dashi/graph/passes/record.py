@@ -68,7 +68,7 @@ class Record:
     def run(self, device: Device, graph: Graph, steps: Sequence[PlannedStep], memory: PipelineMemory) -> Recorded:
         arrays = {node.name: memory.array(node) for node in graph.nodes if memory.holds(node)}
         scratch: ScratchPool = {}
-        bound = [_bind(device, graph, step, memory, arrays, scratch) for step in steps]
+        bound = [part for step in steps for part in _bind(device, graph, step, memory, arrays, scratch)]
         inputs = {node.name: arrays[node.name] for node in graph.of("input") if node.name in arrays}
         results = {title: arrays[name] for title, name in graph.outputs}
         program = device.program(
@@ -128,14 +128,20 @@ def _bind(
     memory: PipelineMemory,
     arrays: Mapping[str, Array],
     scratch: ScratchPool,
-) -> AnyStep:
+) -> list[AnyStep]:
+    """What is recorded for a step."""
     target = arrays[step.node.name]
     if step.launch is not None:
         launch = step.launch
         inputs = [memory.array(graph[name], shape) for name, shape in zip(step.reads, launch.shapes, strict=True)]
         out = memory.array(step.node, launch.result)
-        return device.bind(launch.kernel, *inputs, out=out, tuning=None, scratch=scratch, **launch.scalars)
-    return device.host_step(_host_function(step), [arrays[n] for n in step.reads], [target], name=step.node.name)
+        return [device.bind(launch.kernel, *inputs, out=out, tuning=None, scratch=scratch, **launch.scalars)]
+    if step.copies is not None:
+        sources = [arrays[name] for name in step.reads]
+        starts = [offset * target.dtype.size for offset in step.copies.offsets]
+        parts = [device.view(target, at, x.shape, x.dtype) for x, at in zip(sources, starts, strict=True)]
+        return [device.copy_step(x, part) for x, part in zip(sources, parts, strict=True) if x.nbytes]
+    return [device.host_step(_host_function(step), [arrays[n] for n in step.reads], [target], name=step.node.name)]
 
 
 def _host_function(step: PlannedStep) -> Callable[..., HostArray]:

@@ -1,4 +1,4 @@
-"""A flat list of steps: a kernel and its operands, or the definition of an op, run by the host."""
+"""A flat list of steps: a kernel and its operands, copies, or the definition of an op, run by the host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 from dashi.errors import GraphError
 from dashi.graph.ir import Graph, Node
-from dashi.graph.op import Launch
+from dashi.graph.op import Copies, Launch
 from dashi.graph.ops.movement import is_alias, node_view
 from dashi.graph.registry import get
 from dashi.kernels.abi import Kernel, View, variant_features
@@ -22,10 +22,11 @@ class PlannedStep:
     """One step: the node that it computes, from which values, each dense or (for the host) through a view."""
 
     node: Node
-    place: Literal["kernel", "host"]
+    place: Literal["kernel", "copies", "host"]
     reads: tuple[str, ...]
     views: tuple[View | None, ...]
     launch: Launch | None = None
+    copies: Copies | None = None
     reason: str = ""
     """Why the host computes it."""
     level: int = 0
@@ -60,17 +61,21 @@ class Schedule:
         sources = [_source(graph, name) for name in node.inputs]
         reads, views = tuple(name for name, _ in sources), tuple(view for _, view in sources)
         launch, reason = self._launch(graph, node, views, features)
+        if isinstance(launch, Copies):
+            return PlannedStep(node, "copies", reads, views, copies=launch)
         if launch is not None:
             return PlannedStep(node, "kernel", reads, views, launch)
         return PlannedStep(node, "host", reads, views, reason=reason)
 
     def _launch(
         self, graph: Graph, node: Node, views: Sequence[View | None], features: frozenset[str] | None
-    ) -> tuple[Launch | None, str]:
+    ) -> tuple[Launch | Copies | None, str]:
         make = get(node.op).launch
         launch = None if make is None else make(node, [source.type for source in graph.sources(node)])
         if launch is None or any(view is not None for view in views):
             return None, f"no kernel computes {node.op} of these shapes and types"
+        if isinstance(launch, Copies):
+            return launch, ""
         kernel = launch.kernel
         if self.portable and not kernel.portable:
             raise GraphError(
