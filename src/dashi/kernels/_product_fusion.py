@@ -172,20 +172,20 @@ class _Fused:
 
     def cases(self) -> tuple[Case, ...]:
         """Small products that fit the views, where there are some."""
-        seen = {o.name: o.view for o in self.operands if o.view}
+        views = {o.name: o.view for o in self.operands if o.view}
         return tuple(
-            self._case(number, m, k, n, seen) for number, (m, k, n) in enumerate(_CASES[: 1 if seen else None])
+            self._case(number, m, k, n, views) for number, (m, k, n) in enumerate(_CASES[: 1 if views else None])
         )
 
-    def _case(self, number: int, m: int, k: int, n: int, seen: Mapping[str, View]) -> Case:
-        if "a" in seen:
-            m, k = seen["a"].shape[-2:][:: -1 if self.turned[0] else 1]
-        if "b" in seen:
-            k, n = seen["b"].shape[-2:][:: -1 if self.turned[1] else 1]
+    def _case(self, number: int, m: int, k: int, n: int, views: Mapping[str, View]) -> Case:
+        if "a" in views:
+            m, k = views["a"].shape[-2:][:: -1 if self.turned[0] else 1]
+        if "b" in views:
+            k, n = views["b"].shape[-2:][:: -1 if self.turned[1] else 1]
         a, b = ((k, m) if self.turned[0] else (m, k)), ((n, k) if self.turned[1] else (k, n))
-        batch = () if seen else (2,)
+        batch = () if views else (2,)
         shapes = {"a": (*batch, *a), "b": b} | {x: ((n,), (m, n))[j % 2] for j, x in enumerate(self.others)}
-        shapes |= {name: (max(1, view.bounds()[1] + 1),) for name, view in seen.items()}
+        shapes |= {name: (max(1, view.bounds()[1] + 1),) for name, view in views.items()}
         return Case(shapes, dict.fromkeys(self.tail.scalars, _NUMBERS[number % 2]))
 
     def kernel(self, digest: str) -> Kernel:
