@@ -85,7 +85,7 @@ def test_an_unknown_name_gets_its_neighbours() -> None:
     ("name", "fix"),
     [
         ("dot", "use `matmul` (matrices, batched too) or `gemv` (row vector times matrix)"),
-        ("MatMul", "use `gemm_tiled` (matrix times matrix) or `gemv` (row vector times matrix)"),
+        ("MM", "use `matmul` (matrices, batched too) or `gemv` (row vector times matrix)"),
         ("divide", "use `div` (element by element) or `scale` (by a number)"),
         (
             "gelu",

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from dashi.bench import host as host
     from dashi.bench import identify as identify
     from dashi.bench import kernels as kernels
+    from dashi.bench import minilm as minilm
     from dashi.bench import peers as peers
     from dashi.bench import results as results
     from dashi.bench import rollout as rollout
     from dashi.bench import workloads as workloads
 
-_MODULES = ("fft", "flow", "host", "identify", "kernels", "peers", "results", "rollout", "workloads")
+_MODULES = ("fft", "flow", "host", "identify", "kernels", "minilm", "peers", "results", "rollout", "workloads")
 
 if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
     __all__, __getattr__, __dir__ = lazy_names(__name__, {}, more=_MODULES)

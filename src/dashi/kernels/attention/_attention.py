@@ -183,7 +183,7 @@ class Attention:
         sizes = self.sizes(self._forms(call.shapes, call.scalars))
         pairs = sizes.batches * sizes.heads * sizes.queries * sizes.keys
         moved = call.bytes("q", "k", "v", "result")
-        return Cost(pairs * 4 * sizes.depth, moved, len(self.plan(call).dispatches)) if pairs else Cost()
+        return Cost(pairs * 4 * sizes.depth, moved, len(self.plan(call).dispatches)) if call.size("result") else Cost()
 
     def plan(self, call: Call) -> Plan:
         """One dispatch for up to 4096 keys; for more, one for every 4096 to find the maxima, and one to add up."""

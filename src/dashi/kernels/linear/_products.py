@@ -218,6 +218,16 @@ class Operands:
     """Sizes of the arrays that a and b are part of."""
 
 
+@dataclass(frozen=True)
+class Share:
+    """A part of k, from reach[0] to reach[1]: where its sums go, with which push and specialisation constants."""
+
+    reach: tuple[int, int]
+    target: str
+    flags: Mapping[str, Number]
+    places: Mapping[str, int]
+
+
 def plan(call: Call, formed: Product, names: Operands) -> Plan:
     """Dispatches of tiles, level by level of the tree over k; a tail comes in the last."""
     size = call.size("result")
@@ -227,7 +237,7 @@ def plan(call: Call, formed: Product, names: Operands) -> Plan:
     places = _place_numbers(formed)
 
     def multiply(_: Call, reach: tuple[int, int], target: str, flags: Mapping[str, Number]) -> Iterator[Dispatch]:
-        yield from _multiply(call, formed, names, (reach, target, {**flags, **numbers}, places))
+        yield from _multiply(call, formed, names, Share(reach, target, {**flags, **numbers}, places))
 
     def fold(_: Call, buffers: tuple[str, str], fresh: bool, last: bool) -> Dispatch:
         groups, trips = groups_for(size, tiles.LOCAL, call.limits)
@@ -258,17 +268,17 @@ def _multiply(
     call: Call,
     formed: Product,
     names: Operands,
-    task: tuple[tuple[int, int], str, Mapping[str, Number], Mapping[str, int]],
+    share: Share,
 ) -> Iterator[Dispatch]:
-    (begin, end), target, flags, places = task
+    (begin, end), target, flags, places = share.reach, share.target, share.flags, share.places
     per_vector = tiles.VECTOR_BYTES // call.dtype.size
     left = _layout(formed.m, formed.k, formed.a, per_vector, names.nbytes[0])
     right = _layout(formed.k, formed.n, formed.b, per_vector, names.nbytes[1])
     wide = left.lanes == right.lanes == per_vector
     if formed.a.column == 1 and formed.b.column == 1 and not (left.down or right.down) and end > begin:
-        by_rows = _by_rows(call, formed, task, wide)
+        by_rows = _by_rows(call, formed, share, wide)
         if by_rows is not None:
-            yield _bound(by_rows, formed, names, (per_vector if wide else 1, target, places))
+            yield _bound(by_rows, formed, names, share, per_vector if wide else 1)
             return
     side, rows, columns = _block(call, formed, wide)
     across = ceil_div(formed.n, side * columns)
@@ -287,20 +297,20 @@ def _multiply(
         spec |= {f"{name.upper()}_Z{axis}": steps[axis] % _WORD for axis in _INNER}
     shader = f"strided_{'wide' if wide else 'any'}_{side}_{rows}x{columns}"
     trips = _trips(end - begin, (side, rows, columns), call.dtype.size)
-    for share in split_work(per_batch * formed.batches, trips, call.limits):
-        place = {"first_tile": share.first, "tiles": share.beyond, "stride": share.groups}
+    for part in split_work(per_batch * formed.batches, trips, call.limits):
+        place = {"first_tile": part.first, "tiles": part.beyond, "stride": part.groups}
         bound = (names.a, names.b, *names.others, target)
-        yield Dispatch(shader, bound, {**push, **place, **flags}, (share.groups, 1, 1), share.trips, spec)
+        yield Dispatch(shader, bound, {**push, **place, **flags}, (part.groups, 1, 1), part.trips, spec)
 
 
 def _by_rows(
     call: Call,
     formed: Product,
-    task: tuple[tuple[int, int], str, Mapping[str, Number], Mapping[str, int]],
+    share: Share,
     wide: bool,
 ) -> Dispatch | None:
     """The dispatch for few rows, or for what leaves much of a device idle, if it is such a product."""
-    reach, _, flags, _ = task
+    reach, flags = share.reach, share.flags
     dims = {"m": formed.m, "n": formed.n, "k": formed.k}
     shapes = {"a": (formed.m * formed.batches, formed.k), "b": (formed.k, formed.n), "result": (formed.m, formed.n)}
     plain = replace(call, dims=dims, shapes=shapes)
@@ -314,16 +324,15 @@ def _by_rows(
     return None
 
 
-def _bound(dispatch: Dispatch, formed: Product, names: Operands, task: tuple[int, str, Mapping[str, int]]) -> Dispatch:
+def _bound(dispatch: Dispatch, formed: Product, names: Operands, share: Share, lanes: int) -> Dispatch:
     """The dispatch with strides, and on its buffers."""
-    lanes, target, places = task
-    push, spec = dict(dispatch.push), {**dispatch.spec, **places}
+    push, spec = dict(dispatch.push), {**dispatch.spec, **share.places}
     for name, matrix, step in (("a", formed.a, "a_row"), ("b", formed.b, "b_depth")):
         steps = [stride // lanes for stride in _outer_first(matrix.batch, 0)]
         push |= {f"{name}_start": matrix.start // lanes, f"{name}_batch": steps[0] % _WORD}
         push[step] = matrix.row // lanes % _WORD
         spec |= {f"{name.upper()}_Z{axis}": steps[axis] % _WORD for axis in _INNER}
-    return replace(dispatch, buffers=(names.a, names.b, *names.others, target), push=push, spec=spec)
+    return replace(dispatch, buffers=(names.a, names.b, *names.others, share.target), push=push, spec=spec)
 
 
 def _block(call: Call, formed: Product, wide: bool) -> tuple[int, int, int]:
