@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dashi.graph.ir import Graph as Graph
     from dashi.graph.ir import Node as Node
     from dashi.graph.ir import TensorType as TensorType
+    from dashi.graph.ir import print_graph as print_graph
     from dashi.graph.op import Launch as Launch
     from dashi.graph.op import Op as Op
     from dashi.graph.ops.attention import attention as attention
@@ -95,7 +96,6 @@ if TYPE_CHECKING:
     from dashi.graph.registry import all_ops as all_ops
     from dashi.graph.report import PipelineReport as PipelineReport
     from dashi.graph.text import parse_graph as parse_graph
-    from dashi.graph.ir import print_graph as print_graph
     from dashi.graph.verification import verify as verify
 
 _ELEMENTWISE = (

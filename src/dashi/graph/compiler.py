@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from dashi.errors import GraphError
 from dashi.graph.evaluation import require_values
-from dashi.graph.ir import Graph
+from dashi.graph.ir import Graph, print_graph
 from dashi.graph.pass_order import PASSES, Pass, run_passes
 from dashi.graph.passes.plan_memory import PlanMemory
 from dashi.graph.passes.record import Record, stored_values, take_memory
 from dashi.graph.passes.schedule import PlannedStep, Schedule
 from dashi.graph.registry import get
 from dashi.graph.report import build_report
-from dashi.graph.ir import print_graph
 from dashi.graph.verification import verify
 from dashi.types import HostArray
 

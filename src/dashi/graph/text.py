@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from dashi.errors import GraphError, InputError
 from dashi.graph.builder import require_name, typed_node
-from dashi.graph.ir import Attribute, Graph, Node, attributes_of, tensor_type
+from dashi.graph.ir import Graph, Node, attributes_of, tensor_type
 
 _NODE: Final = re.compile(r"%(\S+) = (\w+)((?: %\S+)*)(?: \{(.*)\})? : (\w+)\[([\d,]*)\]")
 _MOST_LINES: Final = 1_000_000

@@ -139,7 +139,7 @@ def _launch_rows(node: Node, types: Sequence[TensorType]) -> Launch | None:
 
 @cache
 def _rows_kernel(
-    row: Node, rank: int, head: tuple[Line, ...], tail: tuple[Line, ...], views: tuple[View | None, ...]
+    row: Node, rank: int, head: tuple[BodyLine, ...], tail: tuple[BodyLine, ...], views: tuple[View | None, ...]
 ) -> Kernel:
     named = _arguments(len(views))
     return row_kernel(

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from dashi import kernels
 from dashi.errors import InputError
+from dashi.kernels._registry import default
 from dashi.kernels._validate import validate
 from dashi.kernels.abi import Case, Kernel, View
 from dashi.kernels.attention import _attention as attention
@@ -32,7 +32,7 @@ def attention_with(extras: str, views: Mapping[str, View] | None = None, name: s
     if unknown := sorted(set(through) - {"q", "k", "v", *listed}):
         raise InputError(f"`views` names {unknown[0]!r}, which is no operand of {called}.", "correct the name.")
     form = attention.Attention(called, listed, through)
-    plain = kernels.get("attention")
+    plain = default().get("attention")
     kernel = replace(
         plain,
         name=called,
