@@ -15,7 +15,7 @@ import pytest
 from dashi import errors
 from dashi.runtime import Device, open_device
 from dashi.runtime._cpu_device import CpuDevice
-from dashi.runtime._memory import Block
+from dashi.runtime._memory import DeviceMemory
 from dashi.runtime._null_device import NullDevice
 from dashi.runtime._outside_memory import aligned_bytes
 from dashi.runtime._vulkan_device import VulkanDevice
@@ -156,7 +156,7 @@ def test_what_the_host_does_not_reach_leaves_as_a_copy(
     fresh_vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a = fresh_vulkan.array(np.arange(3, dtype=np.float32))
-    block: Block = a.storage.allocation.block
+    block: DeviceMemory = a.storage.allocation.block
     monkeypatch.setattr(block, "view", None)
     # The read itself would go through staging buffers on such a device.
     monkeypatch.setattr(fresh_vulkan, "read", lambda _: np.arange(3, dtype=np.float32).view(np.uint8))

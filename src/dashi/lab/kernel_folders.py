@@ -75,7 +75,7 @@ def build_kernels(kernels: Sequence[Kernel | str], *, check: bool = False, event
     return BuiltKernels(rows)
 
 
-def measure_accuracy(samples: int = 1 << 19) -> list[accuracy.Row]:
+def measure_accuracy(samples: int = 1 << 19) -> list[accuracy.AccuracyRow]:
     """The largest error of each function of the portable maths in units in the last place, over random arguments and
     those that are hard to round. Exact values come from mpmath."""
     if find_spec("mpmath") is None:

@@ -19,7 +19,7 @@ from dashi.graph.compiler import Class
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
-    from dashi.graph.report import Report
+    from dashi.graph.report import PipelineReport
     from dashi.runtime.device import Device
 
 
@@ -28,7 +28,7 @@ class MiniLmRun:
     """Embeddings of texts, and the pipeline that made them. `ms` is the median time of a dispatch."""
 
     embeddings: HostArray
-    report: Report
+    report: PipelineReport
     ms: float
     compile_s: float
 
