@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,16 @@ def test_too_large_to_bind(vulkan: VulkanDevice) -> None:
         "Fix: split it into smaller arrays, or choose another device.",
     ):
         vulkan.empty(size)
+
+
+def test_too_many_buffers(fresh_vulkan: VulkanDevice) -> None:
+    fresh_vulkan._limits = replace(fresh_vulkan.limits, storage_buffers=2)
+    with raises(
+        errors.LimitError,
+        f"kernel 'add' binds 3 buffers; {fresh_vulkan.info.name!r} allows 2. Fix: split it into kernels of fewer "
+        "arrays, or choose another device, for instance cpu.",
+    ):
+        fresh_vulkan.run("add", f32(3), f32(3))
 
 
 def test_loops_that_the_device_would_cut_short() -> None:

@@ -143,6 +143,8 @@ class Limits:
     invocations: int = 128
     shared_bytes: int = 16384
     storage_range: int = 1 << 27
+    storage_buffers: int = 4
+    """Buffers that a shader may bind. Every driver that was tried offers far more than this."""
     push_bytes: int = 128
     offset_alignment: int = 256
     loop_trips: int = 65000

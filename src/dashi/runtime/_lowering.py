@@ -63,6 +63,12 @@ class Preparation:
 
 def _prepare(device: VulkanDevice, kernel: Kernel, call: Call, dispatch: Dispatch) -> Prepared:
     shader = kernel.shaders[dispatch.shader]
+    if len(shader.buffers) > device.limits.storage_buffers:
+        raise LimitError(
+            f"kernel {kernel.name!r} binds {len(shader.buffers)} buffers; {device.info.name!r} allows "
+            f"{device.limits.storage_buffers}.",
+            "split it into kernels of fewer arrays, or choose another device, for instance cpu.",
+        )
     spec = tuple(dispatch.spec.get(s.name, s.default) for s in shader.spec)
     work = math.prod(dispatch.groups) * _invocations(device, kernel, shader, spec) * dispatch.trips
     binary = device.binary(kernel, dispatch.shader, call.dtype.name)

@@ -229,6 +229,7 @@ def describe(fns: vk.Functions, physical: int, index: int) -> DeviceInfo:
             invocations=limits.maxComputeWorkGroupInvocations,
             shared_bytes=limits.maxComputeSharedMemorySize,
             storage_range=limits.maxStorageBufferRange,
+            storage_buffers=min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers),
             push_bytes=limits.maxPushConstantsSize,
             offset_alignment=limits.minStorageBufferOffsetAlignment,
             software=_TYPES.get(properties.deviceType) == "software",
