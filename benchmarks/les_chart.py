@@ -79,14 +79,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--twin", choices=TWINS, default="flip")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--fast", action="store_true", help="NumPy's own transforms, with --device cpu")
+    parser.add_argument("--host-fft", action="store_true", help="NumPy's own transforms, with --device cpu")
     parser.add_argument("--dpi", type=int, default=110)
     parser.add_argument("--out", type=Path, default=Path("les_chart.png"))
     given = parser.parse_args()
     with dashi.open(given.device) as device:
         made = les_chart(
             Flow(given.n), device=device, coarse=given.coarse, steps=given.steps, interval=20, seed=given.seed,
-            twin=given.twin, fast=given.fast,
+            twin=given.twin, host_fft=given.host_fft,
         )  # fmt: skip
     print(told(made))
     given.out.parent.mkdir(parents=True, exist_ok=True)

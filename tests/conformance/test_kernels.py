@@ -50,7 +50,13 @@ def quick_trials(kernel: Kernel) -> list[Trial]:
         in_turn = name not in QUICK or not kernel.portable or name == QUICK[(number // 2 + tuning) % 2]
         return in_turn and variant == (number + tuning) % len(kernel.dtypes)
 
-    return [trial for trial in every if is_quick(trial)]
+    chosen = [trial for trial in every if is_quick(trial)]
+    # Kernels of more variants than cases: the smallest case of those that no turn came to.
+    met = {(trial.tuning, trial.variant) for trial in chosen}
+    missed = {
+        (trial.tuning, trial.variant): trial for trial in reversed(every) if (trial.tuning, trial.variant) not in met
+    }
+    return [*chosen, *missed.values()]
 
 
 def results_of(device: VulkanDevice, kernel: Kernel, chosen: Iterable[Trial]) -> list[Result]:

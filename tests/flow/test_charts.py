@@ -19,8 +19,8 @@ from dashi.runtime.device import Device
 FLOW = Flow(n=32, nu=2e-3, dt=0.02)
 
 
-def chart(device: Device, twin: Twin, *, fast: bool, steps: int = 200) -> DegenerateChart:
-    return les_chart(FLOW, device=device, coarse=16, twin=twin, spin_up=20, steps=steps, interval=20, fast=fast)
+def chart(device: Device, twin: Twin, *, host_fft: bool, steps: int = 200) -> DegenerateChart:
+    return les_chart(FLOW, device=device, coarse=16, twin=twin, spin_up=20, steps=steps, interval=20, host_fft=host_fft)
 
 
 @pytest.fixture(scope="module", params=TWINS)
@@ -28,7 +28,7 @@ def made(request: pytest.FixtureRequest) -> Any:
     from dashi.runtime._cpu_device import CpuDevice
 
     with CpuDevice() as device:
-        yield chart(device, request.param, fast=True)
+        yield chart(device, request.param, host_fft=True)
 
 
 def test_the_filtered_model_cannot_tell_the_two_apart(made: DegenerateChart) -> None:
@@ -59,7 +59,7 @@ def test_a_chart_of_the_fine_part_tells_them_apart(made: DegenerateChart) -> Non
 
 
 def test_on_vulkan_a_flipped_field_has_the_same_support_and_the_other_sign(vulkan: VulkanDevice) -> None:
-    there = chart(vulkan, "flip", fast=False, steps=20)
+    there = chart(vulkan, "flip", host_fft=False, steps=20)
     assert there.one_image
     assert there.one_future
     assert there.trits_apart == 1.0
@@ -77,7 +77,7 @@ def test_a_filter_that_filters_nothing_is_refused(wrong: dict[str, Any]) -> None
 
     given: dict[str, Any] = {"coarse": 16, "steps": 40, "interval": 20, **wrong}
     with CpuDevice() as device, pytest.raises(InputError):
-        les_chart(FLOW, device=device, fast=True, **given)
+        les_chart(FLOW, device=device, host_fft=True, **given)
 
 
 def test_the_script_draws_a_figure_and_tells_what_was_found(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_the_table_of_numpys_functions_names_kernels_that_are_there() -> None:
     table = (DOCS / "kernels.md").read_text().split("## Functions of NumPy, by name")[1].split("\n\n")[1]
     names = [name for row in table.splitlines()[2:] for name in re.findall("`([^`]+)`", row.split("|")[2])]
     assert {"exp", "div", "where", "gemm_tiled"} <= set(names)
-    for name in names:
+    for name in (name for name in names if "." not in name):  # functions that make kernels have dots
         assert name in (kernels.get(name).name, *kernels.get(name).aliases)
 
 

@@ -84,7 +84,7 @@ class DegenerateChart:
 
 def les_chart(
     flow: Flow, *, device: Device, coarse: int = 32, cs: float = 0.17, seed: int = 0, twin: Twin = "flip",
-    spin_up: int = 100, steps: int = 400, interval: int = 20, fast: bool = False,
+    spin_up: int = 100, steps: int = 400, interval: int = 20, host_fft: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> DegenerateChart:  # fmt: skip
     """The two flows and the filtered model of both; the filter keeps the modes of a grid of `coarse` points a side."""
@@ -97,11 +97,11 @@ def les_chart(
         )
     filtering = replace(flow, n=coarse, smagorinsky=cs)
     start = ensemble(flow, "random", [seed], **(options or {}))
-    first = simulate(flow, start, spin_up, device=device, host_fft=fast).state[0] if spin_up else start[0]
+    first = simulate(flow, start, spin_up, device=device, host_fft=host_fft).state[0] if spin_up else start[0]
     states = np.stack([first, _twin(first, flow.n, coarse, twin)])
     small = np.stack([filtered(state, coarse) for state in states])
-    true = _film(flow, states, steps, interval, device, fast)
-    model = _film(filtering, small, steps, interval, device, fast)
+    true = _film(flow, states, steps, interval, device, host_fft)
+    model = _film(filtering, small, steps, interval, device, host_fft)
     below = np.stack([[filtered_field(frame, coarse) for frame in film] for film in true])
     return DegenerateChart(
         flow, filtering, to_field(states), to_field(small), to_field(_fine(states, flow.n, coarse)),
@@ -156,7 +156,7 @@ def _twin(state: Floats, n: int, coarse: int, twin: Twin) -> Floats:
     return np.where(_coarse_modes(n, coarse)[..., None], state, turned)
 
 
-def _film(flow: Flow, states: Floats, steps: int, interval: int, device: Device, fast: bool) -> Floats:
+def _film(flow: Flow, states: Floats, steps: int, interval: int, device: Device, host_fft: bool) -> Floats:
     """Vorticity of all frames, (members, frames, n, n)."""
     frames: list[Floats] = []
 
@@ -164,7 +164,14 @@ def _film(flow: Flow, states: Floats, steps: int, interval: int, device: Device,
         frames.append(fields["vorticity"].copy())
 
     simulate(
-        flow, states, steps, device=device, frame_every=interval, look_every=min(100, steps), frame=keep, host_fft=fast
+        flow,
+        states,
+        steps,
+        device=device,
+        frame_every=interval,
+        look_every=min(100, steps),
+        frame=keep,
+        host_fft=host_fft,
     )
     return np.stack(frames, axis=1)
 

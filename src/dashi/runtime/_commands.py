@@ -261,15 +261,15 @@ class _Slot:
 
 def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int, HostArray | None], HostArray]:
     """Copies of arrays out of a slot."""
-    truths = [array.dtype.kind == "b" for array in arrays]
+    converted = [array.dtype if array.dtype.name in ("bool", "bf16") else None for array in arrays]
 
     def read(slot: _Slot, index: int, out: HostArray | None) -> HostArray:
         synchronise(raw, slot.landing[index], flush=False)
-        values = slot.results[index]
-        if truths[index]:
-            values = values != 0  # any byte but 0 is true
+        values, dtype = slot.results[index], converted[index]
+        if dtype is not None:
+            values = dtype.from_bytes(values)
         if out is None:
-            return values.copy()
+            return values.copy() if dtype is None else values
         np.copyto(out, values)
         return out
 
@@ -277,8 +277,8 @@ def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int, Ho
 
 
 def _shaped(buffer: Buffer, array: Array) -> HostArray:
-    """Memory that the host sees, in the form of an array; truth values as their bytes."""
-    dtype = np.dtype(np.uint8) if array.dtype.kind == "b" else array.dtype.numpy
+    """Memory that the host sees, in the form of an array; truth values as their bytes, bf16 as words."""
+    dtype = np.dtype(np.uint8) if array.dtype.kind == "b" else array.dtype.stored
     return host_view(buffer).view(dtype).reshape(array.shape)
 
 
