@@ -6,6 +6,7 @@ packages offer is described once, under the first of them in the order of PACKAG
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import pkgutil
 from importlib import import_module
@@ -15,6 +16,7 @@ from typing import Any, Final
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
+from sphinx.addnodes import pending_xref
 from sphinx.util.nodes import nested_parse_with_titles
 
 PACKAGES: Final = (
@@ -111,7 +113,15 @@ class PublicApi(Directive):
         return parent.children
 
 
+def unlink_builtins(_app: Any, doctree: nodes.document) -> None:
+    """Names of Python itself in signatures (`type`) lead nowhere, and not to some attribute of that name."""
+    for reference in [*doctree.findall(pending_xref)]:
+        if reference.get("refdomain") == "py" and reference.get("reftarget") in vars(builtins):
+            reference.replace_self(nodes.Text(reference["reftarget"]))
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx calls this."""
     app.add_directive("public-api", PublicApi)
+    app.connect("doctree-read", unlink_builtins)
     return {"parallel_read_safe": True}
