@@ -144,8 +144,8 @@ def counting(vulkan_session: VulkanDevice) -> Iterator[Counting]:
 
 FEW: Final = (
     "argsort", "axpy", "band_energies", "cholesky", "gemm_scalar", "hash_state", "layer_norm", "pq_rank", "prefix_scan",
-    "qfeat", "quadratic_step", "reduce_max", "reduce_sum", "rollout", "spmv_csr", "state_metrics", "ternary_majority",
-    "tile", "triangular_solve",
+    "qfeat", "quadratic_step", "reduce_max", "reduce_sum", "rollout", "scatter_add_sorted", "spmv_csr", "state_metrics",
+    "ternary_majority", "tile", "triangular_solve",
 )  # fmt: skip
 """Kernels of every sort of loop that take seconds together; all others are counted in the long test."""
 UNDERSTATED: Final = {"iterate": "it measures the very limit that honest ones are held to"}

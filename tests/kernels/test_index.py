@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dashi import kernels
 from dashi.errors import InputError, LimitError, ShapeError
+from dashi.kernels._calls import resolve_call
 from dashi.kernels._segments import segments
 from dashi.kernels.portable import sum64
 from dashi.runtime.device import Device
@@ -70,6 +71,59 @@ def test_scatter_add_sums_each_target_in_canonical_order(device: Device, kind: A
     got = device.run("scatter_add", base, values, order, offsets, longest=longest).numpy()
     expected = np.array([base[s] + sum64(values[index == s]) for s in range(6)], kind)
     assert got.tobytes() == expected.tobytes()
+
+
+@FLOATS
+@pytest.mark.parametrize(("count", "n"), [(6, 6000), (300, 5000), (70_000, 3000), (1, 4097), (5, 0)])
+def test_scatter_add_sorted_has_the_bits_of_lists_from_the_host(device: Device, kind: Any, count: int, n: int) -> None:
+    rng = np.random.default_rng(count)
+    index = rng.integers(0, count + 2, n).astype(np.uint32)
+    index[n // 2 : n // 2 + n // 4] = count // 2
+    index[:: max(1, n // 5)] = 0xFFFFFFFF
+    values, base = rng.standard_normal(n).astype(kind), rng.standard_normal(count).astype(kind)
+    order, offsets, longest = segments(index, count)
+    expected = device.run("scatter_add_segmented", base, values, order, offsets, longest=longest).numpy()
+    assert device.run("scatter_add_sorted", base, index, values).numpy().tobytes() == expected.tobytes()
+
+
+def test_scatter_add_sorted_sums_segments_of_more_than_three_levels(device: Device) -> None:
+    # A long segment between others: its runs begin at no multiple of 64, and its last sums have one addend or few.
+    lengths = (3, 262144 + 4096 + 1, 64, 0, 4097 + 64, 1)
+    index = np.repeat(np.arange(6, dtype=np.uint32), lengths)
+    rng = np.random.default_rng(4)
+    rng.shuffle(index)
+    values = rng.standard_normal(index.size).astype(np.float32)
+    got = device.run("scatter_add_sorted", np.zeros(6, np.float32), index, values).numpy()
+    expected = np.array([sum64(values[index == s]) for s in range(6)], np.float32)
+    assert got.tobytes() == expected.tobytes()
+
+
+def test_scatter_add_sorted_ignores_values_out_of_range_even_if_they_are_nan(device: Device) -> None:
+    index = np.array([1, 4, 0xFFFFFFFF, 1, 256], np.uint32)
+    values = np.array([1, np.nan, np.nan, 2, np.inf], np.float32)
+    got = device.run("scatter_add_sorted", np.full(4, 0.5, np.float32), index, values).numpy()
+    assert got.tolist() == [0.5, 3.5, 0.5, 0.5]
+
+
+def test_scatter_add_sorted_follows_targets_that_change_on_the_device(device: Device) -> None:
+    base, values = device.array(np.zeros(3, np.float32)), device.array(np.array([1, 2, 4], np.float32))
+    index = device.array(np.array([0, 0, 2], np.uint32))
+    step = device.bind("scatter_add_sorted", base, index, values)
+    with device.program([step]) as program:
+        program.run()
+        first = step.outputs[0].numpy().tolist()
+        index.write(np.array([1, 9, 1], np.uint32))
+        program.run()
+    assert (first, step.outputs[0].numpy().tolist()) == ([3, 0, 4], [0, 5, 0])
+
+
+@pytest.mark.parametrize(("count", "n", "passes", "levels"), [(255, 64, 1, 1), (256, 65, 2, 2), (1 << 24, 4097, 4, 3)])
+def test_scatter_add_sorted_dispatches_what_its_cost_counts(count: int, n: int, passes: int, levels: int) -> None:
+    kernel = kernels.get("scatter_add_sorted")
+    call = resolve_call(kernel, "f32", [(count,), (n,), (n,)], {}, tuning=kernel.tunings["items5"])
+    used = [dispatch.shader for dispatch in kernel.plan(call).dispatches]
+    assert (used.count("main"), used.count("runs") + used.count("levels")) == (passes, levels)
+    assert len(used) == kernel.cost(call).dispatches
 
 
 def test_scatter_add_atomic_adds_what_belongs_to_each_place_and_ignores_the_rest(device: Device) -> None:

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from dashi.kernels._radix_passes import LANES, TUNINGS
 from dashi.kernels.abi import Case, Fill, Number
-from dashi.kernels.sort._passes import LANES, TUNINGS
 from dashi.types import HostArray, Shape
 
 

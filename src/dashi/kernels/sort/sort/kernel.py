@@ -1,8 +1,8 @@
 """sort: the keys in rising or falling order, bit for bit but for NaN; see `dashi.kernels.sort._order`."""
 
+from dashi.kernels._radix_passes import TUNINGS, Passes, pass_cost, pass_count, prefer, shaders
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
 from dashi.kernels.sort._order import DESCENDING, KEYS, require_direction, sorted_keys, sorted_places
-from dashi.kernels.sort._passes import TUNINGS, Passes, pass_cost, pass_count, prefer, shaders
 from dashi.kernels.sort._sort_cases import sort_cases
 from dashi.types import Cost, HostArray
 

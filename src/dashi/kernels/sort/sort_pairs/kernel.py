@@ -7,9 +7,9 @@ of another type is such words by `array.view(np.uint32).reshape(n, -1)`, without
 import numpy as np
 
 from dashi.errors import ShapeError
+from dashi.kernels._radix_passes import TUNINGS, Passes, pass_cost, pass_count, prefer, shaders
 from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
 from dashi.kernels.sort._order import DESCENDING, KEYS, require_direction, sorted_keys, sorted_places
-from dashi.kernels.sort._passes import TUNINGS, Passes, pass_cost, pass_count, prefer, shaders
 from dashi.kernels.sort._sort_cases import sort_cases
 from dashi.types import Cost, HostArray, Shape
 

@@ -5,10 +5,10 @@ All keys are sorted, so k costs nothing.
 """
 
 from dashi.errors import ShapeError
+from dashi.kernels._radix_passes import LANES, TUNINGS, Passes, pass_cost, pass_count, prefer, shaders
 from dashi.kernels._work import LOOP_PUSH, loop_plan
 from dashi.kernels.abi import Binding, Call, Case, Kernel, Operand, Plan, Scalar, Shader
 from dashi.kernels.sort._order import KEYS, require_direction, sorted_keys, sorted_places
-from dashi.kernels.sort._passes import LANES, TUNINGS, Passes, pass_cost, pass_count, prefer, shaders
 from dashi.types import Cost, HostArray
 
 

@@ -9,7 +9,7 @@ for each other. D. Merrill, A. Grimshaw, "High performance and scalable radix so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 from dashi.kernels._work import ceil_div
 from dashi.kernels.abi import Binding, Call, Dispatch, Limits, Number, Scalar, Shader, Spec
@@ -35,10 +35,12 @@ _SPLITS: Final = 2
 _KINDS: Final = {"u": 0, "i": 1, "f": 2}
 
 
-def shaders(payload: bool) -> dict[str, Shader]:
-    """The three shaders of a pass; with a payload, `words` words for every key are moved along."""
-    source, counts, totals = Binding("source", "W"), Binding("counts", "u32"), Binding("totals", "u32")
-    result = Binding("result", "W", "write")
+def shaders(payload: bool, key: Literal["W", "u32"] = "W") -> dict[str, Shader]:
+    """The three shaders of a pass; with a payload, `words` words for every key are moved along. Keys are words as wide
+    as the variant's type, or u32 in every variant."""
+    source, counts, totals = Binding("source", key), Binding("counts", "u32"), Binding("totals", "u32")
+    result = Binding("result", key, "write")
+    word = "" if key == "W" else "#undef W\n#define W uint\n"
     carried = (Binding("values", "u32"), Binding("moved", "u32", "write")) if payload else ()
     return {
         "count": Shader(
@@ -48,6 +50,7 @@ def shaders(payload: bool) -> dict[str, Shader]:
             local=(LANES, 1, 1),
             file="count.comp",
             extensions=UNROLL,
+            prelude=word,
         ),
         "rows": Shader(
             (Binding("counts", "u32", "readwrite"), Binding("totals", "u32", "write")),
@@ -62,7 +65,7 @@ def shaders(payload: bool) -> dict[str, Shader]:
             (_ITEMS, Spec("KEY_WORDS", 1)),
             local=(LANES, 1, 1),
             extensions=UNROLL,
-            prelude="#define PAYLOAD\n" if payload else "",
+            prelude=word + ("#define PAYLOAD\n" if payload else ""),
         ),
     }
 
@@ -78,12 +81,14 @@ def pass_count(kind: DType) -> int:
 
 
 class Passes:
-    """The dispatches of a sort of n > 0 keys of the call's type; `payload` words go with every key."""
+    """The dispatches of a sort of n > 0 keys, of the call's type unless `key` says another; `payload` words go with
+    every key."""
 
-    def __init__(self, call: Call, n: int, descending: bool, payload: int = 0) -> None:
+    def __init__(self, call: Call, n: int, descending: bool, payload: int = 0, key: DType | None = None) -> None:
         self.n, self.payload = n, payload
-        self.kind, self.flip = _KINDS[call.dtype.kind], 0xFFFFFFFF * int(descending)
-        self.key_words = call.dtype.size // 4
+        key = key or call.dtype
+        self.kind, self.flip = _KINDS[key.kind], 0xFFFFFFFF * int(descending)
+        self.key_words = key.size // 4
         self.items = call.tuning["items"]
         tile = self.items * LANES
         self.tile_trips = 1 + _SPLITS + payload
@@ -137,7 +142,8 @@ class Passes:
         return count, rows, move
 
 
-def pass_cost(kind: DType, n: int, payload: int = 0) -> Cost:
-    """What the passes move: keys are read twice and written once in each, the payload is read and written."""
-    passes = pass_count(kind)
+def pass_cost(kind: DType, n: int, payload: int = 0, passes: int | None = None) -> Cost:
+    """What the passes (all that the type has, by default) move: keys are read twice and written once in each, the
+    payload is read and written."""
+    passes = pass_count(kind) if passes is None else passes
     return Cost(bytes=passes * n * (3 * kind.size + 8 * payload), dispatches=3 * passes) if n else Cost()
