@@ -15,6 +15,7 @@ from dashi.graph._recordings import Key, Place, Recordings, ResidentKey, RowKey
 from dashi.graph.evaluation import require_input_names, require_values
 from dashi.graph.ir import Graph, Node, TensorType
 from dashi.graph.passes.record import PipelineMemory, Record, Recorded
+from dashi.runtime._shapes import whole_number
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
@@ -367,6 +368,7 @@ def _row(array: Array, row: int) -> Array:
 
 def _require_row(kind: TensorType, row: int) -> int:
     length = kind.shape[0] if kind.shape else 0
-    if not 0 <= row < length:
-        raise BoundsError(f"there is no row {row} in {kind}.", f"name one of {length}, counted from 0.")
-    return int(row)
+    number = whole_number(row, "the number of a row")
+    if not 0 <= number < length:
+        raise BoundsError(f"there is no row {number} in {kind}.", f"name one of {length}, counted from 0.")
+    return number
