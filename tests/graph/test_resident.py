@@ -25,7 +25,7 @@ def normal(*shape: int) -> npt.NDArray[np.float32]:
 
 
 W, U, H0 = normal(4, 5), normal(5, 5), normal(3, 5)
-X = [normal(3, 4) for _ in range(50)]
+X: list[HostArray] = [normal(3, 4) for _ in range(50)]
 
 
 def cell() -> dg.Graph:
@@ -44,7 +44,7 @@ def pipeline(device: Device) -> Iterator[dg.CompiledPipeline]:
 
 def uploaded(pipeline: dg.CompiledPipeline, steps: int = 50) -> list[HostArray]:
     """The states of so many steps, each from values of the host."""
-    states = [H0]
+    states: list[HostArray] = [H0]
     for x in X[:steps]:
         states.append(pipeline.dispatch({"x": x, "h": states[-1]})["state"])
     return states
@@ -136,6 +136,32 @@ def test_a_cache_of_keys_and_values_takes_new_rows_on_the_device(device: Device)
                 pipeline.feed_rows(handles[name], output, 0, t)
                 cache[name][t] = expected[output][0]
         assert pipeline.read(handles["keys"]).tobytes() == cache["keys"].tobytes()
+
+
+def with_host_step() -> dg.Graph:
+    """Halves that the host gathers, since no kernel does, from an input of a length that fills no word."""
+    b = dg.Builder("halves")
+    x = b.input("x", (3, 3), "f16")
+    picked = dg.gather(x, b.constant(np.array([1, 0, 2], np.uint32)))
+    return b.graph(y=picked, shown=x, z=dg.tanh(dg.cast(picked, "f32")))
+
+
+def test_halves_and_host_steps_read_and_feed_resident_values(device: Device) -> None:
+    graph = with_host_step()
+    state = np.array([-0.0, np.nan, 1, 2, 3, -4, 1e-7, np.inf, 8], np.float16).reshape(3, 3)
+    with dg.compile(graph, device) as first, dg.compile(graph, device) as second:
+        assert list(first.report().host_steps) == ["gather_0"]
+        first.feed(first.bind("x", state), "y")
+        for _ in range(5):
+            expected = dg.evaluate(graph, {"x": state})
+            again = dg.evaluate(graph, {"x": expected["y"]})
+            outputs = first.dispatch_resident_outputs({})
+            assert _bytes(second.dispatch_resident({"x": outputs[0]})) == _bytes(again)
+            assert [first.read(handle).tobytes() for handle in outputs] == list(_bytes(expected).values())
+            for handle in outputs:
+                first.free(handle)
+            state = expected["y"]
+        assert first.read(first.handles["x"]).tobytes() == state.tobytes()
 
 
 def test_batches_of_resident_runs_follow_one_another(pipeline: dg.CompiledPipeline) -> None:
@@ -259,6 +285,26 @@ def test_freed_handles_and_closed_pipelines_give_their_memory_back(bare_vulkan: 
 
     first = used()
     assert [used() for _ in range(5)] == [first] * 5
+
+
+def test_steady_runs_take_no_memory_of_the_device(bare_vulkan: VulkanDevice) -> None:
+    with dg.compile(cell(), bare_vulkan) as pipeline:
+        handle = pipeline.bind("h", H0)
+        pipeline.feed(handle, "state")
+
+        def used() -> int:
+            for x in X[:4]:
+                pipeline.dispatch_resident({"x": x}, ["total"])
+                pipeline.feed_rows(handle, "state", 0, 1)
+                for output in pipeline.dispatch_resident_outputs({"x": x}):
+                    pipeline.free(output)
+            return bare_vulkan.memory().used
+
+        first = used()
+        assert [used() for _ in range(5)] == [first] * 5
+        with pytest.raises(GraphError, match="the input 'x' has no values"):
+            pipeline.dispatch_resident_outputs({})
+        assert used() == first
 
 
 def _bytes(results: dict[str, HostArray]) -> dict[str, bytes]:

@@ -50,13 +50,13 @@ class Resident:
 
     @property
     def place(self) -> Place:
-        """Its memory."""
+        """The memory that holds the value; a ClosedError where the handle was freed."""
         if self._place is None:
             raise ClosedError(f"the handle of {self.name!r} was freed.", "bind the value again, or free it later.")
         return self._place
 
     def take_place(self) -> Place:
-        """Its memory, which is no longer its own."""
+        """Frees the handle, and returns the memory that held the value."""
         place = self.place
         self._place = None
         return place
@@ -210,7 +210,12 @@ class ResidentCalls(ABC):
             self._require_open()
             with self._submitting:
                 places = {title: self._output_place(title) for title, _ in self._graph.outputs}
-            _, ticket = self._submit_resident(inputs, (), places)
+            try:
+                _, ticket = self._submit_resident(inputs, (), places)
+            except BaseException:
+                for title, place in places.items():
+                    self._spare.setdefault(title, []).append(place)
+                raise
         handles = [
             Resident(title, self._graph[name].type, self.device, places[title], ticket.end)
             for title, name in self._graph.outputs
@@ -237,10 +242,10 @@ class ResidentCalls(ABC):
     ) -> None:
         """Writes the results of several resident runs into arrays of the caller, by name, for each run."""
         require_as_many(rows, outputs)
-        wanted = [self._titles(titles) for titles in outputs]
+        titles = [self._titles(arrays) for arrays in outputs]
         run_batch(
             self._slots,
-            list(zip(rows, wanted, strict=True)),
+            list(zip(rows, titles, strict=True)),
             lambda item: self._submit_resident(*item),
             lambda index, run: _finish(run, outputs[index]),
         )

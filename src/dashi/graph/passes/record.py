@@ -47,7 +47,7 @@ class PipelineMemory:
     """Inputs that lie in memory of their own, whose values do not come from the host with a run."""
 
     def with_resident(self, blocks: Mapping[str, Block]) -> PipelineMemory:
-        """The same memory with some inputs in blocks of their own."""
+        """A copy of the map in which some inputs, by name, lie in blocks without other values."""
         places = {**self.places, **{name: (block, 0) for name, block in blocks.items()}}
         return replace(self, places=places, resident=frozenset(blocks))
 
