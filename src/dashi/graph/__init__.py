@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from dashi.graph.pipeline import CompiledPipeline as CompiledPipeline
     from dashi.graph.registry import all_ops as all_ops
     from dashi.graph.report import PipelineReport as PipelineReport
+    from dashi.graph.resident import Resident as Resident
     from dashi.graph.text import parse_graph as parse_graph
     from dashi.graph.verification import verify as verify
 
@@ -125,6 +126,7 @@ _MODULES = {
     "pipeline": "CompiledPipeline",
     "registry": "all_ops",
     "report": "PipelineReport",
+    "resident": "Resident",
     "text": "parse_graph",
     "verification": "verify",
 }

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from dashi.errors import GraphError
+from dashi.graph._assembly import Assembly
 from dashi.graph.evaluation import require_values
 from dashi.graph.ir import Graph, print_graph
 from dashi.graph.pass_order import PASSES, Pass, run_passes
 from dashi.graph.passes.plan_memory import PlanMemory
-from dashi.graph.passes.record import Record, stored_values, take_memory
 from dashi.graph.passes.schedule import PlannedStep, Schedule
 from dashi.graph.registry import get
 from dashi.graph.report import build_report
@@ -49,18 +49,12 @@ def compile(
     lowered = run_passes(graph, passes)
     schedule = Schedule(portable=class_ == "portable").run(lowered, device.features)
     plan = PlanMemory(alignment=max(256, device.part_alignment)).run(lowered, schedule)
-    memory = take_memory(device, lowered, schedule, plan)
-    record = Record(slots=slots)
-    recorded = record.run(device, lowered, schedule, memory)
-    for name, array in recorded.stored.items():
-        array.write(stored_values(lowered[name], lowered, stored))
+    assembly = Assembly(device, lowered, schedule, plan, slots)
+    memory, recorded = assembly.build(stored)
     fingerprint = program_id(graph, class_, passes)
     ids = (fingerprint, pipeline_id(fingerprint, device, schedule))
     report = build_report(lowered, schedule, plan, recorded.program, ids, class_)
-    again = replace(record, timed=True)
-    return CompiledPipeline(
-        device, lowered, recorded, stored, report, slots, lambda: again.run(device, lowered, schedule, memory)
-    )
+    return CompiledPipeline(assembly, memory, recorded, stored, report)
 
 
 def program_id(graph: Graph, class_: Class = "portable", passes: tuple[Pass, ...] = PASSES) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -37,14 +37,19 @@ def evaluate(
 
 def require_inputs(graph: Graph, inputs: Mapping[str, HostArray]) -> dict[str, HostArray]:
     """The values of all inputs, with their shapes and types."""
+    require_input_names(graph, inputs)
+    return {node.name: require_values(node, inputs.get(node.name)) for node in graph.of("input")}
+
+
+def require_input_names(graph: Graph, names: Iterable[str]) -> None:
+    """Raises where the graph has no input of one of the names."""
     known = [node.name for node in graph.of("input")]
-    for name in inputs:
+    for name in names:
         if name not in known:
             raise GraphError(
                 f"the graph {graph.name!r} has no input {name!r}.",
                 f"{suggestion(name, known)}it takes {', '.join(known) or 'none'}.",
             )
-    return {node.name: require_values(node, inputs.get(node.name)) for node in graph.of("input")}
 
 
 def require_values(node: Node, values: object) -> HostArray:

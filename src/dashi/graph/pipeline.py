@@ -2,54 +2,45 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from dashi.errors import ClosedError, DashiError, GraphError, suggestion
+from dashi.errors import ClosedError, GraphError, suggestion
+from dashi.graph._assembly import Assembly
+from dashi.graph._batches import require_as_many, run_batch
 from dashi.graph.evaluation import require_inputs, require_values
-from dashi.graph.ir import Graph
-from dashi.graph.passes.record import Recorded, stored_values
+from dashi.graph.passes.record import PipelineMemory, Recorded, stored_values
 from dashi.graph.report import PipelineReport
+from dashi.graph.resident import ResidentCalls
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.runtime._program import Timing
-    from dashi.runtime.device import Device
     from dashi.runtime.landing import Ticket
 
 Values = Mapping[str, HostArray]
 
 
-class CompiledPipeline:
+class CompiledPipeline(ResidentCalls):
     """Runs of one graph on one device. Every call takes values of all inputs, by name, and gives the results by theirs,
     with the bits of the uncompiled run (`dashi.graph.evaluate`). Calls from several threads are safe. Use it in a
     `with` block, or close it."""
 
     def __init__(
         self,
-        device: Device,
-        graph: Graph,
+        assembly: Assembly,
+        memory: PipelineMemory,
         recorded: Recorded,
         params: dict[str, HostArray],
         report: PipelineReport,
-        slots: int,
-        record_timed: Callable[[], Recorded],
     ) -> None:
-        self.device = device
-        self._graph = graph
-        self._recorded = recorded
+        super().__init__(assembly, memory, recorded)
         self._params = params
         self._report = report
-        self._record_timed = record_timed
         self._timed: Recorded | None = None
         self._closed = False
-        self._slots = threading.BoundedSemaphore(slots)
-        # Host steps wait inside a submission; two at once would share the arena.
-        self._submitting = threading.Lock()
 
     @property
     def program_id(self) -> str:
@@ -81,30 +72,30 @@ class CompiledPipeline:
         for title in outputs:
             self._require_result(title)
         with self._slots:
-            ticket = self._submit(self._recorded, inputs)
-            for title, out in outputs.items():
-                ticket.fetched(self._recorded.results[title], out=out)
+            self._write(self._submit(self._recorded, inputs), outputs)
 
     def dispatch_batched(self, batch: Sequence[Values]) -> list[dict[str, HostArray]]:
         """The results for each of several inputs: as many as there are slots are under way at once. An error names the
         item that failed."""
-        results: list[dict[str, HostArray]] = []
-        under_way: deque[Ticket] = deque()
-        try:
-            for index, inputs in enumerate(batch):
-                while not self._slots.acquire(blocking=not under_way):
-                    results.append(self._finish(under_way))
-                try:
-                    under_way.append(self._submit(self._recorded, inputs))
-                except BaseException as error:
-                    self._slots.release()
-                    raise _of_item(error, index) from error
-            while under_way:
-                results.append(self._finish(under_way))
-        finally:
-            for _ in under_way:
-                self._slots.release()
-        return results
+        return run_batch(
+            self._slots,
+            batch,
+            lambda inputs: self._submit(self._recorded, inputs),
+            lambda _, ticket: self._fetched(ticket, {}),
+        )
+
+    def dispatch_batched_into(self, batch: Sequence[Values], outputs: Sequence[Values]) -> None:
+        """Writes the results for each of several inputs into arrays of the caller, by name; those that are not named
+        are not read."""
+        require_as_many(batch, outputs)
+        for title in {title for into in outputs for title in into}:
+            self._require_result(title)
+        run_batch(
+            self._slots,
+            batch,
+            lambda inputs: self._submit(self._recorded, inputs),
+            lambda index, ticket: self._write(ticket, outputs[index]),
+        )
 
     def dispatch_timed(self, inputs: Values) -> tuple[dict[str, HostArray], Timing]:
         """The results, and nanoseconds: of the whole call, until it was submitted, of the wait, and on the device."""
@@ -113,7 +104,7 @@ class CompiledPipeline:
         with self._slots:
             self._require_open()
             with self._submitting:
-                self._timed = self._timed or self._record_timed()
+                self._timed = self._timed or self._assembly.record_timed(self._memory)
             start = time.perf_counter_ns()
             ticket = self._submit(self._timed, inputs)
             submitted = time.perf_counter_ns()
@@ -145,10 +136,22 @@ class CompiledPipeline:
             )
         return self._params[name].copy()
 
+    def clone(self) -> CompiledPipeline:
+        """A pipeline of the same program in memory of its own, with copies of the params, of what is bound (`handles`)
+        and of the feeds as they are now. Neither changes the other."""
+        self._require_open()
+        with self._submitting:
+            params = dict(self._params)
+            memory, recorded = self._assembly.build(params)
+            other = CompiledPipeline(self._assembly, memory, recorded, params, self._report)
+            other._adopt(self)
+        return other
+
     def close(self) -> None:
-        """Frees what was recorded. Closing twice, or after the device, is harmless."""
+        """Frees what was recorded, and all handles. Closing twice, or after the device, is harmless."""
         if not self._closed:
             self._closed = True
+            self._close_resident()
             self._recorded.program.close()
             if self._timed is not None:
                 self._timed.program.close()
@@ -168,18 +171,16 @@ class CompiledPipeline:
         values = require_inputs(self._graph, inputs)
         feed = {array: values[name] for name, array in recorded.inputs.items()}
         with self._submitting:
-            return recorded.program.submit(feed=feed or None)
-
-    def _finish(self, under_way: deque[Ticket]) -> dict[str, HostArray]:
-        """The results of the oldest run, whose slot is free then."""
-        ticket = under_way.popleft()
-        try:
-            return self._fetched(ticket, {})
-        finally:
-            self._slots.release()
+            ticket = recorded.program.submit(feed=feed or None)
+            self._ran = True
+            return ticket
 
     def _fetched(self, ticket: Ticket, into: Values) -> dict[str, HostArray]:
         return {title: ticket.fetched(a, out=into.get(title)) for title, a in self._recorded.results.items()}
+
+    def _write(self, ticket: Ticket, outputs: Values) -> None:
+        for title, out in outputs.items():
+            ticket.fetched(self._recorded.results[title], out=out)
 
     def _require_result(self, title: str) -> None:
         if title not in self._recorded.results:
@@ -191,9 +192,3 @@ class CompiledPipeline:
     def _require_open(self) -> None:
         if self._closed:
             raise ClosedError(f"the pipeline {self._graph.name!r} is closed.", "compile it again, or close it later.")
-
-
-def _of_item(error: BaseException, index: int) -> BaseException:
-    if isinstance(error, DashiError):
-        return type(error)(f"item {index} of the batch: {error.what}", error.fix)
-    return error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -43,6 +43,13 @@ class PipelineMemory:
 
     places: Mapping[str, tuple[Block, int]]
     aliases: Mapping[str, str]
+    resident: frozenset[str] = frozenset()
+    """Inputs that lie in memory of their own, whose values do not come from the host with a run."""
+
+    def with_resident(self, blocks: Mapping[str, Block]) -> PipelineMemory:
+        """A copy of the map in which some inputs, by name, lie in blocks without other values."""
+        places = {**self.places, **{name: (block, 0) for name, block in blocks.items()}}
+        return replace(self, places=places, resident=frozenset(blocks))
 
     def holds(self, node: Node) -> bool:
         """Whether a node's value lies here; views that are no aliases do not."""
@@ -65,16 +72,28 @@ class Record:
     timed: bool = False
     name: str = "record"
 
-    def run(self, device: Device, graph: Graph, steps: Sequence[PlannedStep], memory: PipelineMemory) -> Recorded:
+    def run(
+        self,
+        device: Device,
+        graph: Graph,
+        steps: Sequence[PlannedStep],
+        memory: PipelineMemory,
+        copies: Sequence[tuple[str, Array]] = (),
+        fetch: Sequence[str] | None = None,
+    ) -> Recorded:
+        """The recording. `copies` are results to be copied on the device after the last step, and where to; `fetch`
+        names the results that come back to the host: all, unless it says which."""
         arrays = {node.name: memory.array(node) for node in graph.nodes if memory.holds(node)}
         scratch: ScratchPool = {}
         bound = [part for step in steps for part in _bind(device, graph, step, memory, arrays, scratch)]
-        inputs = {node.name: arrays[node.name] for node in graph.of("input") if node.name in arrays}
+        fed = [node.name for node in graph.of("input") if node.name in arrays and node.name not in memory.resident]
+        inputs = {name: arrays[name] for name in fed}
         results = {title: arrays[name] for title, name in graph.outputs}
+        bound += [device.copy_step(results[title], target) for title, target in copies if target.nbytes]
+        fetched = [array for title, array in results.items() if fetch is None or title in fetch]
         program = device.program(
-            bound, label=graph.name, feed=list(inputs.values()), fetch=list(results.values()), slots=self.slots,
-            timed=self.timed,
-        )  # fmt: skip
+            bound, label=graph.name, feed=list(inputs.values()), fetch=fetched, slots=self.slots, timed=self.timed
+        )
         stored = {node.name: arrays[node.name] for node in graph.nodes if node.op in STORED and node.name in arrays}
         return Recorded(program, inputs, results, stored)
 
