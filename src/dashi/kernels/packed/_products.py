@@ -1,0 +1,123 @@
+"""Products x W^T with packed weights: the kernel of a format, and its dispatches of `_include/packed_rows.glsl`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from dashi.kernels._work import RUN, ceil_div, split_work
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Fill, Kernel, Number, Operand, Plan, Scalar, Shader
+from dashi.kernels.linear import _tiles as levels
+from dashi.kernels.packed._formats import BlockFormat, block_format, dequantize
+from dashi.kernels.packed._tiles import repack, tile_length, tile_words, unpack
+from dashi.kernels.portable import canon, contract
+from dashi.types import Cost, HostArray, Shape
+
+TEAMS: Final = {1: (16, 8), 8: (32, 4)}
+"""By rows of x that a workgroup has: the rows of W, and the runs of 64 that are under way at a time."""
+NUMBERS: Final = ("m", "n", "k", "first_run", "runs", "down", "first_tile", "tiles", "stride")
+SPECIAL_SCALES: Final = (0x0000, 0x8000, 0x0001, 0x83FF, 0x0400, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00, 0xFD01)
+"""fp16: zeros, subnormals, the smallest normal number, the largest, infinities, NaNs."""
+SIZES: Final = ((1, 1, 1), (2, 3, 5), (3, 9, 33), (8, 17, 17), (17, 2, 31), (33, 8, 3), (0, 2, 4), (1, 0, 5))
+"""(m, blocks of 32 or one K block each, n)"""
+
+
+def packed_product(name: str) -> Kernel:
+    """The kernel that multiplies rows of fp32 with rows of weights in a format."""
+    form = block_format(name)
+
+    def reference(x: HostArray, weights: HostArray) -> HostArray:
+        rows = unpack(name, weights, x.shape[1])
+        return canon(contract(x, canon(dequantize(name, rows)).T))
+
+    def plan(call: Call) -> Plan:
+        form.row_bytes(call.dims["k"])
+        return levels.in_levels(call, multiply)
+
+    def cost(call: Call) -> Cost:
+        m, n, k = (call.dims[dimension] for dimension in ("m", "n", "k"))
+        size = call.bytes("x", "weights", "result")
+        return Cost(2 * m * n * k, size, len(plan(call).dispatches)) if m * n else Cost()
+
+    length = tile_length(form)
+    return Kernel(
+        summary=f"x times the transpose of weights stored in {name}",
+        inputs=(
+            Operand("x", shape=("m", "k")),
+            Operand("weights", "u32", (f"k/{length}", tile_words(form), "n")),
+        ),
+        outputs=(Operand("result", shape=("m", "n")),),
+        shaders={**{f"rows_{rows}": _shader(rows) for rows in TEAMS}, "fold": levels.FOLD},
+        plan=plan,
+        reference=reference,
+        cost=cost,
+        cases=_cases(form),
+        bench=(_case(form, (1, 4096, 4096)),),
+        dtypes=("f32",),
+    )
+
+
+def _shader(rows: int) -> Shader:
+    columns, teams = TEAMS[rows]
+    constants = {"ROWS": rows, "COLUMNS": columns, "TEAMS": teams}
+    return Shader(
+        (Binding("x"), Binding("weights", "u32"), Binding("result", access="readwrite")),
+        tuple(Scalar(number, "u32") for number in NUMBERS) + levels.FLAGS,
+        local=(columns * teams, 1, 1),
+        includes=("portable.glsl", "halves.glsl"),
+        extensions=("GL_EXT_control_flow_attributes",),
+        prelude="".join(f"const uint {name} = {value}u;\n" for name, value in constants.items()),
+    )
+
+
+def multiply(call: Call, reach: tuple[int, int], target: str, flags: Mapping[str, Number]) -> Iterator[Dispatch]:
+    """Dispatches that add the products over k from reach[0] to reach[1] to `target`, in the order tree64."""
+    m, n, k = (call.dims[name] for name in ("m", "n", "k"))
+    rows = 1 if m == 1 else 8
+    columns, teams = TEAMS[rows]
+    down = ceil_div(m, rows)
+    runs = (reach[0] // RUN, ceil_div(reach[1], RUN))
+    held = ceil_div(rows * columns, columns * teams)
+    trips = 1 + ceil_div(runs[1] - runs[0], teams) * (1 + RUN // 8 + held * teams)
+    numbers = {"m": m, "n": n, "k": k, "first_run": runs[0], "runs": runs[1], "down": down, **flags}
+    for share in split_work(down * ceil_div(n, columns), trips, call.limits):
+        place = {"first_tile": share.first, "tiles": share.beyond, "stride": share.groups}
+        buffers = ("x", "weights", target)
+        yield Dispatch(f"rows_{rows}", buffers, {**numbers, **place}, (share.groups, 1, 1), share.trips)
+
+
+def random_blocks(form: BlockFormat, rng: np.random.Generator, n: int, k: int) -> HostArray:
+    """Bytes of n rows of k weights: any codes, scales of ordinary size and, in one block of eight, special ones."""
+    blocks: Any = np.frombuffer(rng.bytes(n * form.row_bytes(k)), np.uint8).reshape(-1, form.size).copy()
+    if form.length > 1:
+        places = {"Q6_K": (208,), "Q8_0": (0,), "Q4_0": (0,), "Q5_0": (0,)}.get(form.name, (0, 2))
+        for place in places:
+            scales = (rng.standard_normal(len(blocks)) * 0.05).astype(np.float16).view(np.uint16)
+            special = rng.choice(np.array(SPECIAL_SCALES, np.uint16), len(blocks))
+            chosen = np.where(rng.random(len(blocks)) < 0.125, special, scales).astype("<u2")
+            blocks[:, place : place + 2] = chosen.view(np.uint8).reshape(-1, 2)
+    return blocks.reshape(n, form.row_bytes(k))
+
+
+def _cases(form: BlockFormat) -> tuple[Case, ...]:
+    unit = max(32, form.length)
+    sizes = [(m, blocks * unit if unit == 32 else ceil_div(blocks, 4) * unit, n) for m, blocks, n in SIZES]
+    sizes.append((2, 4096 + unit, 3))
+    if form.length == 1:
+        sizes += [(1, 1, 3), (3, 67, 5), (2, 255, 2)]
+    return tuple(_case(form, size) for size in sizes)
+
+
+def _case(form: BlockFormat, size: tuple[int, int, int]) -> Case:
+    m, k, n = size
+    shape = (ceil_div(k, tile_length(form)), tile_words(form), n)
+    return Case({"x": (m, k), "weights": shape}, fill={"weights": _fill(form, k)})
+
+
+def _fill(form: BlockFormat, k: int) -> Fill:
+    def fill(rng: np.random.Generator, shape: Shape) -> HostArray:
+        return repack(form.name, random_blocks(form, rng, shape[2], k))
+
+    return fill
