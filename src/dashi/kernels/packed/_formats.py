@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from dashi.errors import InputError
 
-Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float32]
+Bytes = npt.NDArray[Any]
+"""uint8."""
+Floats = npt.NDArray[Any]
+"""float32."""
 
 
 @dataclass(frozen=True)

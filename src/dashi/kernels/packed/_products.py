@@ -104,7 +104,7 @@ def random_blocks(form: BlockFormat, rng: np.random.Generator, n: int, k: int) -
 def _cases(form: BlockFormat) -> tuple[Case, ...]:
     unit = max(32, form.length)
     sizes = [(m, blocks * unit if unit == 32 else ceil_div(blocks, 4) * unit, n) for m, blocks, n in SIZES]
-    sizes.append((2, 4096 + unit, 3))
+    sizes += [(2, 4096 + unit, 3), (1, 64 * 4096 + unit, 1)]
     if form.length == 1:
         sizes += [(1, 1, 3), (3, 67, 5), (2, 255, 2)]
     return tuple(_case(form, size) for size in sizes)

@@ -1,4 +1,4 @@
-"""matmul_f16: x W^T with the rows of W stored in F16, by the bits of the fp32 product with the numbers they stand for."""
+"""matmul_f16: x W^T with W stored in F16, with the bits of the fp32 product."""
 
 from dashi.kernels.packed._products import packed_product
 

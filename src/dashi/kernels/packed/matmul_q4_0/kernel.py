@@ -1,4 +1,4 @@
-"""matmul_q4_0: x W^T with the rows of W stored in Q4_0, by the bits of the fp32 product with the numbers they stand for."""
+"""matmul_q4_0: x W^T with W stored in Q4_0, with the bits of the fp32 product."""
 
 from dashi.kernels.packed._products import packed_product
 
