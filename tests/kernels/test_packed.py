@@ -123,9 +123,7 @@ def test_bytes_that_are_no_rows_of_blocks_are_refused_with_a_fix() -> None:
         repack("Q8_0", np.zeros((2, 35), np.uint8))
     with pytest.raises(InputError, match=r"there is no packed format 'Q3_X'\.\s*Fix: use one of Q8_0, Q4_0"):
         dequantize("Q3_X", np.zeros((1, 2), np.uint8))
-    with pytest.raises(
-        InputError, match=r"a row of 33 weights is no whole number of Q4_0 blocks .*\s*Fix: use rows"
-    ):
+    with pytest.raises(InputError, match=r"a row of 33 weights is no whole number of Q4_0 blocks .*\s*Fix: use rows"):
         unpack("Q4_0", np.zeros((1, 9, 2), np.uint32), 33)
     with pytest.raises(InputError, match=r"tiles of Q4_0 for rows of 64 are not float32 .*\s*Fix: pass what `repack`"):
         unpack("Q4_0", np.zeros((1, 9, 2), np.float32), 64)
