@@ -1,4 +1,4 @@
-"""`dashi bench graph minilm`: what it prints, and what it says where the weights are missing."""
+"""`dashi bench graph`: what its commands print, and what they say where weights are missing or sizes do not fit."""
 
 from __future__ import annotations
 
@@ -36,3 +36,19 @@ def test_the_document_has_similarities_and_a_hash_for_each_text() -> None:
     assert round(document["similarities"][0][1], 4) == 0.6660  # published
     assert (len(set(document["row_hashes"])), document["host_steps"]) == (2, [])
     assert document["planned_bytes"] <= 1.08 * document["liveness_bytes"]
+
+
+def test_gemv_is_checked_and_timed_against_copies() -> None:
+    words = ["bench", "graph", "gemv", "--format", "Q5_0", "--rows", "2", "--n", "40", "--k", "96", "--device", "cpu"]
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert (document["bytes"], document["checked"]) == (2 * 11 * 40 * 4, "is the reference")
+    assert document["us"] > 0
+    assert document["of_copy_bandwidth"] > 0
+
+
+def test_gemv_refuses_rows_that_are_no_whole_blocks() -> None:
+    done = CliRunner().invoke(app, ["bench", "graph", "gemv", "--k", "100", "--device", "cpu"])
+    assert done.exit_code != 0
+    assert "no whole number of Q4_K blocks of 256" in " ".join(done.output.split())

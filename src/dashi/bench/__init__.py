@@ -13,6 +13,7 @@ from dashi._lazy import lazy_names
 if TYPE_CHECKING:
     from dashi.bench import fft as fft
     from dashi.bench import flow as flow
+    from dashi.bench import gemv as gemv
     from dashi.bench import host as host
     from dashi.bench import identify as identify
     from dashi.bench import kernels as kernels
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dashi.bench import rollout as rollout
     from dashi.bench import workloads as workloads
 
-_MODULES = ("fft", "flow", "host", "identify", "kernels", "minilm", "peers", "results", "rollout", "workloads")
+_MODULES = ("fft", "flow", "gemv", "host", "identify", "kernels", "minilm", "peers", "results", "rollout", "workloads")
 
 if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
     __all__, __getattr__, __dir__ = lazy_names(__name__, {}, more=_MODULES)

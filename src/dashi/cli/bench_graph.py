@@ -63,3 +63,31 @@ def minilm(
 
 
 app.command("minilm", epilog=example("dashi bench graph minilm --text 'It is sunny.' --text 'It rains.'"))(minilm)
+
+
+def gemv(
+    format_: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="Of the weights, as GGUF names it: Q8_0, Q4_K, F16, ...")
+    ] = "Q4_K",
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of numbers that are multiplied.")] = 1,
+    n: Annotated[int, typer.Option("--n", min=1, help="Rows of weights.")] = 4096,
+    k: Annotated[int, typer.Option("--k", min=1, help="Weights of a row.")] = 4096,
+    device: OneDevice = "auto",
+    json: Json = False,
+) -> None:
+    """A product with packed weights, checked and timed, beside the time in which the device copies as many bytes."""
+    import dashi
+    from dashi.bench import gemv as bench
+
+    with dashi.open(device) as opened:
+        name = opened.info.name
+        times = bench.measure(opened, format_, rows, n, k)
+    if json:
+        print_json({"device": name, **times.as_dict()})
+        return
+    share = f"{100 * times.of_copy_bandwidth:.0f} %"
+    row = (times.format, f"{rows} x {k} x {n}", f"{times.us:.1f}", str(times.bytes), share, times.checked)
+    print_rows(("format", "rows x k x n", "us", "bytes", "of copies", "checked"), [row])
+
+
+app.command("gemv", epilog=example("dashi bench graph gemv --format Q4_K --rows 1 --n 4096 --k 4096 --json"))(gemv)

@@ -1,0 +1,2 @@
+#define VALUE bf16_value
+#include "packed_halves.glsl"

@@ -1,0 +1,2 @@
+#define VALUE f16_value
+#include "packed_halves.glsl"

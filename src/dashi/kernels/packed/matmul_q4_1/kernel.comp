@@ -1,0 +1,3 @@
+#define FIFTH 0
+#define MINIMUM 1
+#include "packed_blocks.glsl"

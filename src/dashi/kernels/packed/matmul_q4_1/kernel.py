@@ -1,0 +1,5 @@
+"""matmul_q4_1: x W^T with W stored in Q4_1, with the bits of the fp32 product."""
+
+from dashi.kernels.packed._products import packed_product
+
+KERNEL = packed_product("Q4_1")

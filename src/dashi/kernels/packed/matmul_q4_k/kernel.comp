@@ -1,0 +1,2 @@
+#define FIFTH 0
+#include "packed_k.glsl"

@@ -1,0 +1,3 @@
+#define FIFTH 1
+#define MINIMUM 0
+#include "packed_blocks.glsl"

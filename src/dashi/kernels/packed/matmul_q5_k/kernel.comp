@@ -1,0 +1,2 @@
+#define FIFTH 1
+#include "packed_k.glsl"
