@@ -13,6 +13,7 @@ from dashi.errors import GraphError
 from dashi.graph.passes.plan_memory import PlanMemory
 from dashi.graph.passes.rewrite import Rewrite
 from dashi.graph.passes.schedule import PlannedStep, Schedule
+from dashi.runtime.device import Device
 
 RNG = np.random.default_rng(0)
 
@@ -51,6 +52,32 @@ def test_rewrite_finds_attention_in_its_parts_and_names_it() -> None:
     first, second = (np.asarray(dg.evaluate(g, inputs)["y"], np.float64) for g in (rewritten, graph))
     np.testing.assert_allclose(first, second, rtol=1e-5, atol=1e-6)
     assert dg.program_id(graph) != dg.program_id(graph, passes=(Rewrite(attention=False), *dg.PASSES[1:]))
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v"),
+    [
+        ((1, 6, 1, 2, 4), (6, 1, 1, 3, 4), (6, 1, 1, 3, 4)),
+        ((2, 4), (3, 4), (3, 5)),
+        ((2, 2, 4), (1, 3, 4), (1, 3, 4)),
+        ((1, 6, 2, 4), (1, 2, 1, 3, 4), (1, 2, 1, 3, 4)),
+        ((1, 4, 2, 4), (1, 1, 3, 4), (1, 1, 3, 4)),
+        ((2, 4), (3, 4), (5, 3, 4)),
+        ((0, 4), (3, 4), (3, 4)),
+        ((2, 257), (2, 257), (2, 257)),
+    ],
+)
+def test_rewrite_leaves_alone_what_the_kernel_of_attention_would_not_compute(
+    q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], device: Device
+) -> None:
+    b = dg.Builder("stretched")
+    query, keys, value = (b.input(name, shape) for name, shape in zip("qkv", (q, k, v), strict=True))
+    turned = keys.transpose(*range(len(k) - 2), len(k) - 1, len(k) - 2)
+    graph = b.graph(y=dg.softmax((query @ turned) * 0.5) @ value)
+    inputs = {n: RNG.standard_normal(s).astype(np.float32) for n, s in zip("qkv", (q, k, v), strict=True)}
+    with dg.compile(graph, device) as pipeline:
+        assert pipeline.report().rewrites == ()
+        assert pipeline.dispatch(inputs)["y"].tobytes() == dg.evaluate(graph, inputs)["y"].tobytes()
 
 
 def test_legalize_makes_movement_one_index_map() -> None:
