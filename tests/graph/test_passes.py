@@ -97,6 +97,23 @@ def test_legalize_copies_what_no_strides_can_name() -> None:
     assert [node.op for node in graph.nodes if node.op == "copy"] == ["copy"]
 
 
+MOVES = {
+    "transpose": "%a = transpose %x {axes=[1,0]} : f32[3,2]\n%b = view %a {view=[[6],[1],0]} : f32[6]",
+    "slice": "%a = slice %x {starts=[1], steps=[1], stops=[2]} : f32[1,3]\n%b = view %a {view=[[3],[1],0]} : f32[3]",
+    "first": "%a = slice %x {starts=[0], steps=[1], stops=[1]} : f32[1,3]\n%b = view %a {view=[[3],[-1],2]} : f32[3]",
+    "expand": "%a = expand %x {shape=[2,2,3]} : f32[2,2,3]\n%b = view %a {view=[[12],[1],0]} : f32[12]",
+    "view": "%a = view %x {view=[[3,2],[1,3],0]} : f32[3,2]\n%b = view %a {view=[[2,2],[3,1],1]} : f32[2,2]",
+}
+
+
+@pytest.mark.parametrize("moves", MOVES)
+def test_a_view_of_a_view_shows_the_elements_of_that_view(moves: str, device: Device) -> None:
+    graph = dg.parse_graph(f"graph views\n%x = input : f32[2,3]\n{MOVES[moves]}\nreturn y=%b\n")
+    inputs = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    with dg.compile(graph, device) as pipeline:
+        assert pipeline.dispatch(inputs)["y"].tolist() == dg.evaluate(graph, inputs)["y"].tolist()
+
+
 def test_fuse_makes_one_map_of_a_chain_and_folds_views_into_it() -> None:
     b = dg.Builder("chain")
     x, y = b.input("x", (2, 3)), b.input("y", (3, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dashi.graph._views import dense, view_attribute
+from dashi.graph._views import dense, is_dense, view_attribute
 from dashi.graph.builder import Builder, Tensor, typed_node
 from dashi.graph.ir import Graph, Node
 from dashi.graph.ops.elementwise import COPY
@@ -52,15 +52,24 @@ def _views(graph: Graph) -> Graph:
             continue
         source = graph[node.inputs[0]]
         origin, through = maps.get(source.name, (source, dense(source.shape)))
-        view = node_view(node) if op.view is None else op.view(node, through)
+        view = _index_map(node, through)
         if view is None:
             origin = typed_node(COPY, f"{node.name}.copy", (source.name,), [source.type], {})
             nodes.append(origin)
-            view = op.view(node, dense(source.shape)) if op.view else None
+            view = _index_map(node, dense(source.shape))
         assert view is not None, "a dense value can be read through every movement op"
         maps[node.name] = (origin, view)
         nodes.append(typed_node(VIEW, node.name, (origin.name,), [origin.type], {"view": view_attribute(view)}))
     return graph.with_nodes(nodes)
+
+
+def _index_map(node: Node, through: View) -> View | None:
+    """A movement op as an index map into what `through` maps into; None where strides cannot say it."""
+    op = get(node.op)
+    if op.view is not None:
+        return op.view(node, through)
+    # The map of a `view` counts the elements of its source in order: they lie so in memory only where that is dense.
+    return node_view(node) if is_dense(through) else None
 
 
 def _canonical_moves(graph: Graph) -> Graph:
