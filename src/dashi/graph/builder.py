@@ -192,6 +192,7 @@ def typed_node(
     untyped = Node(name, op.name, inputs, TensorType((), types[0].dtype) if types else _NO_TYPE, ())
     try:
         untyped = Node(name, op.name, inputs, untyped.type, attributes_of(attributes))
+        op.require_inputs(len(types))
         inferred = op.infer(untyped, types)
         kind = tensor_type(inferred.shape, inferred.dtype)
     except InputError as error:

@@ -72,6 +72,7 @@ def _parse_node(line: str, before: dict[str, Node]) -> Node:
     if op == "constant":
         from dashi.graph.ops._leaves import constant_values
 
+        get(op).require_inputs(len(inputs))
         node = Node(name, op, (), stated, attributes_of(values))
         constant_values(node)
         return node

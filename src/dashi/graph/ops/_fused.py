@@ -201,7 +201,7 @@ def _launch_product(node: Node, types: Sequence[TensorType]) -> Launch | None:
     return Launch(_product_kernel(lines, views), shapes, node.shape)
 
 
-MAP: Final = Op("map", _infer_map, _evaluate_map, launch=_launch_map)
-ROWS: Final = Op("rows", _infer_rows, _evaluate_rows, launch=_launch_rows)
-PRODUCT: Final = Op("product", _infer_product, _evaluate_product, launch=_launch_product)
+MAP: Final = Op("map", _infer_map, _evaluate_map, arity=(1, None), launch=_launch_map)
+ROWS: Final = Op("rows", _infer_rows, _evaluate_rows, arity=(1, None), launch=_launch_rows)
+PRODUCT: Final = Op("product", _infer_product, _evaluate_product, arity=(2, None), launch=_launch_product)
 OPS: Final = (MAP, ROWS, PRODUCT)

@@ -88,5 +88,6 @@ def _no_evaluation(node: Node, *values: HostArray) -> HostArray:
     raise GraphError(f"{node.name!r} is a leaf: nothing computes it.", "pass its values.")
 
 
-PACKED: Final = Op("packed", _infer_packed, packed_values)
-OPS: Final = (*(Op(name, _infer_leaf, _no_evaluation, "leaf") for name in ("input", "param", "constant")), PACKED)
+_LEAVES: Final = ("input", "param", "constant")
+PACKED: Final = Op("packed", _infer_packed, packed_values, arity=(1, 1))
+OPS: Final = (*(Op(name, _infer_leaf, _no_evaluation, "leaf", arity=(0, 0)) for name in _LEAVES), PACKED)

@@ -52,7 +52,7 @@ def _forms(node: Node, types: Sequence[TensorType]) -> tuple[Shape, ...]:
 
 def _infer(node: Node, types: Sequence[TensorType]) -> TensorType:
     kind = one_dtype(types)
-    if len(types) not in (3, 4) or kind.dtype.name not in ("f32", "f64") or len({len(t.shape) for t in types[:3]}) > 1:
+    if kind.dtype.name not in ("f32", "f64") or len({len(t.shape) for t in types[:3]}) > 1:
         raise GraphError("attention needs q, k and v of one float type with as many axes.", "pass such, and a mask.")
     if len(kind.shape) < 2 or (len(kind.shape) != 4 and (len(types) == 4 or node.get("heads_last"))):
         raise GraphError(f"q has {len(kind.shape)} axes.", "with a mask or heads_last, pass (B, H, m, d).")
@@ -87,5 +87,5 @@ def _evaluate(node: Node, *values: HostArray) -> HostArray:
     return np.asarray(kernel.reference(*forms, **{**_scalars(node), "scale": scale})).reshape(node.shape)
 
 
-ATTENTION: Final = Op("attention", _infer, _evaluate, launch=_launch)
+ATTENTION: Final = Op("attention", _infer, _evaluate, arity=(3, 4), launch=_launch)
 OPS: Final = (ATTENTION,)
