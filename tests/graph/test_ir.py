@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ import pytest
 from dashi import graph as dg
 from dashi.errors import GraphError
 from dashi.graph.ir import Node, tensor_type
+from dashi.graph.ops._leaves import constant_node
 from dashi.graph.registry import all_ops
 
 GOLDEN = """graph tiny
@@ -118,6 +120,44 @@ def parse_error(line: str) -> str:
     except GraphError as error:
         return str(error)
     return ""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"%y = constant {{value={'9' * 5000}}} : f32[]", "is no JSON value"),
+        (f"%y = constant {{value={'9' * 400}}} : f32[]", "a number of 1329 bits"),
+        (f"%y = constant {{value=-{'9' * 400}}} : i64[]", "a number of 1329 bits"),
+        (f"%y = attention %x %x %x {{scale={'9' * 400}}} : f32[2,3]", "a number of 1329 bits"),
+        (f"%y = reshape %x {{shape=[{'9' * 4000},{'9' * 4000}]}} : f32[2,3]", "a number of"),
+        ("%y = constant {value=18446744073709551616} : u64[]", "a number of 65 bits"),
+        ("%y = constant {value=18446744073709551615} : i64[]", "which no int64 is"),
+        ("%y = constant {value=1e300} : f32[]", "which no float32 is"),
+        ("%y = constant {value=Infinity} : i32[]", "which no int32 is"),
+        ("%y = constant {value=NaN} : i32[]", "which no int32 is"),
+        ("%y = constant {value=1} : f32[4294967295]", "has 17179869180 bytes"),
+        ('%y = constant {data="AAAÄ"} : u8[3]', "has no values for u8[3]"),
+        (f"%y = sum %x {{axes={'[' * 18}{']' * 18}}} : f32[3]", "lists in lists, 17 deep"),
+        (f"%y = sum %x {{axes={'[' * 900}{']' * 900}}} : f32[3]", "the attribute axes"),
+        (f"%y = sum %x {{axes={'[' * 100_000}{']' * 100_000}}} : f32[3]", "the attribute axes is no JSON value"),
+        (f"%y = sum %x {{axes=[{{{chr(34)}a{chr(34)}:{'[' * 900}{']' * 900}}}]}} : f32[3]", "has a dict in it"),
+    ],
+    ids=range(16),
+)
+def test_numbers_and_lists_beyond_all_measure_are_errors_of_graphs(line: str, expected: str) -> None:
+    assert expected in parse_error(line)
+
+
+def test_parsing_takes_no_memory_for_a_number_that_all_elements_are() -> None:
+    tracemalloc.start()
+    assert not parse_error("%y = constant {value=1} : f32[268435456]")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_a_constant_of_the_builder_is_held_to_the_same_size() -> None:
+    with pytest.raises(GraphError, match="make it a param"):
+        constant_node("c", np.broadcast_to(np.float32(1), (1 << 29,)))
 
 
 @pytest.mark.parametrize("name", all_ops())
