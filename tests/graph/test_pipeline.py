@@ -73,6 +73,16 @@ def test_params_are_set_without_compiling_again(device: Device) -> None:
             pipeline.set_param("v", other)
 
 
+def test_params_of_compile_are_those_of_the_call_whatever_becomes_of_the_array(device: Device) -> None:
+    passed = RNG.standard_normal((6, 4)).astype(np.float32)
+    before = passed.copy()
+    with dg.compile(model(), device, params={"w": passed}) as pipeline:
+        passed[:] = 7
+        assert pipeline.param("w").tobytes() == before.tobytes()
+        expected = dg.evaluate(model(), values(), {"w": before})["y"]
+        assert pipeline.dispatch(values())["y"].tobytes() == expected.tobytes()
+
+
 def test_the_report_counts_what_was_recorded(vulkan: Device) -> None:
     with dg.compile(model(), vulkan) as pipeline:
         report = pipeline.report()
