@@ -44,8 +44,8 @@ def line_of(node: Node, operands: Sequence[str]) -> BodyLine:
 
 
 def number_operand(number: float, dtype: str) -> str:
-    """A number in a line."""
-    return f"{dtype}:{number!r}"
+    """A number in a line; truth values are 0 and 1."""
+    return f"{dtype}:{+number!r}"
 
 
 def parse_lines(body: Attribute) -> tuple[BodyLine, ...]:
