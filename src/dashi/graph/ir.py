@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from typing import Final, cast
 
 from dashi.errors import GraphError
@@ -194,6 +195,13 @@ class Graph:
 
     def __str__(self) -> str:
         return print_graph(self)
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """A name that a pass makes up: `name`, with a number behind it where that is taken."""
+    if name not in taken:
+        return name
+    return next(free for number in count(2) if (free := f"{name}.{number}") not in taken)
 
 
 def print_graph(graph: Graph) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from dashi.graph.builder import typed_node
-from dashi.graph.ir import Graph, Node
+from dashi.graph.ir import Graph, Node, free_name
 from dashi.graph.ops._leaves import constant_node, constant_values, uniform
 from dashi.graph.ops.attention import ATTENTION, LARGEST_DEPTH
 from dashi.graph.ops.movement import TRANSPOSE
@@ -52,6 +52,7 @@ def _fold_constants(graph: Graph, notes: list[str]) -> Graph:
 def _find_attention(graph: Graph, notes: list[str]) -> Graph:
     """matmul(softmax(matmul(q, k^T) scale), v) is attention(q, k, v): the weights are summed run by run."""
     nodes: list[Node] = []
+    taken = set(graph.by_name)
     for node in graph.nodes:
         match = _attention_parts(graph, node)
         if match is None:
@@ -62,8 +63,10 @@ def _find_attention(graph: Graph, notes: list[str]) -> Graph:
             keys = graph[keys.inputs[0]]
         else:
             axes = (*range(len(keys.shape) - 2), len(keys.shape) - 1, len(keys.shape) - 2)
-            keys = typed_node(TRANSPOSE, f"{node.name}.keys", (keys.name,), [keys.type], {"axes": axes})
+            turned = free_name(f"{node.name}.keys", taken)
+            keys = typed_node(TRANSPOSE, turned, (keys.name,), [keys.type], {"axes": axes})
             nodes.append(keys)
+            taken.add(turned)
         parts = (query, keys, value)
         attributes: dict[str, object] = {"scale": scale}
         nodes.append(
