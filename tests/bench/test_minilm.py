@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import zipfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from dashi import graph as dg
 from dashi.bench.minilm.model import WIDTH, build_minilm
 from dashi.bench.minilm.run import run_minilm
 from dashi.bench.minilm.tokens import Tokeniser, split_words
-from dashi.bench.minilm.weights import VARIABLE, find_files, read_files, read_safetensors
+from dashi.bench.minilm.weights import PACKAGE, VARIABLE, find_files, read_files, read_safetensors
 from dashi.errors import FileError, InputError
 from dashi.runtime.device import Device
 from dashi.types import HostArray
@@ -119,11 +122,45 @@ def test_tensors_are_read_from_safetensors() -> None:
         file_of({"w": {"dtype": "F32", "shape": [-4], "data_offsets": [16, 0]}}),
         file_of({"w": {"dtype": "F32", "shape": [4], "data_offsets": [0]}}),
         file_of({"w": {"dtype": "F99", "shape": [4], "data_offsets": [0, 16]}}), file_of({"w": 3}),
+        file_of({"w": {"dtype": "F32", "shape": [1] * 100, "data_offsets": [0, 4]}}),
+        file_of({"w": {"dtype": "F32", "shape": [0, 2**63], "data_offsets": [0, 0]}}),
+        file_of({"w": {"dtype": "F32", "shape": [0, 2**100], "data_offsets": [0, 0]}}),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_refused(data: bytes) -> None:
     with pytest.raises(FileError, match="Fix: use an undamaged"):
         read_safetensors(data)
+
+
+def _wheel(change: Callable[[bytearray, int, int], None]) -> bytes:
+    """A wheel whose first member was changed: by its bytes, and where its two headers begin."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("model.safetensors", "vocab.txt"):
+            archive.writestr(f"{PACKAGE}/model/{name}", bytes(range(256)) * 8)
+    data = bytearray(whole.getvalue())
+    change(data, data.index(b"PK\3\4"), data.index(b"PK\1\2"))
+    return bytes(data)
+
+
+def _break_stream(data: bytearray, local: int, _central: int) -> None:
+    data[local + 30 + len(f"{PACKAGE}/model/model.safetensors")] = 0xFF
+
+
+def _encrypt(data: bytearray, local: int, central: int) -> None:
+    data[local + 6] |= 1
+    data[central + 8] |= 1
+
+
+def _pack_by_99(data: bytearray, local: int, central: int) -> None:
+    data[local + 8] = data[central + 10] = 99
+
+
+@pytest.mark.parametrize("change", [_break_stream, _encrypt, _pack_by_99])
+def test_a_damaged_wheel_is_refused(change: Callable[[bytearray, int, int], None], tmp_path: Path) -> None:
+    (tmp_path / "damaged.whl").write_bytes(_wheel(change))
+    with pytest.raises(FileError, match=r"is no wheel of .* Fix: use the wheel from PyPI"):
+        read_files(tmp_path / "damaged.whl")
 
 
 def test_files_that_are_not_there_are_an_error_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

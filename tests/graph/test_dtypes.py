@@ -43,6 +43,18 @@ def test_elements_of_every_type_are_moved_compared_chosen_and_cast_on_the_device
     assert {n: v.tobytes() for n, v in computed.items()} == {n: v.tobytes() for n, v in expected.items()}
 
 
+def test_truth_values_are_constants_of_formulas(device: Device) -> None:
+    b = dg.Builder("truth")
+    x, yes = b.input("x", (3,)), b.constant(True)
+    no = b.constant(np.zeros(3, np.bool_))
+    graph = b.graph(y=dg.where(yes, x, x * 2.0), z=dg.where(dg.equal(dg.less(x, 0.0), no), x, 5.0))
+    inputs = {"x": np.array([-1, 0, 1], np.float32)}
+    with dg.compile(graph, device) as pipeline:
+        results = pipeline.dispatch(inputs)
+        assert pipeline.report().host_steps == {}
+    assert (results["y"].tolist(), results["z"].tolist()) == ([-1, 0, 1], [5, 0, 1])
+
+
 def test_constants_that_no_float_holds_are_exact(device: Device) -> None:
     large = 2**60 + 1
     b = dg.Builder("large")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,6 +13,8 @@ import pytest
 from dashi import graph as dg
 from dashi.errors import GraphError
 from dashi.graph.ir import Node, tensor_type
+from dashi.graph.ops._leaves import constant_node
+from dashi.graph.registry import all_ops
 
 GOLDEN = """graph tiny
 %x = input : f32[2,3]
@@ -97,6 +101,9 @@ def test_an_impossible_node_is_an_error_when_it_is_added(mistake: str) -> None:
         ("%y = constant {data=\"AAAA\"} : f32[2]", "has no values for f32[2]"),
         ("%y = constant {value=0.1} : f32[2]", "which no float32 is"),
         ("%y = view %x {view=[[7],[1],0]} : f32[7]", "a view of the elements 0 to 6 of 6"),
+        ("%y = constant %x {value=1} : f32[2]", "constant needs 0 inputs, not 1"),
+        ('%y = map %x {body=["add in0"], views=[null]} : f32[2,3]', "add needs 2 inputs, not 1"),
+        ("%y = map %x {body=[], views=[null]} : f32[2,3]", "a formula without lines"),
         ("nonsense", "is no node"),
     ],
 )  # fmt: skip
@@ -104,6 +111,68 @@ def test_text_that_is_no_graph_is_refused_with_its_line(line: str, expected: str
     with pytest.raises(GraphError) as error:
         dg.parse_graph(f"graph bad\n%x = input : f32[2,3]\n{line}\nreturn y=%x\n")
     assert expected in str(error.value)
+
+
+def parse_error(line: str) -> str:
+    """What is wrong with a node's line, behind %x and %u; empty where nothing is."""
+    try:
+        dg.parse_graph(f"graph bad\n%x = input : f32[2,3]\n%u = input : u32[4]\n{line}\nreturn y=%x\n")
+    except GraphError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"%y = constant {{value={'9' * 5000}}} : f32[]", "is no JSON value"),
+        (f"%y = constant {{value={'9' * 400}}} : f32[]", "a number of 1329 bits"),
+        (f"%y = constant {{value=-{'9' * 400}}} : i64[]", "a number of 1329 bits"),
+        (f"%y = attention %x %x %x {{scale={'9' * 400}}} : f32[2,3]", "a number of 1329 bits"),
+        (f"%y = reshape %x {{shape=[{'9' * 4000},{'9' * 4000}]}} : f32[2,3]", "a number of"),
+        ("%y = constant {value=18446744073709551616} : u64[]", "a number of 65 bits"),
+        ("%y = constant {value=18446744073709551615} : i64[]", "which no int64 is"),
+        ("%y = constant {value=1e300} : f32[]", "which no float32 is"),
+        ("%y = constant {value=Infinity} : i32[]", "which no int32 is"),
+        ("%y = constant {value=NaN} : i32[]", "which no int32 is"),
+        ("%y = constant {value=1} : f32[4294967295]", "has 17179869180 bytes"),
+        ('%y = constant {data="AAAÄ"} : u8[3]', "has no values for u8[3]"),
+        (f"%y = sum %x {{axes={'[' * 18}{']' * 18}}} : f32[3]", "lists in lists, 17 deep"),
+        (f"%y = sum %x {{axes={'[' * 900}{']' * 900}}} : f32[3]", "the attribute axes"),
+        (f"%y = sum %x {{axes={'[' * 100_000}{']' * 100_000}}} : f32[3]", "the attribute axes is no JSON value"),
+        (f"%y = sum %x {{axes=[{{{chr(34)}a{chr(34)}:{'[' * 900}{']' * 900}}}]}} : f32[3]", "has a dict in it"),
+    ],
+    ids=range(16),
+)
+def test_numbers_and_lists_beyond_all_measure_are_errors_of_graphs(line: str, expected: str) -> None:
+    assert expected in parse_error(line)
+
+
+def test_parsing_takes_no_memory_for_a_number_that_all_elements_are() -> None:
+    tracemalloc.start()
+    assert not parse_error("%y = constant {value=1} : f32[268435456]")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_a_constant_of_the_builder_is_held_to_the_same_size() -> None:
+    with pytest.raises(GraphError, match="make it a param"):
+        constant_node("c", np.broadcast_to(np.float32(1), (1 << 29,)))
+
+
+@pytest.mark.parametrize("name", all_ops())
+def test_too_few_and_too_many_inputs_are_an_error_of_every_op(name: str) -> None:
+    least, most = all_ops()[name].arity
+    for count in [*range(least), *(range(most + 1, most + 6) if most is not None else ())]:
+        error = parse_error(f"%y = {name}{' %x' * count} : f32[2,3]")
+        assert re.match(f"line 4: .*({name} needs {least}|takes neither inputs).* Fix: ", error)
+
+
+@pytest.mark.parametrize("name", sorted(set(all_ops()) - {"input", "param"}))
+def test_a_node_that_says_nothing_true_of_itself_is_an_error_of_graphs(name: str) -> None:
+    for source in "xu":
+        inputs = f" %{source}" * all_ops()[name].arity[0]
+        assert parse_error(f"%y = {name}{inputs} : f16[7]").startswith("line 4: ")
 
 
 def test_verify_finds_what_a_pass_could_break() -> None:

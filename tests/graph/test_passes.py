@@ -13,6 +13,7 @@ from dashi.errors import GraphError
 from dashi.graph.passes.plan_memory import PlanMemory
 from dashi.graph.passes.rewrite import Rewrite
 from dashi.graph.passes.schedule import PlannedStep, Schedule
+from dashi.runtime.device import Device
 
 RNG = np.random.default_rng(0)
 
@@ -53,6 +54,32 @@ def test_rewrite_finds_attention_in_its_parts_and_names_it() -> None:
     assert dg.program_id(graph) != dg.program_id(graph, passes=(Rewrite(attention=False), *dg.PASSES[1:]))
 
 
+@pytest.mark.parametrize(
+    ("q", "k", "v"),
+    [
+        ((1, 6, 1, 2, 4), (6, 1, 1, 3, 4), (6, 1, 1, 3, 4)),
+        ((2, 4), (3, 4), (3, 5)),
+        ((2, 2, 4), (1, 3, 4), (1, 3, 4)),
+        ((1, 6, 2, 4), (1, 2, 1, 3, 4), (1, 2, 1, 3, 4)),
+        ((1, 4, 2, 4), (1, 1, 3, 4), (1, 1, 3, 4)),
+        ((2, 4), (3, 4), (5, 3, 4)),
+        ((0, 4), (3, 4), (3, 4)),
+        ((2, 257), (2, 257), (2, 257)),
+    ],
+)
+def test_rewrite_leaves_alone_what_the_kernel_of_attention_would_not_compute(
+    q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], device: Device
+) -> None:
+    b = dg.Builder("stretched")
+    query, keys, value = (b.input(name, shape) for name, shape in zip("qkv", (q, k, v), strict=True))
+    turned = keys.transpose(*range(len(k) - 2), len(k) - 1, len(k) - 2)
+    graph = b.graph(y=dg.softmax((query @ turned) * 0.5) @ value)
+    inputs = {n: RNG.standard_normal(s).astype(np.float32) for n, s in zip("qkv", (q, k, v), strict=True)}
+    with dg.compile(graph, device) as pipeline:
+        assert pipeline.report().rewrites == ()
+        assert pipeline.dispatch(inputs)["y"].tobytes() == dg.evaluate(graph, inputs)["y"].tobytes()
+
+
 def test_legalize_makes_movement_one_index_map() -> None:
     b = dg.Builder("moves")
     x = b.input("x", (2, 3, 4))
@@ -68,6 +95,23 @@ def test_legalize_copies_what_no_strides_can_name() -> None:
     x = b.input("x", (2, 3))
     graph = dg.run_passes(b.graph(y=x.transpose().reshape(6) + 1.0), after="legalize")
     assert [node.op for node in graph.nodes if node.op == "copy"] == ["copy"]
+
+
+MOVES = {
+    "transpose": "%a = transpose %x {axes=[1,0]} : f32[3,2]\n%b = view %a {view=[[6],[1],0]} : f32[6]",
+    "slice": "%a = slice %x {starts=[1], steps=[1], stops=[2]} : f32[1,3]\n%b = view %a {view=[[3],[1],0]} : f32[3]",
+    "first": "%a = slice %x {starts=[0], steps=[1], stops=[1]} : f32[1,3]\n%b = view %a {view=[[3],[-1],2]} : f32[3]",
+    "expand": "%a = expand %x {shape=[2,2,3]} : f32[2,2,3]\n%b = view %a {view=[[12],[1],0]} : f32[12]",
+    "view": "%a = view %x {view=[[3,2],[1,3],0]} : f32[3,2]\n%b = view %a {view=[[2,2],[3,1],1]} : f32[2,2]",
+}
+
+
+@pytest.mark.parametrize("moves", MOVES)
+def test_a_view_of_a_view_shows_the_elements_of_that_view(moves: str, device: Device) -> None:
+    graph = dg.parse_graph(f"graph views\n%x = input : f32[2,3]\n{MOVES[moves]}\nreturn y=%b\n")
+    inputs = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    with dg.compile(graph, device) as pipeline:
+        assert pipeline.dispatch(inputs)["y"].tolist() == dg.evaluate(graph, inputs)["y"].tolist()
 
 
 def test_fuse_makes_one_map_of_a_chain_and_folds_views_into_it() -> None:

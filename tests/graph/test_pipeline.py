@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -71,6 +73,16 @@ def test_params_are_set_without_compiling_again(device: Device) -> None:
             pipeline.set_param("w", other.T)
         with pytest.raises(GraphError, match="there is no param 'v'"):
             pipeline.set_param("v", other)
+
+
+def test_params_of_compile_are_those_of_the_call_whatever_becomes_of_the_array(device: Device) -> None:
+    passed = RNG.standard_normal((6, 4)).astype(np.float32)
+    before = passed.copy()
+    with dg.compile(model(), device, params={"w": passed}) as pipeline:
+        passed[:] = 7
+        assert pipeline.param("w").tobytes() == before.tobytes()
+        expected = dg.evaluate(model(), values(), {"w": before})["y"]
+        assert pipeline.dispatch(values())["y"].tobytes() == expected.tobytes()
 
 
 def test_the_report_counts_what_was_recorded(vulkan: Device) -> None:
@@ -184,6 +196,29 @@ def test_empty_values_and_scalars_run(device: Device) -> None:
     assert results["y"].shape == (0, 6)
     assert results["z"].tobytes() == np.float32(0).tobytes()
     assert results["t"].tobytes() == np.zeros(4, np.float32).tobytes()
+
+
+WIDE: dict[str, Callable[[dg.Builder, dg.Tensor], dg.Tensor]] = {
+    "sum": lambda b, x: dg.sum_(x, (0, 2, 4, 6)),
+    "sum with a tail": lambda b, x: dg.sum_(x * 2.0, (0, 2, 4, 6), keepdims=True) + 1.0,
+    "softmax": lambda b, x: dg.softmax(x.transpose(6, 5, 4, 3, 2, 1, 0, 7)),
+    "product": lambda b, x: x.transpose(5, 4, 3, 2, 1, 0, 6, 7) @ b.param("w", np.eye(2, dtype=np.float32) * 3),
+    "attention": lambda b, x: dg.attention(*[b.input("t", (2,) * 9).transpose()] * 3, scale=1.0),
+    "stretched": lambda b, x: b.input("y", (2, 1, 2, 1, 2, 1, 2, 2)) @ b.input("z", (1, 2, 1, 2, 1, 2, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_more_axes_than_kernels_walk_are_the_hosts(name: str, device: Device) -> None:
+    b = dg.Builder("wide")
+    x = b.input("x", (2,) * 8)
+    graph = b.graph(y=WIDE[name](b, x))
+    inputs = {n.name: RNG.standard_normal(n.shape).astype(np.float32) for n in graph.of("input")}
+    expected = dg.evaluate(graph, inputs)["y"]
+    with dg.compile(graph, device) as pipeline:
+        assert pipeline.dispatch(inputs)["y"].tobytes() == expected.tobytes()
+        (reason,) = pipeline.report().host_steps.values()
+        assert re.match("no kernel computes (rows|product|map) of these shapes", reason)
 
 
 def test_results_are_canonical_also_where_nothing_is_computed(device: Device) -> None:

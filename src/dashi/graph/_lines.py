@@ -44,8 +44,8 @@ def line_of(node: Node, operands: Sequence[str]) -> BodyLine:
 
 
 def number_operand(number: float, dtype: str) -> str:
-    """A number in a line."""
-    return f"{dtype}:{number!r}"
+    """A number in a line; truth values are 0 and 1."""
+    return f"{dtype}:{+number!r}"
 
 
 def parse_lines(body: Attribute) -> tuple[BodyLine, ...]:
@@ -60,6 +60,7 @@ def _line(text: Attribute) -> BodyLine:
     op, _, to = words[0].partition(":")
     if len(words) < 2 or op not in _BY_NAME or _BY_NAME[op].expand is not None:
         raise GraphError(f"{text!r} is no line of a formula.", "write an elementwise op and its operands.")
+    _BY_NAME[op].require_inputs(len(words) - 1)
     return BodyLine(op, tuple(words[1:]), to)
 
 
@@ -95,7 +96,10 @@ def walk(
             kind, _, digits = word.partition(":")
             operands.append(known[word] if word in known else number(_number(digits), kind))
         known[f"v{place}"] = compute(line, operands)
-    return known[f"v{len(lines) - 1}"] if lines else known["value"]
+    last = f"v{len(lines) - 1}" if lines else "value"
+    if last not in known:
+        raise GraphError("a formula without lines has no value.", "write at least one line.")
+    return known[last]
 
 
 def _number(digits: str) -> float:

@@ -88,12 +88,13 @@ Operand = Tensor | int | float
 
 
 class Builder:
-    """Collects nodes. Names are given, or made of the op and a number."""
+    """Collects nodes. Names are given, or made of the op and a number; `reserved` ones are never made up."""
 
-    def __init__(self, name: str = "graph") -> None:
+    def __init__(self, name: str = "graph", reserved: Iterable[str] = ()) -> None:
         self.name = require_name(name)
         self._nodes: dict[str, Node] = {}
         self._params: dict[str, HostArray] = {}
+        self._reserved = frozenset(reserved)
         self._counter = 0
         self._prefix = ""
 
@@ -180,9 +181,9 @@ class Builder:
             if require_name(name) in self._nodes:
                 raise GraphError(f"there are two values {name!r} in the graph {self.name!r}.", "rename one.")
             return name
-        while f"{self._prefix}{op}_{self._counter}" in self._nodes:
+        while (made_up := f"{self._prefix}{op}_{self._counter}") in self._nodes or made_up in self._reserved:
             self._counter += 1
-        return f"{self._prefix}{op}_{self._counter}"
+        return made_up
 
 
 def typed_node(
@@ -192,6 +193,7 @@ def typed_node(
     untyped = Node(name, op.name, inputs, TensorType((), types[0].dtype) if types else _NO_TYPE, ())
     try:
         untyped = Node(name, op.name, inputs, untyped.type, attributes_of(attributes))
+        op.require_inputs(len(types))
         inferred = op.infer(untyped, types)
         kind = tensor_type(inferred.shape, inferred.dtype)
     except InputError as error:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
+import numpy as np
+
 from dashi.errors import GraphError
 from dashi.graph._assembly import Assembly
 from dashi.graph.evaluation import require_values
@@ -44,7 +46,8 @@ def compile(
     if class_ not in ("portable", "device"):
         raise GraphError(f"there is no class {class_!r} of pipelines.", 'use "portable" or "device".')
     verify(graph)
-    values = {**graph.params, **(params or {})}
+    own = {name: np.array(array) for name, array in (params or {}).items()}  # the caller may change his
+    values = {**graph.params, **own}
     stored = {node.name: require_values(node, values.get(node.name)) for node in graph.of("param")}
     lowered = run_passes(graph, passes)
     schedule = Schedule(portable=class_ == "portable").run(lowered, device.features)

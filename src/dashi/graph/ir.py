@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from typing import Final, cast
 
 from dashi.errors import GraphError
@@ -21,6 +22,10 @@ from dashi.types import dtype as dtype_of
 MOST_ELEMENTS: Final = (1 << 32) - 1
 """Kernels count elements in 32 bits."""
 MOST_AXES: Final = 64
+_MOST_DEPTH: Final = 16
+"""Lists in lists, of attributes."""
+_MOST_BITS: Final = 64
+"""Of whole numbers in attributes."""
 
 Attribute = bool | int | float | str | None | tuple["Attribute", ...]
 """What a node may say about itself, beside its inputs."""
@@ -112,13 +117,19 @@ def attributes_of(values: Mapping[str, object]) -> tuple[tuple[str, Attribute], 
     return tuple(sorted((name, _attribute(name, value)) for name, value in values.items()))
 
 
-def _attribute(name: str, value: object) -> Attribute:
+def _attribute(name: str, value: object, depth: int = 0) -> Attribute:
+    if depth > _MOST_DEPTH:
+        raise GraphError(
+            f"the attribute {name} has lists in lists, {depth} deep.", f"put at most {_MOST_DEPTH} into one another."
+        )
     if isinstance(value, (list, tuple)):
-        return tuple(_attribute(name, item) for item in cast("tuple[object, ...]", value))
+        return tuple(_attribute(name, item, depth + 1) for item in cast("tuple[object, ...]", value))
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise GraphError(f"the attribute {name} has a number of {value.bit_length()} bits.", f"use up to {_MOST_BITS}.")
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise GraphError(
-        f"the attribute {name}={value!r} is a {type(value).__name__}.",
+        f"the attribute {name} has a {type(value).__name__} in it.",
         "use truth values, numbers, text, None, and lists of them.",
     )
 
@@ -184,6 +195,13 @@ class Graph:
 
     def __str__(self) -> str:
         return print_graph(self)
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """A name that a pass makes up: `name`, with a number behind it where that is taken."""
+    if name not in taken:
+        return name
+    return next(free for number in count(2) if (free := f"{name}.{number}") not in taken)
 
 
 def print_graph(graph: Graph) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from dashi.errors import GraphError
 from dashi.graph.ir import Node, TensorType
 from dashi.kernels.abi import Kernel, Number, View
 from dashi.types import HostArray, Shape
@@ -38,6 +39,7 @@ class Copies:
 class Op:
     """An op of graphs.
 
+    - `arity` is the least and the most inputs that it has; None where there may be any number more.
     - `infer(node, types)` gives the type of the result from those of the inputs and the node's attributes (the node's
       own type is not known yet), or raises a GraphError.
     - `evaluate(node, *values)` is the definition: canonical NumPy values in, canonical values out, with the bits of the
@@ -52,9 +54,18 @@ class Op:
     infer: Callable[[Node, Sequence[TensorType]], TensorType]
     evaluate: Callable[..., HostArray]
     kind: Kind = "other"
+    arity: tuple[int, int | None] = field(kw_only=True)
     version: int = 1
     view: Callable[[Node, View], View | None] | None = None
     expand: Callable[..., Tensor] | None = None
     launch: Callable[[Node, Sequence[TensorType]], Launch | Copies | None] | None = None
     canonical: bool = True
     """Whether a device stores canonical values whatever it reads; ops that move bits do not."""
+
+    def require_inputs(self, count: int) -> None:
+        """A GraphError where the op does not have so many inputs."""
+        least, most = self.arity
+        if least <= count and (most is None or count <= most):
+            return
+        needed = f"{least} or more" if most is None else str(least) if most == least else f"{least} to {most}"
+        raise GraphError(f"{self.name} needs {needed} inputs, not {count}.", f"pass {needed}.")

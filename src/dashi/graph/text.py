@@ -70,11 +70,11 @@ def _parse_node(line: str, before: dict[str, Node]) -> Node:
             raise GraphError(f"{op} %{name} takes neither inputs nor attributes.", "remove them.")
         return Node(name, op, (), stated)
     if op == "constant":
-        from dashi.graph.ops._leaves import constant_values
+        from dashi.graph.ops._leaves import require_constant
 
+        get(op).require_inputs(len(inputs))
         node = Node(name, op, (), stated, attributes_of(values))
-        constant_values(node)
-        return node
+        return require_constant(node)
     node = typed_node(get(op), name, inputs, [before[source].type for source in inputs], values)
     if node.type != stated:
         raise GraphError(f"%{name} is {node.type}, not {stated}.", "correct the type, or leave it to the builder.")
@@ -90,7 +90,7 @@ def _parse_attributes(text: str) -> dict[str, object]:
             raise GraphError(f"{text[:40]!r} is no attribute.", "write {name=value, ...}, each name once.")
         try:
             value, end = decoder.raw_decode(rest)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # numbers of thousands of digits are a ValueError, too
             raise GraphError(
                 f"the attribute {name} is no JSON value.", "write numbers, text and lists as JSON."
             ) from error

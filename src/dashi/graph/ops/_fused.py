@@ -5,21 +5,26 @@ Each is the composition of its parts, and has their bits. `views` says how each 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final
 
+import numpy as np
+
 from dashi import kernels
-from dashi.errors import GraphError
+from dashi.errors import GraphError, ShapeError
 from dashi.graph._lines import BodyLine, compute_type, evaluate_lines, express_lines, infer_lines, parse_lines
 from dashi.graph._views import attribute_view, dense, read_through, require_inside, view_attribute
 from dashi.graph.ir import Node, TensorType, attributes_of
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops.products import MATMUL
 from dashi.graph.ops.rows import KINDS, REDUCTIONS, row_kernel
+from dashi.kernels._fused_abi import strides
+from dashi.kernels._rows_abi import fold
 from dashi.kernels.abi import Kernel, View
 from dashi.kernels.expressions import Expression, arguments
+from dashi.kernels.linear._products import product
 from dashi.types import HostArray, Shape
 
 
@@ -72,6 +77,17 @@ def _through(views: Sequence[View | None]) -> dict[str, View]:
     return {f"in{k}": view for k, view in enumerate(views) if view is not None}
 
 
+def _can_walk(
+    fold_axes: Callable[[Sequence[View]], object], views: Sequence[View | None], types: Sequence[TensorType]
+) -> bool:
+    """Whether a kernel has as many axes as operands need that do not lie behind one another in memory."""
+    try:
+        fold_axes([view or dense(kind.shape) for view, kind in zip(views, types, strict=True)])
+    except ShapeError:
+        return False
+    return True
+
+
 def _infer_map(node: Node, types: Sequence[TensorType]) -> TensorType:
     return infer_lines(lines_of(node), _read_types(node, types))
 
@@ -91,6 +107,8 @@ def _map_kernel(lines: tuple[BodyLine, ...], views: tuple[View | None, ...], typ
 
 
 def _launch_map(node: Node, types: Sequence[TensorType]) -> Launch | None:
+    if not _can_walk(lambda shown: strides(node.shape, shown), views_of(node), types):
+        return None
     kinds = (*(kind.dtype.name for kind in types), node.dtype.name)
     kernel = _map_kernel(lines_of(node), views_of(node), kinds)
     return Launch(kernel, tuple(kind.shape for kind in types), node.shape)
@@ -133,8 +151,16 @@ def _launch_rows(node: Node, types: Sequence[TensorType]) -> Launch | None:
         result = tuple(n for axis, n in enumerate(shape) if axis not in axes)
         if not node.get("keepdims"):
             views = _whole_rows(tail, views, types, axes)
+    if not _can_walk(lambda shown: _fold_rows(row, len(shape), shown), views, types):
+        return None
     kernel = _rows_kernel(replace(row, name=""), len(shape), head, tail, views)
     return Launch(kernel, tuple(kind.shape for kind in types), result)
+
+
+def _fold_rows(row: Node, rank: int, views: Sequence[View]) -> None:
+    reduces = row.op in REDUCTIONS
+    axes = tuple(axis - rank for axis in row.integers("axes")) if reduces else (-1,)
+    fold(np.broadcast_shapes(*(view.shape for view in views)), axes, views, not reduces)
 
 
 @cache
@@ -196,12 +222,14 @@ def _product_kernel(lines: tuple[BodyLine, ...], views: tuple[View | None, ...])
 def _launch_product(node: Node, types: Sequence[TensorType]) -> Launch | None:
     lines, views = lines_of(node, "tail"), views_of(node)
     shapes: tuple[Shape, ...] = tuple(kind.shape for kind in types)
+    if not _can_walk(lambda shown: product(shown[0], shown[1], shown[2:], node.shape), views, types):
+        return None
     if not lines and views == (None, None):
         return Launch(kernels.get("matmul"), shapes, node.shape)
     return Launch(_product_kernel(lines, views), shapes, node.shape)
 
 
-MAP: Final = Op("map", _infer_map, _evaluate_map, launch=_launch_map)
-ROWS: Final = Op("rows", _infer_rows, _evaluate_rows, launch=_launch_rows)
-PRODUCT: Final = Op("product", _infer_product, _evaluate_product, launch=_launch_product)
+MAP: Final = Op("map", _infer_map, _evaluate_map, arity=(1, None), launch=_launch_map)
+ROWS: Final = Op("rows", _infer_rows, _evaluate_rows, arity=(1, None), launch=_launch_rows)
+PRODUCT: Final = Op("product", _infer_product, _evaluate_product, arity=(2, None), launch=_launch_product)
 OPS: Final = (MAP, ROWS, PRODUCT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,12 +17,15 @@ from dashi.types import HostArray
 
 _LARGEST: Final = 1 << 53
 """Formulas hold numbers as fp64."""
+_MOST_BYTES: Final = 1 << 30
+"""Of one constant: larger ones would take a text of one line to fill memory."""
 
 
 def constant_node(name: str, values: HostArray) -> Node:
     """A constant: one number where all elements are the same, else its bytes."""
+    kind = tensor_type(values.shape, values.dtype)
+    _require_small(name, kind)
     array = canonical(values)
-    kind = tensor_type(array.shape, array.dtype)
     flat = array.reshape(-1)
     if kind.size and (flat.view(np.uint8).reshape(kind.size, -1) == flat[:1].view(np.uint8)).all():
         number = flat[0].item()
@@ -35,21 +37,49 @@ def constant_node(name: str, values: HostArray) -> Node:
 
 def constant_values(node: Node) -> HostArray:
     """The values of a constant."""
-    kind, number = node.type, node.get("value")
-    if len(node.attributes) == 1 and isinstance(number, (int, float)):
-        _require_exact(node, number)
-        return canonical(np.full(node.shape, number, kind.dtype.numpy))
+    number = _checked_number(node)
+    if number is not None:
+        return canonical(np.full(node.shape, number, node.dtype.numpy))
+    return canonical(np.frombuffer(_bytes(node), node.dtype.numpy).reshape(node.shape))
+
+
+def require_constant(node: Node) -> Node:
+    """The constant itself, if it has values of its type. No memory is taken for a number that all elements are."""
+    if _checked_number(node) is None:
+        _bytes(node)
+    return node
+
+
+def _checked_number(node: Node) -> int | float | None:
+    """The number that all elements of a constant are; None where its attribute is no such number."""
+    _require_small(node.name, node.type)
+    number = node.get("value")
+    if len(node.attributes) != 1 or not isinstance(number, (int, float)):
+        return None
+    _require_exact(node, number)
+    return number
+
+
+def _bytes(node: Node) -> bytes:
     data = node.get("data")
     try:
         raw = base64.b64decode(data, validate=True) if isinstance(data, str) else b""
-    except binascii.Error:
+    except ValueError:  # no base64, or not ASCII
         raw = b""
-    if not isinstance(data, str) or len(raw) != kind.nbytes or len(node.attributes) != 1:
+    if not isinstance(data, str) or len(raw) != node.type.nbytes or len(node.attributes) != 1:
         raise GraphError(
-            f"the constant {node.name!r} has no values for {kind}.",
+            f"the constant {node.name!r} has no values for {node.type}.",
             "give it a number as `value`, or all its bytes in base64 as `data`.",
         )
-    return canonical(np.frombuffer(raw, kind.dtype.numpy).reshape(node.shape))
+    return raw
+
+
+def _require_small(name: str, kind: TensorType) -> None:
+    if kind.nbytes > _MOST_BYTES:
+        raise GraphError(
+            f"the constant {name!r} ({kind}) has {kind.nbytes} bytes.",
+            f"use at most {_MOST_BYTES}: make it a param, or expand a number.",
+        )
 
 
 def uniform(node: Node) -> int | float | None:
@@ -63,7 +93,8 @@ def uniform(node: Node) -> int | float | None:
 
 
 def _require_exact(node: Node, number: float) -> None:
-    element = np.asarray(number).astype(node.dtype.numpy)
+    with np.errstate(all="ignore"):
+        element = np.asarray(number).astype(node.dtype.numpy)
     if element.item() != number:
         raise GraphError(f"the constant {node.name!r} is {number!r}, which no {node.dtype} is.", "round it first.")
 
@@ -88,5 +119,6 @@ def _no_evaluation(node: Node, *values: HostArray) -> HostArray:
     raise GraphError(f"{node.name!r} is a leaf: nothing computes it.", "pass its values.")
 
 
-PACKED: Final = Op("packed", _infer_packed, packed_values)
-OPS: Final = (*(Op(name, _infer_leaf, _no_evaluation, "leaf") for name in ("input", "param", "constant")), PACKED)
+_LEAVES: Final = ("input", "param", "constant")
+PACKED: Final = Op("packed", _infer_packed, packed_values, arity=(1, 1))
+OPS: Final = (*(Op(name, _infer_leaf, _no_evaluation, "leaf", arity=(0, 0)) for name in _LEAVES), PACKED)

@@ -16,6 +16,7 @@ from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops.elementwise import one_dtype
 from dashi.kernels.abi import Number
+from dashi.kernels.attention._attention import LARGEST_DEPTH as LARGEST_DEPTH
 from dashi.types import HostArray, Shape
 
 if TYPE_CHECKING:
@@ -51,15 +52,17 @@ def _forms(node: Node, types: Sequence[TensorType]) -> tuple[Shape, ...]:
 
 def _infer(node: Node, types: Sequence[TensorType]) -> TensorType:
     kind = one_dtype(types)
-    if len(types) not in (3, 4) or kind.dtype.name not in ("f32", "f64") or len({len(t.shape) for t in types[:3]}) > 1:
+    if kind.dtype.name not in ("f32", "f64") or len({len(t.shape) for t in types[:3]}) > 1:
         raise GraphError("attention needs q, k and v of one float type with as many axes.", "pass such, and a mask.")
     if len(kind.shape) < 2 or (len(kind.shape) != 4 and (len(types) == 4 or node.get("heads_last"))):
         raise GraphError(f"q has {len(kind.shape)} axes.", "with a mask or heads_last, pass (B, H, m, d).")
     node.number("scale")
     axes = (0, 2, 1, 3) if node.get("heads_last") else (0, 1, 2, 3)
     q, k, v = ([s[a] for a in axes] for s in _forms(node, types)[:3])
-    if k != v or q[0] != k[0] or q[3] != k[3] or not k[1] or q[1] % k[1] or not 0 < q[3] <= 512:
-        raise GraphError(f"q {q}, k {k} and v {v} do not fit as (B, H, S, D).", "pass heads that fit, and D up to 512.")
+    if k != v or q[0] != k[0] or q[3] != k[3] or not k[1] or q[1] % k[1] or not 0 < q[3] <= LARGEST_DEPTH:
+        raise GraphError(
+            f"q {q}, k {k} and v {v} do not fit as (B, H, S, D).", f"pass heads that fit, and D up to {LARGEST_DEPTH}."
+        )
     if len(types) == 4 and types[3].shape != (k[0], k[2]):
         raise GraphError(f"{types[3]} is no mask of {k[0]} x {k[2]} keys.", "pass floats of that shape.")
     return kind
@@ -84,5 +87,5 @@ def _evaluate(node: Node, *values: HostArray) -> HostArray:
     return np.asarray(kernel.reference(*forms, **{**_scalars(node), "scale": scale})).reshape(node.shape)
 
 
-ATTENTION: Final = Op("attention", _infer, _evaluate, launch=_launch)
+ATTENTION: Final = Op("attention", _infer, _evaluate, arity=(3, 4), launch=_launch)
 OPS: Final = (ATTENTION,)

@@ -51,39 +51,27 @@ def one_dtype(types: Sequence[TensorType]) -> TensorType:
     return types[0]
 
 
-def _require_count(types: Sequence[TensorType], count: int) -> None:
-    if len(types) != count:
-        raise GraphError(f"{count} inputs are needed, not {len(types)}.", f"pass {count}.")
-
-
-def _infer_number(count: int) -> Callable[[Node, Sequence[TensorType]], TensorType]:
-    def infer(node: Node, types: Sequence[TensorType]) -> TensorType:
-        _require_count(types, count)
-        kind = one_dtype(types)
-        function = FUNCTIONS.get(node.op)
-        integers = kind.dtype.name in ("i32", "u32") and function is not None and function.for_integers
-        if kind.dtype.name not in ("f32", "f64") and not integers:
-            raise GraphError(f"{node.op} is not defined for {kind.dtype}.", "cast to float32.")
-        return TensorType(broadcast(types), kind.dtype)
-
-    return infer
+def _infer_number(node: Node, types: Sequence[TensorType]) -> TensorType:
+    kind = one_dtype(types)
+    function = FUNCTIONS.get(node.op)
+    integers = kind.dtype.name in ("i32", "u32") and function is not None and function.for_integers
+    if kind.dtype.name not in ("f32", "f64") and not integers:
+        raise GraphError(f"{node.op} is not defined for {kind.dtype}.", "cast to float32.")
+    return TensorType(broadcast(types), kind.dtype)
 
 
 def _infer_compare(node: Node, types: Sequence[TensorType]) -> TensorType:
-    _require_count(types, 2)
     one_dtype(types)
     return TensorType(broadcast(types), BOOL)
 
 
 def _infer_where(node: Node, types: Sequence[TensorType]) -> TensorType:
-    _require_count(types, 3)
     if types[0].dtype != BOOL:
         raise GraphError(f"the condition is {types[0].dtype}.", "compare something, to have truth values.")
     return TensorType(broadcast(types), one_dtype(types[1:]).dtype)
 
 
 def _infer_cast(node: Node, types: Sequence[TensorType]) -> TensorType:
-    _require_count(types, 1)
     return TensorType(types[0].shape, dtype_of(str(node.get("to"))))
 
 
@@ -110,14 +98,15 @@ def _launch(node: Node, types: Sequence[TensorType]) -> Launch | None:
 
 
 def _number_op(name: str, inputs: int) -> Op:
-    return Op(name, _infer_number(inputs), _evaluate, "elementwise", launch=None if name in FUNCTIONS else _launch)
+    launch = None if name in FUNCTIONS else _launch
+    return Op(name, _infer_number, _evaluate, "elementwise", arity=(inputs, inputs), launch=launch)
 
 
 def _compare_op(name: str, function: Callable[..., Any]) -> Op:
     def evaluate(node: Node, x: HostArray, y: HostArray) -> HostArray:
         return np.asarray(function(x, y))
 
-    return Op(name, _infer_compare, evaluate, "elementwise")
+    return Op(name, _infer_compare, evaluate, "elementwise", arity=(2, 2))
 
 
 def _launch_cast(node: Node, types: Sequence[TensorType]) -> Launch | None:
@@ -135,7 +124,6 @@ def _where_values(node: Node, condition: HostArray, x: HostArray, y: HostArray) 
 
 
 def _infer_copy(node: Node, types: Sequence[TensorType]) -> TensorType:
-    _require_count(types, 1)
     return types[0]
 
 
@@ -143,9 +131,9 @@ def _copy_values(node: Node, x: HostArray) -> HostArray:
     return x
 
 
-CAST: Final = Op("cast", _infer_cast, _cast_values, "elementwise", launch=_launch_cast)
-WHERE: Final = Op("where", _infer_where, _where_values, "elementwise")
-COPY: Final = Op("copy", _infer_copy, _copy_values, "elementwise")
+CAST: Final = Op("cast", _infer_cast, _cast_values, "elementwise", arity=(1, 1), launch=_launch_cast)
+WHERE: Final = Op("where", _infer_where, _where_values, "elementwise", arity=(3, 3))
+COPY: Final = Op("copy", _infer_copy, _copy_values, "elementwise", arity=(1, 1))
 """The value itself: what passes put where a value must lie in memory of its own."""
 
 
@@ -163,7 +151,7 @@ def _gelu_values(node: Node, x: HostArray) -> HostArray:
     return compute("mul", compute("mul", x, half), compute("add", one, compute("erf", compute("mul", x, root))))
 
 
-GELU: Final = Op("gelu", _infer_number(1), _gelu_values, "elementwise", expand=_expand_gelu)
+GELU: Final = Op("gelu", _infer_number, _gelu_values, "elementwise", arity=(1, 1), expand=_expand_gelu)
 
 OPS: Final = (
     *(_number_op(name, 1) for name in _UNARY),

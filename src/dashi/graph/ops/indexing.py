@@ -112,10 +112,10 @@ def _launch_join(node: Node, types: Sequence[TensorType]) -> Copies:
     return Copies(tuple(accumulate((kind.size for kind in types[:-1]), initial=0)))
 
 
-JOIN: Final = Op("join", _infer_join, _join, launch=_launch_join, canonical=False)
+JOIN: Final = Op("join", _infer_join, _join, arity=(1, None), launch=_launch_join, canonical=False)
 """Lists one behind another: what concat becomes."""
-GATHER: Final = Op("gather", _infer_gather, _gather, expand=_expand_gather, canonical=False)
-TAKE: Final = Op("take", _infer_take, _gather, launch=_launch_take, canonical=False)
+GATHER: Final = Op("gather", _infer_gather, _gather, arity=(2, 2), expand=_expand_gather, canonical=False)
+TAKE: Final = Op("take", _infer_take, _gather, arity=(2, 2), launch=_launch_take, canonical=False)
 """Single elements of a list: what a gather of rows becomes."""
-CONCAT: Final = Op("concat", _infer_concat, _concat, expand=_expand_concat, canonical=False)
+CONCAT: Final = Op("concat", _infer_concat, _concat, arity=(1, None), expand=_expand_concat, canonical=False)
 OPS: Final = (GATHER, TAKE, CONCAT, JOIN)

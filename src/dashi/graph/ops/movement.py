@@ -149,11 +149,11 @@ def _expand_view(node: Node, source: View) -> View:
     return expanded(source, node.shape)
 
 
-RESHAPE: Final = Op("reshape", _infer_reshape, _reshape_values, "view", view=_reshape_view)
-TRANSPOSE: Final = Op("transpose", _infer_transpose, _transpose_values, "view", view=_transpose_view)
-SLICE: Final = Op("slice", _infer_slice, _slice_values, "view", view=_slice_view)
-EXPAND: Final = Op("expand", _infer_expand, _expand_values, "view", view=_expand_view)
-VIEW: Final = Op("view", _infer_view, _view_values, "view")
+RESHAPE: Final = Op("reshape", _infer_reshape, _reshape_values, "view", arity=(1, 1), view=_reshape_view)
+TRANSPOSE: Final = Op("transpose", _infer_transpose, _transpose_values, "view", arity=(1, 1), view=_transpose_view)
+SLICE: Final = Op("slice", _infer_slice, _slice_values, "view", arity=(1, 1), view=_slice_view)
+EXPAND: Final = Op("expand", _infer_expand, _expand_values, "view", arity=(1, 1), view=_expand_view)
+VIEW: Final = Op("view", _infer_view, _view_values, "view", arity=(1, 1))
 """What passes make of the others: the elements of a value that an index map names."""
 
 OPS: Final = (RESHAPE, TRANSPOSE, SLICE, EXPAND, VIEW)

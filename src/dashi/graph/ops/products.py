@@ -39,5 +39,5 @@ def _evaluate(node: Node, a: HostArray, b: HostArray) -> HostArray:
     return np.asarray(kernels.get("matmul").reference(a, b, transpose_a=0, transpose_b=0))
 
 
-MATMUL: Final = Op("matmul", _infer, _evaluate, "product")
+MATMUL: Final = Op("matmul", _infer, _evaluate, "product", arity=(2, 2))
 OPS: Final = (MATMUL,)

@@ -130,7 +130,7 @@ def _reduced(op: str, x: Tensor, axes: Sequence[int] | int, keepdims: bool) -> T
 
 def _infer_reduction(node: Node, types: Sequence[TensorType]) -> TensorType:
     axes, shape = node.integers("axes"), one_dtype(types).shape
-    if len(types) != 1 or types[0].dtype.name not in ("f32", "f64"):
+    if types[0].dtype.name not in ("f32", "f64"):
         raise GraphError(f"{node.op} is not defined for {types[0].dtype}.", "cast to float32.")
     if not axes or list(axes) != sorted(set(axes)) or any(not 0 <= axis < len(shape) for axis in axes):
         raise GraphError(f"{axes} are no axes of {shape}, in order, each once.", "count them from 0.")
@@ -142,7 +142,7 @@ def _infer_reduction(node: Node, types: Sequence[TensorType]) -> TensorType:
 
 def _infer_map(node: Node, types: Sequence[TensorType]) -> TensorType:
     kind = one_dtype(types)
-    if len(types) != 1 or kind.dtype.name not in ("f32", "f64") or not kind.shape or not kind.shape[-1]:
+    if kind.dtype.name not in ("f32", "f64") or not kind.shape or not kind.shape[-1]:
         raise GraphError(f"{node.op} needs one input of floats with a last axis.", "pass such.")
     if node.op in ("standardize", "rms_scale", _UNIT):
         node.number("epsilon")
@@ -163,7 +163,7 @@ def _result_shape(node: Node, shape: Shape) -> Shape:
 
 
 OPS: Final = (
-    *(Op(name, _infer_reduction, _evaluate, "rows") for name in REDUCTIONS),
-    *(Op(name, _infer_map, _evaluate, "rows") for name in (*_MAPS, _UNIT)),
+    *(Op(name, _infer_reduction, _evaluate, "rows", arity=(1, 1)) for name in REDUCTIONS),
+    *(Op(name, _infer_map, _evaluate, "rows", arity=(1, 1)) for name in (*_MAPS, _UNIT)),
 )
 KINDS: Final = {op.name: op for op in OPS}

@@ -10,7 +10,7 @@ from typing import Final
 from dashi.graph._lines import BodyLine, fusable, line_of, number_operand
 from dashi.graph._views import is_dense, view_attribute
 from dashi.graph.builder import typed_node
-from dashi.graph.ir import Graph, Node
+from dashi.graph.ir import Graph, Node, free_name
 from dashi.graph.ops._fused import MAP, PRODUCT, ROWS, map_attributes, texts, views_of
 from dashi.graph.ops._leaves import uniform
 from dashi.graph.ops.movement import is_alias, node_view
@@ -236,14 +236,17 @@ def _anchor_node(graph: Graph, groups: Groups, anchor: Node, name: str) -> Node:
 def _dense_operands(graph: Graph) -> Graph:
     """Kernels that cannot read through a view read a copy of it; so do products of params, which are kept that way."""
     nodes: dict[str, Node] = {}
+    copies: dict[str, Node] = {}
     for node in graph.nodes:
         launched = has_kernel(graph, node)
         inputs: list[str] = []
         for source in graph.sources(node):
             if launched and source.op == "view" and not is_alias(graph, source):
-                copy = _copy_of(source.name, graph[source.inputs[0]], node_view(source))
-                nodes[copy.name] = copy
-                inputs.append(copy.name)
+                if source.name not in copies:
+                    name = free_name(f"{source.name}.dense", {*graph.by_name, *nodes})
+                    copies[source.name] = _copy_of(name, graph[source.inputs[0]], node_view(source))
+                    nodes[name] = copies[source.name]
+                inputs.append(copies[source.name].name)
             else:
                 inputs.append(source.name)
         turned = replace(node, inputs=tuple(inputs))
@@ -257,7 +260,8 @@ def _with_dense_params(graph: Graph, node: Node, nodes: dict[str, Node]) -> Node
     for k in (0, 1):
         view = views[k]
         if graph[inputs[k]].op == "param" and view is not None and not is_dense(view):
-            copy = _copy_of(f"{inputs[k]}.{node.name}.in{k}", graph[inputs[k]], view)
+            name = free_name(f"{inputs[k]}.{node.name}.in{k}.dense", {*graph.by_name, *nodes})
+            copy = _copy_of(name, graph[inputs[k]], view)
             nodes[copy.name] = copy
             inputs[k], views[k] = copy.name, None
     attributes: dict[str, object] = {**dict(node.attributes), "views": [view_attribute(view) for view in views]}
@@ -268,7 +272,7 @@ def _with_dense_params(graph: Graph, node: Node, nodes: dict[str, Node]) -> Node
 def _copy_of(name: str, origin: Node, view: View) -> Node:
     """A map that copies the elements of a view."""
     attributes = map_attributes([BodyLine("copy", ("in0",))], [view])
-    return typed_node(MAP, f"{name}.dense", (origin.name,), [origin.type], attributes)
+    return typed_node(MAP, name, (origin.name,), [origin.type], attributes)
 
 
 def has_kernel(graph: Graph, node: Node) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dashi.graph._views import dense, view_attribute
+from dashi.graph._views import dense, is_dense, view_attribute
 from dashi.graph.builder import Builder, Tensor, typed_node
-from dashi.graph.ir import Graph, Node
+from dashi.graph.ir import Graph, Node, free_name
 from dashi.graph.ops.elementwise import COPY
 from dashi.graph.ops.indexing import can_expand
 from dashi.graph.ops.movement import VIEW, is_alias, node_view
@@ -27,7 +27,7 @@ class Legalize:
 
 def _expand(graph: Graph) -> Graph:
     """Ops that are written in others, by what they are written in."""
-    builder = Builder(graph.name)
+    builder = Builder(graph.name, reserved=graph.by_name)
     new: dict[str, Tensor] = {}
     for node in graph.nodes:
         expand = get(node.op).expand
@@ -45,6 +45,7 @@ def _views(graph: Graph) -> Graph:
     """Every movement op as one index map into a value that lies in memory."""
     nodes: list[Node] = []
     maps: dict[str, tuple[Node, View]] = {}
+    taken = set(graph.by_name)
     for node in graph.nodes:
         op = get(node.op)
         if op.kind != "view":
@@ -52,20 +53,31 @@ def _views(graph: Graph) -> Graph:
             continue
         source = graph[node.inputs[0]]
         origin, through = maps.get(source.name, (source, dense(source.shape)))
-        view = node_view(node) if op.view is None else op.view(node, through)
+        view = _index_map(node, through)
         if view is None:
-            origin = typed_node(COPY, f"{node.name}.copy", (source.name,), [source.type], {})
+            origin = _copy(source, f"{node.name}.copy", taken)
             nodes.append(origin)
-            view = op.view(node, dense(source.shape)) if op.view else None
+            view = _index_map(node, dense(source.shape))
         assert view is not None, "a dense value can be read through every movement op"
         maps[node.name] = (origin, view)
         nodes.append(typed_node(VIEW, node.name, (origin.name,), [origin.type], {"view": view_attribute(view)}))
     return graph.with_nodes(nodes)
 
 
+def _index_map(node: Node, through: View) -> View | None:
+    """A movement op as an index map into what `through` maps into; None where strides cannot say it."""
+    op = get(node.op)
+    if op.view is not None:
+        return op.view(node, through)
+    # The map of a `view` counts the elements of its source in order: they lie so in memory only where that is dense.
+    return node_view(node) if is_dense(through) else None
+
+
 def _canonical_moves(graph: Graph) -> Graph:
     """Float inputs that reach an op which moves bits are made canonical first."""
     nodes: list[Node] = []
+    copies: dict[str, Node] = {}
+    taken = set(graph.by_name)
     for node in graph.nodes:
         if get(node.op).canonical:
             nodes.append(node)
@@ -73,26 +85,34 @@ def _canonical_moves(graph: Graph) -> Graph:
         inputs: list[str] = []
         for source in graph.sources(node):
             raw = _origin(graph, source).op == "input" and source.dtype.is_float
-            copy = typed_node(COPY, f"{source.name}.canonical", (source.name,), [source.type], {}) if raw else None
-            if copy is not None and copy not in nodes:
-                nodes.append(copy)
-            inputs.append(source.name if copy is None else copy.name)
+            if raw and source.name not in copies:
+                copies[source.name] = _copy(source, f"{source.name}.canonical", taken)
+                nodes.append(copies[source.name])
+            inputs.append(copies.get(source.name, source).name)
         nodes.append(replace(node, inputs=tuple(inputs)))
     return graph.with_nodes(nodes)
 
 
 def _separate_results(graph: Graph) -> Graph:
     """Each result a value of its own: no leaf, no view that is not dense, and none that is another result too."""
-    nodes, outputs, taken = list(graph.nodes), list[tuple[str, str]](), set[str]()
+    nodes, outputs, origins = list(graph.nodes), list[tuple[str, str]](), set[str]()
+    taken = set(graph.by_name)
     for title, name in graph.outputs:
         node, origin = graph[name], _origin(graph, graph[name])
         strided = node.op == "view" and not is_alias(graph, node)
-        if get(origin.op).kind == "leaf" or strided or origin.name in taken:
-            node = typed_node(COPY, f"{title}.result", (name,), [node.type], {})
+        if get(origin.op).kind == "leaf" or strided or origin.name in origins:
+            node = _copy(node, f"{title}.result", taken)
             nodes.append(node)
-        taken.add(origin.name)
+        origins.add(origin.name)
         outputs.append((title, node.name))
     return graph.with_nodes(nodes, outputs)
+
+
+def _copy(source: Node, name: str, taken: set[str]) -> Node:
+    """A copy of a value, under that name or one like it, which is taken from then on."""
+    title = free_name(name, taken)
+    taken.add(title)
+    return typed_node(COPY, title, (source.name,), [source.type], {})
 
 
 def _origin(graph: Graph, node: Node) -> Node:

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from dashi.graph.builder import typed_node
-from dashi.graph.ir import Graph, Node
+from dashi.graph.ir import Graph, Node, free_name
 from dashi.graph.ops._leaves import constant_node, constant_values, uniform
-from dashi.graph.ops.attention import ATTENTION
+from dashi.graph.ops.attention import ATTENTION, LARGEST_DEPTH
 from dashi.graph.ops.movement import TRANSPOSE
 from dashi.graph.registry import get
 
@@ -52,6 +52,7 @@ def _fold_constants(graph: Graph, notes: list[str]) -> Graph:
 def _find_attention(graph: Graph, notes: list[str]) -> Graph:
     """matmul(softmax(matmul(q, k^T) scale), v) is attention(q, k, v): the weights are summed run by run."""
     nodes: list[Node] = []
+    taken = set(graph.by_name)
     for node in graph.nodes:
         match = _attention_parts(graph, node)
         if match is None:
@@ -62,8 +63,10 @@ def _find_attention(graph: Graph, notes: list[str]) -> Graph:
             keys = graph[keys.inputs[0]]
         else:
             axes = (*range(len(keys.shape) - 2), len(keys.shape) - 1, len(keys.shape) - 2)
-            keys = typed_node(TRANSPOSE, f"{node.name}.keys", (keys.name,), [keys.type], {"axes": axes})
+            turned = free_name(f"{node.name}.keys", taken)
+            keys = typed_node(TRANSPOSE, turned, (keys.name,), [keys.type], {"axes": axes})
             nodes.append(keys)
+            taken.add(turned)
         parts = (query, keys, value)
         attributes: dict[str, object] = {"scale": scale}
         nodes.append(
@@ -88,7 +91,17 @@ def _attention_parts(graph: Graph, node: Node) -> tuple[Node, Node, Node, float]
     if scores.op != "matmul" or scale is None or factor.type.size != 1 or not _only_reader(graph, scores):
         return None
     query, keys = graph.sources(scores)
+    if len(factor.shape) > len(scores.shape) or not _fits_attention(query, keys, value):
+        return None
     return query, keys, value, float(scale)
+
+
+def _fits_attention(query: Node, keys: Node, value: Node) -> bool:
+    """Whether the kernel's batches are those of the products: nothing is stretched, and nothing is empty."""
+    *batch, _, depth = query.shape
+    turned = (*keys.shape[:-2], keys.shape[-1], keys.shape[-2])
+    same = list(keys.shape[:-2]) == batch and turned == value.shape
+    return same and 0 not in (*query.shape, *value.shape) and depth <= LARGEST_DEPTH
 
 
 def _only_reader(graph: Graph, node: Node) -> bool:
