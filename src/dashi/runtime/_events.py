@@ -92,6 +92,11 @@ class Event(Ticket):
         return self._error
 
     @property
+    def succeeded(self) -> bool:
+        """Whether it was signalled, and by no error."""
+        return self._flag.is_set() and self._error is None
+
+    @property
     def end(self) -> Ticket:
         return self
 

@@ -16,6 +16,11 @@ class Failable(Protocol):
     @property
     def error(self) -> BaseException | None: ...
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether it has ended, without an error."""
+        ...
+
 
 class HostGate:
     """A place in a queue that what follows passes when a function of the host has returned. `value` is the last before

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 
 class RunOutcome:
-    """The error of a run, if it failed."""
+    """The error of a run, if it failed; `succeeded` once all of its host steps have returned."""
 
-    __slots__ = ("error",)
+    __slots__ = ("error", "succeeded")
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
+        self.succeeded = False
 
 
 class HostRun:
@@ -68,6 +69,7 @@ class HostRun:
                         raise awaited.error
                 self._call(runs, gate, call)
                 self.queue.open_gate(gate)
+            self.outcome.succeeded = True
         except BaseException as error:  # whoever waits gets it
             self._fail(runs, error)
 
