@@ -46,11 +46,11 @@ class Event(Ticket):
         with self._lock:
             if self._flag.is_set():
                 return
+            self._error = error  # before whoever waits on the device sees the signal
             try:
                 self._reach()
             except DashiError as failure:  # a lost device: whoever waits is told
-                error = error or failure
-            self._error = error
+                error = self._error = error or failure
             self._flag.set()
             calls, self._calls = self._calls, []
         for call in calls:

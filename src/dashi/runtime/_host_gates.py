@@ -22,6 +22,17 @@ class Failable(Protocol):
         ...
 
 
+class RunOutcome:
+    """The error of a run with host steps, if it failed, and whether somebody was told; `succeeded` once all of its
+    steps have returned."""
+
+    __slots__ = ("error", "succeeded", "told")
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.succeeded = self.told = False
+
+
 class HostGate:
     """A place in a queue that what follows passes when a function of the host has returned. `value` is the last before
     it: what the function itself submits comes before the gate too, by values up to `end`."""
