@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 
 from dashi.errors import HostStepError
 from dashi.runtime import Array, Device, Program, open_device
+from dashi.runtime._failures import UntoldFailures
 
 
 @pytest.fixture(params=["cpu", "vulkan:0"])
@@ -57,3 +61,22 @@ def test_an_error_that_somebody_was_told_of_is_not_raised_again(two_queues: Devi
         first.wait()
     device.wait()
     assert depends.done
+
+
+@pytest.mark.parametrize("name", ["cpu", "vulkan:0"])
+def test_a_device_whose_failure_nobody_was_told_of_is_forgotten(vulkan_session: Device, name: str) -> None:
+    def forget() -> tuple[weakref.ref[Device], weakref.ref[UntoldFailures]]:
+        device = open_device(name)
+        x = device.zeros(4)
+        failing(device, x, "unseen").submit()
+        while device.at_work():
+            time.sleep(0.001)
+        return weakref.ref(device), weakref.ref(device.failures)
+
+    device, failures = forget()
+    deadline = time.monotonic() + 10
+    while device() is not None and time.monotonic() < deadline:
+        gc.collect()  # the thread may be letting go still
+        time.sleep(0.001)
+    assert device() is None
+    assert failures() is None

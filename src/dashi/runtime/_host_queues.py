@@ -136,7 +136,7 @@ class HostQueues:
         self._last = 0
         self._busy: HostJob | bool = False
         self._worker: int | None = None  # the thread that does what is under way
-        self._failures = device.failures
+        self._failures = weakref.ref(device.failures)  # tracebacks of errors hold the device
         self._thread: threading.Thread | None = None
         self._stopping = False
         # At the interpreter's end, too, the thread ends before what it works with is taken apart.
@@ -205,7 +205,7 @@ class HostQueues:
             if self._busy or any(self._queues.values()):
                 last = self._last
                 self._wait_until(lambda: not self._busy and not self._pending(last), None)
-            self._failures.raise_next()
+            self._raise_untold()
             self._busy = True
         return self._occupy(work)
 
@@ -214,7 +214,7 @@ class HostQueues:
         with self._changed:
             last = self._last
             self._wait_until(lambda: not self._pending(last), None)
-            self._failures.raise_next()
+            self._raise_untold()
 
     def _occupy(self, work: Callable[[], _R]) -> _R:
         self._worker = threading.get_ident()
@@ -224,6 +224,11 @@ class HostQueues:
             with self._changed:
                 self._busy, self._worker = False, None
                 self._changed.notify_all()
+
+    def _raise_untold(self) -> None:
+        failures = self._failures()
+        if failures is not None:
+            failures.raise_next()
 
     # Waiting
 
@@ -291,7 +296,9 @@ class HostQueues:
             job.finished = True
             self._busy, self._worker = False, None
             if job.error is not None:
-                self._failures.add(job, job.cause)
+                failures = self._failures()
+                if failures is not None:
+                    failures.add(job, job.cause)
             job.cause = None
             calls, job.calls = job.calls, []
             self._changed.notify_all()

@@ -79,9 +79,11 @@ class HostRun:
             entered.pop()
 
     def _fail(self, runs: HostRuns, error: BaseException, cause: Failable | None) -> None:
-        self.outcome.error = error
+        self.outcome.error = error.with_traceback(None)  # its frames are those of the thread, and hold the device
         self._program.run_failed(self._ticket())
-        runs.failures.add(self.outcome, cause if isinstance(cause, RunOutcome) else None)
+        failures = runs.failures()
+        if failures is not None:
+            failures.add(self.outcome, cause if isinstance(cause, RunOutcome) else None)
         with contextlib.suppress(Exception):  # a lost device, or one that is closed
             shut = next(gate for gate in self._gates if not gate.open)
             while not self.queue.wait_a_moment(shut.value):
@@ -95,7 +97,8 @@ class HostRuns:
 
     def __init__(self, gate: Gate, horizons: Horizons, device: Device) -> None:
         self.gate = gate
-        self.failures = device.failures
+        self.failures = weakref.ref(device.failures)
+        """Weak, since tracebacks of errors hold the device."""
         self.horizons = horizons
         """What each thread that calls a host step may wait for."""
         self._changed = threading.Condition(threading.Lock())
