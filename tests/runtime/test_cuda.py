@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +55,64 @@ def test_without_its_library_cuda_is_a_typed_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("dashi.runtime._vk_cuda._LIBRARY", "libcuda-that-nobody-has.so")
     with pytest.raises(errors.DeviceError, match=r"no CUDA driver library here .* Fix: install NVIDIA's driver"):
         CudaContext(bytes(16))
+
+
+class ScriptedContext(CudaContext):
+    """CUDA's calls by name, of which one may fail, without CUDA."""
+
+    def __init__(self, failing: str) -> None:
+        self.calls, self.failing = list[str](), failing
+        self.descriptor = -1
+        self._device, self._context = 0, ctypes.c_void_p()
+
+    def _call(self, name: str, *_: Any) -> None:
+        self.calls.append(name)
+        if name == self.failing:
+            raise errors.DeviceError(f"{name} gives error 1.", "nothing.")
+        if name == "cuImportExternalMemory":
+            os.close(self.descriptor)  # which CUDA uses up
+
+
+LEAVE, RELEASE = "cuCtxPopCurrent_v2", "cuDevicePrimaryCtxRelease_v2"
+
+
+def scripted(vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch, failing: str) -> ScriptedContext:
+    """What `cuda_array` uses from now on, with memory that is not exported."""
+    context = ScriptedContext(failing)
+    monkeypatch.setattr(cuda, "cuda_problem", lambda _: "")
+    monkeypatch.setattr(cuda, "CudaContext", lambda _: context)
+
+    def export(device: VulkanDevice, nbytes: int) -> tuple[Any, int]:
+        context.descriptor = os.open(os.devnull, os.O_RDONLY)
+        return device.landing_memory(nbytes), context.descriptor
+
+    monkeypatch.setattr(cuda, "export_buffer", export)
+    return context
+
+
+@pytest.mark.parametrize(
+    "failing", ["cuCtxPushCurrent_v2", "cuImportExternalMemory", "cuExternalMemoryGetMappedBuffer", LEAVE]
+)
+def test_the_context_is_released_where_memory_cannot_be_shared(
+    vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    context = scripted(vulkan, monkeypatch, failing)
+    with pytest.raises(errors.DeviceError, match=failing):
+        cuda.cuda_array(vulkan, 16)
+    assert context.calls.count(RELEASE) == 1
+    assert (LEAVE in context.calls) == (failing != "cuCtxPushCurrent_v2")
+
+
+@pytest.mark.parametrize("failing", ["", "cuMemFree_v2", "cuDestroyExternalMemory", LEAVE])
+def test_the_end_of_shared_memory_releases_the_context_whatever_fails(
+    vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    context = scripted(vulkan, monkeypatch, "")
+    shared = cuda.cuda_array(vulkan, 16)
+    context.failing = failing
+    context.calls.clear()
+    shared.close()
+    assert context.calls == ["cuCtxPushCurrent_v2", "cuMemFree_v2", "cuDestroyExternalMemory", LEAVE, RELEASE]
 
 
 @pytest.mark.gpu

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -104,6 +106,34 @@ def test_what_is_borrowed_lives_as_long_as_the_device_uses_it(device: Device) ->
         device.memory()  # buries what is dead
     gc.collect()
     assert owner() is None
+
+
+# Freed memory of this size goes back to the system: whoever reads it crashes.
+FORGOTTEN_DEVICE = """
+import gc, weakref
+import numpy as np
+import dashi
+
+def borrow():
+    device = dashi.open("vulkan:0", validation=False)
+    values = np.full(4 << 20, 7, np.uint8)
+    return np.from_dlpack(device.from_dlpack(values, copy=False)), weakref.ref(values)
+
+view, owner = borrow()
+gc.collect()
+assert owner() is not None
+assert (view == 7).all()
+del view
+gc.collect()
+assert owner() is None
+print("alive")
+"""
+
+
+def test_a_view_of_borrowed_memory_outlives_a_device_that_was_forgotten(vulkan: VulkanDevice) -> None:
+    importing(vulkan)
+    done = subprocess.run([sys.executable, "-c", FORGOTTEN_DEVICE], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 
 def test_hazards_of_memory_that_was_borrowed_twice_are_seen(device: Device) -> None:

@@ -104,6 +104,20 @@ def test_an_error_lands_in_the_ticket_and_in_those_that_come_after_it(two_queues
         device.wait()
 
 
+def test_a_chain_of_runs_that_have_ended_remembers_none_of_them(vulkan_session: VulkanDevice) -> None:
+    with open_device("vulkan:0", queues=2, timeout=30) as device:
+        x = device.zeros(4)
+        program = device.program([adding(device, x, 1)])
+        copy = device.program([device.bind("scale", x, out=x, a=1.0)], queue=1)
+        last: Any = device.event()
+        last.signal()
+        for _ in range(500):
+            last = copy.submit(after=[program.submit(after=[last])])
+            last.wait()
+        assert len(last.events) < 5
+        assert x.numpy()[0] == 500
+
+
 def test_a_host_step_uses_its_device_while_others_wait_for_it(vulkan: VulkanDevice) -> None:
     device = vulkan
     x, y, z = device.array(np.ones(8, np.float32)), device.zeros(8), device.zeros(8)

@@ -273,6 +273,7 @@ class CpuDevice(Device):
         what was under way has failed."""
         self._closing = threading.RLock()
         self.gate.entered.clear()
+        self.failures.after_fork()
         self.host_queues.after_fork()
 
     def _allocate(self, nbytes: int) -> Any:

@@ -98,18 +98,18 @@ def cuda_array(
     sizes, element = sizes_of(shape), dtype_of(dtype)
     nbytes = max(16, math.prod(sizes) * element.size)
     context = CudaContext(device.external.identity[:16])
-    context.enter()
     try:
-        buffer, descriptor = export_buffer(device, nbytes)
-        memory, address = context.import_memory(descriptor, buffer.allocation.block.size, nbytes)
-    finally:
-        context.leave()
+        with context.current():
+            buffer, descriptor = export_buffer(device, nbytes)
+            memory, address = context.import_memory(descriptor, buffer.allocation.block.size, nbytes)
+    except BaseException:
+        with contextlib.suppress(Exception):  # what went wrong first is what is raised
+            context.close()
+        raise
     return CudaArray(Array(device, sizes, element, buffer), context, memory, address)
 
 
 def _end(context: CudaContext, memory: int, address: int) -> None:
-    with contextlib.suppress(Exception):  # at the interpreter's end the driver may be gone
-        context.enter()
+    # At the interpreter's end the driver may be gone.
+    with contextlib.suppress(Exception), contextlib.closing(context), context.current():
         context.free_memory(memory, address)
-        context.leave()
-        context.close()

@@ -46,11 +46,11 @@ class Event(Ticket):
         with self._lock:
             if self._flag.is_set():
                 return
+            self._error = error  # before whoever waits on the device sees the signal
             try:
                 self._reach()
             except DashiError as failure:  # a lost device: whoever waits is told
-                error = error or failure
-            self._error = error
+                error = self._error = error or failure
             self._flag.set()
             calls, self._calls = self._calls, []
         for call in calls:
@@ -90,6 +90,11 @@ class Event(Ticket):
     def error(self) -> BaseException | None:
         """What ended the work that was to signal it, if something did."""
         return self._error
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it was signalled, and by no error."""
+        return self._flag.is_set() and self._error is None
 
     @property
     def end(self) -> Ticket:

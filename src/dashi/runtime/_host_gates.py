@@ -16,6 +16,22 @@ class Failable(Protocol):
     @property
     def error(self) -> BaseException | None: ...
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether it has ended, without an error."""
+        ...
+
+
+class RunOutcome:
+    """The error of a run with host steps, if it failed, and whether somebody was told; `succeeded` once all of its
+    steps have returned."""
+
+    __slots__ = ("error", "succeeded", "told")
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.succeeded = self.told = False
+
 
 class HostGate:
     """A place in a queue that what follows passes when a function of the host has returned. `value` is the last before

@@ -13,6 +13,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from dashi.errors import BusyError, ForkedError
@@ -29,9 +30,23 @@ _R = TypeVar("_R")
 
 
 class HostJob:
-    """Work of a queue. `waits` counts what must end before it; `began` and `ended` read `time.perf_counter_ns`."""
+    """Work of a queue. `waits` counts what must end before it, and `cause` is what of that has failed; `began` and
+    `ended` read `time.perf_counter_ns`."""
 
-    __slots__ = ("began", "calls", "context", "ended", "error", "finished", "number", "queue", "waits", "work")
+    __slots__ = (
+        "began",
+        "calls",
+        "cause",
+        "context",
+        "ended",
+        "error",
+        "finished",
+        "number",
+        "queue",
+        "told",
+        "waits",
+        "work",
+    )
 
     def __init__(self, number: int, queue: Hashable, work: Callable[[], None]) -> None:
         self.number = number
@@ -39,7 +54,8 @@ class HostJob:
         self.work: Callable[[], None] | None = work
         self.context: contextvars.Context | None = contextvars.copy_context()  # NumPy's errstate is in it
         self.waits = 1
-        self.finished = False
+        self.finished = self.told = False
+        self.cause: HostJob | None = None
         self.error: BaseException | None = None
         self.calls: list[Done] = []
         self.began = self.ended = 0
@@ -71,7 +87,7 @@ class HostTicket(Ticket):
         if job is not None:
             self._stay(job, timeout)
             if job.error is not None:
-                self.queues.forget_error(job)
+                self.device.failures.forget(job)
                 raise job.error
         if self.landing is not None:
             self.landing.waited_for(self)
@@ -120,7 +136,7 @@ class HostQueues:
         self._last = 0
         self._busy: HostJob | bool = False
         self._worker: int | None = None  # the thread that does what is under way
-        self._unseen: list[HostJob] = []
+        self._failures = weakref.ref(device.failures)  # tracebacks of errors hold the device
         self._thread: threading.Thread | None = None
         self._stopping = False
         # At the interpreter's end, too, the thread ends before what it works with is taken apart.
@@ -139,23 +155,22 @@ class HostQueues:
                 self._thread.start()
         if after:
             self._come_after(job, list(after), ticket.device)
-        self._release(job, None)
+        self._release(job, None, None)
 
     def _come_after(self, job: HostJob, after: list[Ticket], device: Device) -> None:
-        def let_go(error: BaseException | None) -> None:
-            self._release(job, error)
-
         waits = [other if other.device is device else relayed(other, device) for other in after]
         with self._changed:
             job.waits += len(waits)
         for wait in waits:
-            wait.when_done(let_go)
+            wait.when_done(partial(self._release, job, wait.job if isinstance(wait, HostTicket) else None))
         device.awaited.add([wait for wait in waits if isinstance(wait, Event)])
 
-    def _release(self, job: HostJob, error: BaseException | None) -> None:
+    def _release(self, job: HostJob, other: HostJob | None, error: BaseException | None) -> None:
+        """Something that the job waits for has ended: other work of this device, or what else there is."""
         with self._changed:
             job.waits -= 1
-            job.error = job.error or error
+            if error is not None and job.error is None:
+                job.error, job.cause = error, other
             if not job.waits:
                 self._changed.notify_all()
 
@@ -190,7 +205,7 @@ class HostQueues:
             if self._busy or any(self._queues.values()):
                 last = self._last
                 self._wait_until(lambda: not self._busy and not self._pending(last), None)
-            self._raise_unseen()
+            self._raise_untold()
             self._busy = True
         return self._occupy(work)
 
@@ -199,7 +214,7 @@ class HostQueues:
         with self._changed:
             last = self._last
             self._wait_until(lambda: not self._pending(last), None)
-            self._raise_unseen()
+            self._raise_untold()
 
     def _occupy(self, work: Callable[[], _R]) -> _R:
         self._worker = threading.get_ident()
@@ -210,12 +225,10 @@ class HostQueues:
                 self._busy, self._worker = False, None
                 self._changed.notify_all()
 
-    def _raise_unseen(self) -> None:
-        if self._unseen:
-            error = self._unseen[0].error
-            self._unseen.clear()
-            if error is not None:
-                raise error
+    def _raise_untold(self) -> None:
+        failures = self._failures()
+        if failures is not None:
+            failures.raise_next()
 
     # Waiting
 
@@ -245,12 +258,6 @@ class HostQueues:
         limit = device.timeout if timeout is None else timeout
         if not self._changed.wait_for(condition, limit):
             raise device.awaited.too_late(limit)
-
-    def forget_error(self, job: HostJob) -> None:
-        """Whoever waited for the work knows of its error."""
-        with self._changed:
-            if job in self._unseen:
-                self._unseen.remove(job)
 
     def call_later(self, job: HostJob, call: Done) -> bool:
         """Calls when the work is done; False where it is."""
@@ -289,7 +296,10 @@ class HostQueues:
             job.finished = True
             self._busy, self._worker = False, None
             if job.error is not None:
-                self._unseen.append(job)
+                failures = self._failures()
+                if failures is not None:
+                    failures.add(job, job.cause)
+            job.cause = None
             calls, job.calls = job.calls, []
             self._changed.notify_all()
         for call in calls:

@@ -13,25 +13,17 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dashi.errors import ClosedError
 from dashi.runtime._gate import Gate
-from dashi.runtime._host_gates import Failable, HostGate
+from dashi.runtime._host_gates import Failable, HostGate, RunOutcome
 from dashi.runtime._sync import Horizons, Queue, QueueTicket
 from dashi.runtime._transfers import HostCall
 
 if TYPE_CHECKING:
     from dashi.runtime._commands import VulkanProgram
-
-
-class RunOutcome:
-    """The error of a run, if it failed."""
-
-    __slots__ = ("error",)
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
+    from dashi.runtime.device import Device
 
 
 class HostRun:
@@ -59,17 +51,20 @@ class HostRun:
 
     def go(self, runs: HostRuns) -> None:
         """Calls the host steps, each when what comes before it is done."""
+        cause: Failable | None = None
         try:
             for gate, call in self._calls:
                 while not self.queue.wait_a_moment(gate.value):
                     runs.require_going()
                 for awaited in self._awaited:
                     if awaited.error is not None:
+                        cause = awaited
                         raise awaited.error
                 self._call(runs, gate, call)
                 self.queue.open_gate(gate)
+            self.outcome.succeeded = True
         except BaseException as error:  # whoever waits gets it
-            self._fail(runs, error)
+            self._fail(runs, error, cause)
 
     def _call(self, runs: HostRuns, gate: HostGate, call: HostCall) -> None:
         thread = threading.get_ident()
@@ -83,10 +78,12 @@ class HostRun:
             del runs.horizons[thread]
             entered.pop()
 
-    def _fail(self, runs: HostRuns, error: BaseException) -> None:
-        self.outcome.error = error
+    def _fail(self, runs: HostRuns, error: BaseException, cause: Failable | None) -> None:
+        self.outcome.error = error.with_traceback(None)  # its frames are those of the thread, and hold the device
         self._program.run_failed(self._ticket())
-        runs.unseen.append(self.outcome)
+        failures = runs.failures()
+        if failures is not None:
+            failures.add(self.outcome, cause if isinstance(cause, RunOutcome) else None)
         with contextlib.suppress(Exception):  # a lost device, or one that is closed
             shut = next(gate for gate in self._gates if not gate.open)
             while not self.queue.wait_a_moment(shut.value):
@@ -98,12 +95,12 @@ class HostRuns:
     """The threads of a device that call host steps, started when they are first needed. They know the gate of the
     device alone, so that they keep no device alive."""
 
-    def __init__(self, gate: Gate, horizons: Horizons, device: Any) -> None:
+    def __init__(self, gate: Gate, horizons: Horizons, device: Device) -> None:
         self.gate = gate
+        self.failures = weakref.ref(device.failures)
+        """Weak, since tracebacks of errors hold the device."""
         self.horizons = horizons
         """What each thread that calls a host step may wait for."""
-        self.unseen: list[RunOutcome] = []
-        """Runs that failed, and nobody was told."""
         self._changed = threading.Condition(threading.Lock())
         self._waiting: dict[Queue, deque[HostRun]] = {}
         self._threads: list[threading.Thread] = []
@@ -140,16 +137,6 @@ class HostRuns:
             raise ClosedError(
                 "the device was closed before the host steps of a run were called.", "wait for work before closing."
             )
-
-    def raise_unseen(self) -> None:
-        """Raises the error of a run that nobody was told of."""
-        unseen, self.unseen = self.unseen, []
-        if unseen and unseen[0].error is not None:
-            raise unseen[0].error
-
-    def forget(self, outcome: object) -> None:
-        """Whoever waited for the run knows of its error."""
-        self.unseen = [other for other in self.unseen if other is not outcome]
 
     def after_fork(self) -> None:
         """In a child process the threads are gone, and whoever held the lock."""

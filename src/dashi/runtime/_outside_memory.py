@@ -86,7 +86,7 @@ def _borrow_pages(device: VulkanDevice, host: HostArray) -> Buffer:
     address = host.ctypes.data
     start = address // page * page
     size = -(-(address + host.nbytes) // page) * page - start
-    pages: HostArray = np.frombuffer(bytes_at(start, size), np.uint8)
+    pages: HostArray = np.frombuffer(bytes_at(start, size, host), np.uint8)
     whole = import_host(device, pages, size, host)
     whole.key, whole.origin = HOST_MEMORY, start
     if not whole.allocation.coherent:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dashi.errors import BusyError, ClosedError
 from dashi.runtime._events import Awaited, Done
-from dashi.runtime._host_gates import FARTHEST_VALUE, SUBMISSIONS_INSIDE, Failable, HostGate
+from dashi.runtime._host_gates import FARTHEST_VALUE, SUBMISSIONS_INSIDE, Failable, HostGate, RunOutcome
 from dashi.runtime._relay import Relay
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_record import RawSubmission, RawWait, Waits
@@ -47,12 +47,19 @@ class QueueTicket(Ticket):
             self.queue.wait(self.value, timeout)
         finally:
             entered.pop()
-        for event in self.events:
-            if event.error is not None:
-                self.queue.forget_error(event)
-                raise event.error
+        if self.events:
+            self._raise_error()
         if self.landing is not None:
             self.landing.waited_for(self)
+
+    def _raise_error(self) -> None:
+        """Raises the first error of what it waited for. Whoever gets that need not be told of the others."""
+        failed = [event for event in self.events if event.error is not None]
+        for event in failed:
+            if isinstance(event, RunOutcome):
+                self.device.failures.forget(event)
+        if failed and failed[0].error is not None:
+            raise failed[0].error
 
     @property
     def done(self) -> bool:
@@ -137,8 +144,6 @@ class Queue:
         self._timeout = timeout
         self._relay = relay
         self._awaited = awaited
-        self.on_told: Callable[[Failable], None] | None = None
-        """Called with what failed once somebody was told of it."""
         self.name = name
         self.family = port.family
         self.timeline = raw.create_timeline(export=export)
@@ -257,11 +262,6 @@ class Queue:
             self._raw.signal_timeline(self.timeline, end)
             self._begun = max(self._begun, end)
             self._go_on(None)
-
-    def forget_error(self, failed: Failable) -> None:
-        """Whoever waited for work knows of its error."""
-        if self.on_told is not None:
-            self.on_told(failed)
 
     # Queues that share one of the driver's
 

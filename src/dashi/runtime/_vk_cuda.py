@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from dashi.errors import DeviceError
@@ -80,6 +82,15 @@ class CudaContext:
         before = ctypes.c_void_p()
         self._call("cuCtxPopCurrent_v2", ctypes.byref(before))
 
+    @contextmanager
+    def current(self) -> Generator[None]:
+        """While it lasts, the context is that of the calling thread."""
+        self.enter()
+        try:
+            yield
+        finally:
+            self.leave()
+
     def import_memory(self, descriptor: int, size: int, nbytes: int) -> tuple[int, int]:
         """The memory behind a descriptor of a dedicated allocation of `size` bytes, which is used up: its handle, and
         the address of its first `nbytes` bytes."""
@@ -99,8 +110,10 @@ class CudaContext:
         return memory.value or 0, address.value
 
     def free_memory(self, memory: int, address: int) -> None:
-        self._call("cuMemFree_v2", ctypes.c_uint64(address))
-        self._call("cuDestroyExternalMemory", ctypes.c_void_p(memory))
+        try:
+            self._call("cuMemFree_v2", ctypes.c_uint64(address))
+        finally:
+            self._call("cuDestroyExternalMemory", ctypes.c_void_p(memory))
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Bytes of CUDA's memory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from dataclasses import dataclass
+from typing import Any
 
 from dashi.runtime import _vk as vk
 from dashi.runtime import _vk_structs as s
@@ -77,9 +78,12 @@ def import_timeline(raw: RawDevice, descriptor: int) -> int:
     return timeline
 
 
-def bytes_at(address: int, size: int) -> memoryview:
-    """Memory of the host by its address, which somebody else keeps."""
-    return memoryview((ctypes.c_uint8 * size).from_address(address))
+def bytes_at(address: int, size: int, owner: object = None) -> memoryview:
+    """Memory of the host by its address. Its owner lives as long as any view of it; without one, somebody else keeps
+    it."""
+    memory: Any = (ctypes.c_uint8 * size).from_address(address)
+    memory.owner = owner
+    return memoryview(memory)
 
 
 def host_memory_types(raw: RawDevice, address: int) -> int:

@@ -100,8 +100,6 @@ class VulkanDevice(Device):
             self._closers = stack.pop_all()
         self.exports = Exports()
         self.host_runs = HostRuns(self.gate, horizons, self)
-        for queue in self.queues:
-            queue.on_told = self.host_runs.forget
         watch_forks(self)
         self.work_per_dispatch = _HARDWARE_WORK if info.is_hardware else _SOFTWARE_WORK
         self._staging = self._new_staging()
@@ -124,6 +122,7 @@ class VulkanDevice(Device):
     def after_fork(self) -> None:
         """A child process cannot use the handles: the driver's threads are gone there."""
         self.gate.leave_behind(hardware=self.info.is_hardware)
+        self.failures.after_fork()
         self.host_runs.after_fork()
         skip_exit_handlers()
 
@@ -192,8 +191,8 @@ class VulkanDevice(Device):
     def wait(self) -> None:
         for queue in self.queues:
             queue.wait(queue.horizon)
-        if self.host_runs.unseen:
-            self.host_runs.raise_unseen()
+        if self.failures.listed:
+            self.failures.raise_next()
 
     @inside
     def at_work(self) -> bool:
@@ -202,14 +201,14 @@ class VulkanDevice(Device):
     @inside
     def write(self, array: Array, values: HostArray) -> None:
         self._staging_here().write(array.storage, values)
-        if self.host_runs.unseen:
-            self.host_runs.raise_unseen()
+        if self.failures.listed:
+            self.failures.raise_next()
 
     @inside
     def read(self, array: Array) -> HostArray:
         values = self._staging_here().read(array.storage)
-        if self.host_runs.unseen:
-            self.host_runs.raise_unseen()
+        if self.failures.listed:
+            self.failures.raise_next()
         return values
 
     def _new_staging(self) -> Staging:

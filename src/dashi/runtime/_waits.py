@@ -86,7 +86,7 @@ def waits_of(device: VulkanDevice, queue: Queue, after: Iterable[Ticket], ticket
     failable: list[Failable] = []
     for other in after:
         if isinstance(other, QueueTicket):
-            failable += other.events
+            failable += [event for event in other.events if not event.succeeded]
             if other.queue is queue:
                 continue
             if other.device is device:

@@ -28,6 +28,7 @@ from dashi.runtime._binding import as_kernel, bind
 from dashi.runtime._dlpack import from_dlpack
 from dashi.runtime._events import Awaited
 from dashi.runtime._events import Event as Event
+from dashi.runtime._failures import UntoldFailures
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime._hazards import Range
 from dashi.runtime._notebook import html_facts
@@ -69,6 +70,7 @@ class Device(StepMaker, Asynchronous):
         """Variants of kernels from text that were compared with their references here."""
         self.plans = PlanCache()
         self.listeners = Listeners()
+        self.failures = UntoldFailures()
         self.awaited = Awaited()
         """The events that work or threads wait for."""
         self.timeout = LONGEST_WAIT

@@ -1,0 +1,56 @@
+"""Errors of work that nobody was told of yet: each is raised once, by whoever asks next."""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+
+
+class Failure(Protocol):
+    """Work that may fail. `told` says that somebody got the error, so that nobody else needs to."""
+
+    error: BaseException | None
+    told: bool
+
+
+class UntoldFailures:
+    """Work of a device that failed, and nobody was told; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.listed: list[Failure] = []
+        """The oldest first. Whoever finds it empty need not ask further."""
+
+    def add(self, failure: Failure, cause: Failure | None = None) -> None:
+        """Somebody is to be told, unless that was so already: of it, or of the work whose error it has taken over."""
+        with self._lock:
+            if failure.told or (cause is not None and cause.told):
+                failure.told = True
+            else:
+                self.listed.append(failure)
+
+    def forget(self, failure: Failure) -> None:
+        """Somebody was told of the error of this work: of others that have the same error, too."""
+        with self._lock:
+            failure.told = True
+            for other in self.listed:
+                other.told = other.told or other.error is failure.error
+            self._drop_told()
+
+    def raise_next(self) -> None:
+        """Raises the oldest of the errors that nobody was told of."""
+        with self._lock:
+            self._drop_told()  # another device's ticket may have told of it
+            if not self.listed:
+                return
+            failure = self.listed[0]
+            self.forget(failure)
+        if failure.error is not None:
+            raise failure.error
+
+    def _drop_told(self) -> None:
+        self.listed[:] = [failure for failure in self.listed if not failure.told]
+
+    def after_fork(self) -> None:
+        """In a child process whoever held the lock is gone."""
+        self._lock = threading.RLock()
