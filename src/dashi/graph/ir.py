@@ -25,7 +25,7 @@ MOST_AXES: Final = 64
 _MOST_DEPTH: Final = 16
 """Lists in lists, of attributes."""
 _MOST_BITS: Final = 64
-"""Of whole numbers in attributes."""
+"""Binary digits of whole numbers in attributes."""
 
 Attribute = bool | int | float | str | None | tuple["Attribute", ...]
 """What a node may say about itself, beside its inputs."""

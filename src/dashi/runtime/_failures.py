@@ -7,10 +7,10 @@ from typing import Protocol
 
 
 class Failure(Protocol):
-    """Work that may fail. `told` says that somebody got the error, so that nobody else needs to."""
+    """Work that may fail. `reported` says that somebody got the error, so that nobody else needs to."""
 
     error: BaseException | None
-    told: bool
+    reported: bool
 
 
 class UntoldFailures:
@@ -24,23 +24,23 @@ class UntoldFailures:
     def add(self, failure: Failure, cause: Failure | None = None) -> None:
         """Somebody is to be told, unless that was so already: of it, or of the work whose error it has taken over."""
         with self._lock:
-            if failure.told or (cause is not None and cause.told):
-                failure.told = True
+            if failure.reported or (cause is not None and cause.reported):
+                failure.reported = True
             else:
                 self.listed.append(failure)
 
     def forget(self, failure: Failure) -> None:
         """Somebody was told of the error of this work: of others that have the same error, too."""
         with self._lock:
-            failure.told = True
+            failure.reported = True
             for other in self.listed:
-                other.told = other.told or other.error is failure.error
-            self._drop_told()
+                other.reported = other.reported or other.error is failure.error
+            self._drop_reported()
 
     def raise_next(self) -> None:
         """Raises the oldest of the errors that nobody was told of."""
         with self._lock:
-            self._drop_told()  # another device's ticket may have told of it
+            self._drop_reported()  # another device's ticket may have told of it
             if not self.listed:
                 return
             failure = self.listed[0]
@@ -48,8 +48,8 @@ class UntoldFailures:
         if failure.error is not None:
             raise failure.error
 
-    def _drop_told(self) -> None:
-        self.listed[:] = [failure for failure in self.listed if not failure.told]
+    def _drop_reported(self) -> None:
+        self.listed[:] = [failure for failure in self.listed if not failure.reported]
 
     def after_fork(self) -> None:
         """In a child process whoever held the lock is gone."""

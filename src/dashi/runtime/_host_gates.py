@@ -26,11 +26,11 @@ class RunOutcome:
     """The error of a run with host steps, if it failed, and whether somebody was told; `succeeded` once all of its
     steps have returned."""
 
-    __slots__ = ("error", "succeeded", "told")
+    __slots__ = ("error", "reported", "succeeded")
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
-        self.succeeded = self.told = False
+        self.succeeded = self.reported = False
 
 
 class HostGate:

@@ -43,7 +43,7 @@ class HostJob:
         "finished",
         "number",
         "queue",
-        "told",
+        "reported",
         "waits",
         "work",
     )
@@ -54,7 +54,7 @@ class HostJob:
         self.work: Callable[[], None] | None = work
         self.context: contextvars.Context | None = contextvars.copy_context()  # NumPy's errstate is in it
         self.waits = 1
-        self.finished = self.told = False
+        self.finished = self.reported = False
         self.cause: HostJob | None = None
         self.error: BaseException | None = None
         self.calls: list[Done] = []

@@ -18,7 +18,7 @@ from dashi.types import HostArray
 _LARGEST: Final = 1 << 53
 """Formulas hold numbers as fp64."""
 _MOST_BYTES: Final = 1 << 30
-"""Of one constant: larger ones would take a text of one line to fill memory."""
+"""Bytes of one constant: larger ones would take a text of one line to fill memory."""
 
 
 def constant_node(name: str, values: HostArray) -> Node:
