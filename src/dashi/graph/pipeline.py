@@ -25,8 +25,8 @@ Values = Mapping[str, HostArray]
 
 class CompiledPipeline(ResidentCalls):
     """Runs of one graph on one device. Every call takes values of all inputs, by name, and gives the results by theirs,
-    with the bits of the uncompiled run (`dashi.graph.evaluate`). Calls from several threads are safe. Use it in a
-    `with` block, or close it."""
+    with the bits of `dashi.graph.evaluate` of the graph after `rewrite`. Calls from several threads are safe. Use it in
+    a `with` block, or close it."""
 
     def __init__(
         self,
