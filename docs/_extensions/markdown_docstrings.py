@@ -7,6 +7,9 @@ from typing import Any, Final
 
 _CODE: Final = re.compile(r"(`+)(.+?)\1", re.DOTALL)
 # What has a meaning in reStructuredText and none in our sentences: *args, |x|, name_, a backslash.
+_BEFORE: Final = "'\"([{<-/:"
+_AFTER: Final = "'\")]}>-/\\:.,;!?"
+"""Characters that may stand right beside inline code."""
 _SPECIAL: Final = re.compile(r"[\\*|_`]")
 _LIST: Final = re.compile(r"(?:-|\d+\.) +")
 
@@ -53,16 +56,20 @@ def _escaped(text: str) -> str:
         written.append(bullet[0])
         place = bullet.end()
     for code in _CODE.finditer(text, place):
-        written += [_SPECIAL.sub(r"\\\g<0>", text[place : code.start()]), _literal(code[2], text, code.end())]
+        written += [_SPECIAL.sub(r"\\\g<0>", text[place : code.start()]), _literal(code, text)]
         place = code.end()
     return "".join([*written, _SPECIAL.sub(r"\\\g<0>", text[place:])])
 
 
-def _literal(code: str, text: str, end: int) -> str:
-    """Inline code; a letter right after it (`Array`s) is held apart by an escaped space, as reStructuredText asks."""
-    words = " ".join(code.split())
-    following = text[end : end + 1]
-    return f"``{words}``" + ("\\ " if following.isalnum() else "")
+def _literal(code: re.Match[str], text: str) -> str:
+    """Inline code; what stands right beside it (`Array`s, `x`[0]) is held apart by an escaped space, as
+    reStructuredText asks for most characters."""
+    words = " ".join(code[2].split())
+    before, following = text[: code.start()][-1:], text[code.end() :][:1]
+    apart = [
+        "\\ " if c and not c.isspace() and c not in fine else "" for c, fine in ((before, _BEFORE), (following, _AFTER))
+    ]
+    return f"{apart[0]}``{words}``{apart[1]}"
 
 
 def _process(app: object, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

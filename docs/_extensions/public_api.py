@@ -27,6 +27,7 @@ PACKAGES: Final = (
     "dashi.runtime",
     "dashi.fft",
     "dashi.graph",
+    "dashi.stream",
     "dashi.core",
     "dashi.flow",
     "dashi.report",

@@ -5,7 +5,7 @@
 
 Importing does nothing: no device is opened and no driver is loaded before `open` or `devices` is called, and what a
 program does not name is not imported. Its packages: `dashi.core`, `fft`, `flow`, `graph`, `io`, `kernels`, `lab`,
-`report`, `runtime`.
+`report`, `runtime`, `stream`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dashi import lab as lab
     from dashi import report as report
     from dashi import runtime as runtime
+    from dashi import stream as stream
     from dashi import types as types
     from dashi.core.operators.affine import Affine as Affine
     from dashi.core.operators.affine import Linear as Linear
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_PACKAGES = ("bench", "core", "fft", "flow", "graph", "io", "lab", "report", "runtime", "types")
+_PACKAGES = ("bench", "core", "fft", "flow", "graph", "io", "lab", "report", "runtime", "stream", "types")
 _MODULES = {
     "core.operators.affine": "Affine Linear",
     "core.operators.bands": "Bands",

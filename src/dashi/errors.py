@@ -10,6 +10,7 @@ DashiError
 │   ├── UnknownNameError  a name that nothing here has
 │   ├── EntryPointError   an operator or model that an installed package declares twice, or that cannot be loaded
 │   ├── GraphError        a graph, or a node of one, that cannot be
+│   ├── StreamConfigError a description of a chain that says what cannot be
 │   ├── FileError         a file that cannot be read, is not what it claims to be, or cannot be written
 │   └── CertificateError  a certificate that was edited, or that this version cannot repeat
 ├── NonFiniteError        a state that is no longer finite stopped a rollout
@@ -21,6 +22,7 @@ DashiError
 │   ├── StaleBinaryError  a binary that is missing, stale or damaged
 │   ├── PortabilityError  a portable kernel uses what is not portable
 │   └── TwinError         a device and the kernel's NumPy reference differ
+├── ShardError            a process that ran a part of a job ended before its work was done
 ├── DeviceError           a device is at fault, or cannot do what was asked
 │   ├── DeviceNotFoundError
 │   ├── LoaderNotFoundError
@@ -36,6 +38,13 @@ DashiError
 │   ├── HazardError       two commands of a program race: no barrier orders them
 │   ├── HostStepError     a function of the host that a program calls failed
 │   └── VulkanError       any other Vulkan result code
+├── StreamError           a chain of stages, or its plan, is at fault
+│   ├── StreamRuleError   a plan, or a State, that breaks one of the rules R1 to R5
+│   ├── StreamContractError  who may write a buffer or own a State was not held to
+│   ├── StageFailedError  a stage of a chain raised an error
+│   ├── StalledError      a chain does not move on
+│   └── RankLostError     a rank that a chain over machines cannot do without was lost
+├── WorkerError           a process that was to do a part of a job ended by itself
 └── CompilerMissingError  building shaders needs the `compile` extra
 
 KeyboardInterrupt
@@ -108,6 +117,10 @@ class GraphError(InputError):
     """A graph, or a node of one, that cannot be: wrong shapes or types, cycles, names that are taken or unknown."""
 
 
+class StreamConfigError(InputError):
+    """A description of a chain of stages that says what cannot be: an unknown key, a device that is not there."""
+
+
 class FileError(InputError):
     """A file that cannot be read, is not what it claims to be, or cannot be written."""
 
@@ -122,6 +135,10 @@ class NonFiniteError(DashiError, ArithmeticError):
 
     observation: Any = None
     rollout: Any = None
+
+
+class ShardError(DashiError):
+    """A process that ran a part of a job ended before its work was done, or could not be started."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -230,6 +247,49 @@ class HostStepError(DeviceError):
 
 class VulkanError(DeviceError):
     """A Vulkan call failed with a result code that has no error of its own."""
+
+
+class StreamError(DashiError):
+    """A chain of stages, or its plan, is at fault."""
+
+
+class StreamRuleError(StreamError, ValueError):
+    """A plan, or a State under way, that breaks a rule of the stream. `rule` is its name ("R2 role"), `op` and `device`
+    what it was broken with; either may be empty."""
+
+    rule: str = ""
+    op: str = ""
+    device: str = ""
+
+    @classmethod
+    def of(cls, rule: str, op: str, device: str, what: str, fix: str) -> StreamRuleError:
+        """The error of a rule, an op and a device, whose text begins with the rule."""
+        error = cls(f"{rule}: {what}", fix)
+        error.rule, error.op, error.device = rule, op, device
+        return error
+
+
+class StreamContractError(StreamError):
+    """Who may write a buffer, own a State or use a slot again was not held to: found by the checks of a debug run."""
+
+
+class StageFailedError(StreamError):
+    """A stage of a chain raised an error. `stage` and `step` say which and where; the cause is its error."""
+
+    stage: str = ""
+    step: int | None = None
+
+
+class StalledError(StreamError, TimeoutError):
+    """A chain does not move on: which link is full or empty, and who has to act."""
+
+
+class RankLostError(StreamError):
+    """A rank that a chain over machines cannot do without was lost."""
+
+
+class WorkerError(DashiError):
+    """A process that was to do a part of a job ended by itself: killed, or out of memory."""
 
 
 class CompilerMissingError(DashiError, ImportError):

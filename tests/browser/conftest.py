@@ -67,19 +67,19 @@ class Browser:
         """Asks the page."""
         return self._call(method, self._session, **parameters)
 
-    def visit(self, file: Path, width: int, height: int = 844, *, dark: bool = False) -> Visit:
-        """Opens a file in a window of that size and waits until it is quiet."""
+    def visit(self, place: Path | str, width: int, height: int = 844, *, dark: bool = False) -> Visit:
+        """Opens a file, or an address, in a window of that size and waits until it is quiet."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.events.clear()
-        self.call("Page.navigate", url=file.absolute().as_uri())
+        self.call("Page.navigate", url=place if isinstance(place, str) else place.absolute().as_uri())
         deadline = time.monotonic() + 60
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             assert time.monotonic() < deadline, "the page did not load"
             self._read(0.2)
-        self.evaluate("Promise.all([...document.images].map((one) => one.decode()))")
+        self.evaluate("Promise.all([...document.images].filter((one) => one.src).map((one) => one.decode()))")
         self.evaluate("new Promise((done) => setTimeout(done, 500))")
         return Visit(tuple(self._requests()), tuple(self._complaints()))
 

@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 from dashi import lab
 from dashi.cli.main import app
+from dashi.core.rollouts.observer import Values
 from dashi.flow import Flow
 from dashi.flow.decode import Decoder
-from dashi.flow.decode._album import Album
+from dashi.flow.decode.observer import DecodeRecord, Decodes
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.files import save_z
 from dashi.flow.proxy.schema import Schema
@@ -104,14 +105,15 @@ def test_a_table_tells_the_cost_of_a_residual_and_the_time_of_a_step(run: str, h
 
 def press(monkeypatch: pytest.MonkeyPatch, at: int, times: int = 1) -> None:
     """Ctrl-C, so often, after the decode of that step."""
-    usual = Album.add
+    usual = Decodes._take
 
-    def add(self: Album, step: int, decoded: Any) -> None:
-        usual(self, step, decoded)
+    def take(self: Decodes, step: int, values: Values) -> DecodeRecord:
+        record = usual(self, step, values)
         for _ in range(times if step == at else 0):
             signal.raise_signal(signal.SIGINT)
+        return record
 
-    monkeypatch.setattr(Album, "add", add)
+    monkeypatch.setattr(Decodes, "_take", take)
 
 
 def test_a_stopped_map_prints_a_command_that_goes_on_with_the_same_bits(
@@ -180,8 +182,9 @@ def test_the_help_promises_no_certificate_of_a_model() -> None:
 
 def test_the_commands_of_the_page_on_decode_work_as_printed(here: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "decode.md").read_text()
-    (commands,) = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    for line in commands.splitlines():
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for line in dict.fromkeys(line for commands in blocks for line in commands.splitlines()):
         done = dashi(*line.removeprefix("dashi ").split())
         assert done.exit_code == 0, f"{line}\n{done.output}"
-    assert (here / "runs" / "decoded" / "fields.zarr" / "zarr.json").is_file()
+    for name in ("decoded", "beside"):
+        assert (here / "runs" / name / "fields.zarr" / "zarr.json").is_file()

@@ -27,6 +27,7 @@ from dashi.kernels._validate import check_plan
 from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Plan
 from dashi.kernels.spirv._module import parse
 from dashi.kernels.spirv._portable_lint import forbid_contraction
+from dashi.runtime._lowering import origin_of
 from dashi.runtime._operands import dtype_of_operand
 from dashi.runtime._probes import expected
 from dashi.runtime._scratch import scratch_arrays
@@ -36,8 +37,9 @@ from dashi.runtime.device import Step
 
 COUNTS: Final = "counted_trips"
 _LOOP: Final = re.compile(r"(?P<unroll>\[\[unroll\]\]\s*)?\b(?:for|while)\s*\(")
-_CONSTANT: Final = re.compile(r"uint \w+ = \d+u; \w+ < [A-Z0-9_ */+-]+u?; ")
-"""From a number to a constant or specialisation constant: with [[unroll]] compilers leave no loop of it."""
+_CONSTANT: Final = re.compile(r"uint \w+ = (?:\d+u|[A-Z_]+); \w+ < [A-Z0-9_ */+-]+u?; ")
+"""From a number, or a macro's parameter that is one, to a constant or specialisation constant: with [[unroll]]
+compilers leave no loop of it."""
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -115,7 +117,7 @@ class Counting:
         counted = replace(kernel, shaders=shaders)
         place = Path("counted") / kernel.name
         for shader in used:
-            key = (place, shader, variant)
+            key = (origin_of(replace(counted, folder=place)), shader, variant)
             if key not in self.device._binaries:  # pyright: ignore[reportPrivateUsage]
                 self.device._binaries[key] = self._binary(counted, shader, variant)  # pyright: ignore[reportPrivateUsage]
         return replace(counted, folder=place)
@@ -224,7 +226,9 @@ def test_loops_that_are_unrolled_over_constants_are_no_loops_to_the_driver(count
     words = counting.compiler.compile(unrolled.replace("#define T ", f"{extension}#define T ", 1), "unrolled")
     place = Path("unrolled") / kernel.name
     binaries = device._binaries  # pyright: ignore[reportPrivateUsage]
-    binaries[(place, "main", "u32")] = Binary(words, hashlib.sha256(words).hexdigest())
+    binaries[(origin_of(replace(kernel, folder=place)), "main", "u32")] = Binary(
+        words, hashlib.sha256(words).hexdigest()
+    )
     steps = 60_000 * 64
     result = device.run(replace(kernel, folder=place), np.array([1], np.uint32), steps=steps).numpy()
     assert int(result[0]) == expected(1, steps)

@@ -26,11 +26,14 @@ from dashi.core.certificates._certificate import (
     read_certificate,
     write_certificate,
 )
+from dashi.core.certificates._certified_run import CertifiedRun, joined
 from dashi.core.certificates._certify import certify
+from dashi.core.certificates._segments import segments_of
 from dashi.core.certificates._verify import check
-from dashi.core.certificates.inputs import certified_inputs, save_inputs
+from dashi.core.certificates.inputs import save_inputs
 from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
+from dashi.core.rollouts._state_files import StateFiles
 from dashi.core.rollouts.rollout import rollout
 from dashi.errors import CertificateError, InputError
 from dashi.flow import Flow
@@ -48,6 +51,9 @@ FREE = {
 }  # fmt: skip
 """Fields that describe and are not repeated: any value of their form is believed."""
 
+FREE_TOO: dict[int, set[Keys]] = {1: set(), 2: {("float_rules",)}}
+"""More of them, by version."""
+
 UNUSED = {"affine": {("operator", "parameters", "low"), ("operator", "parameters", "high")}}
 """Numbers that the nonlinearity of the run, squash, does not read."""
 
@@ -57,6 +63,7 @@ OTHERS: dict[str, list[Any]] = {
     "spec": ["vulkan:7"],
     "type": ["discrete"],
     "way": ["workgroup"],
+    "float_rules": ["by custom", "declared for fp32 fp64"],
 }
 
 
@@ -81,14 +88,21 @@ def vorticity() -> tuple[Operator, Any]:
     return Vorticity(flow), ensemble(flow, "random", seeds=[1])
 
 
-@pytest.fixture(scope="module", params=[linear, affine, vorticity], ids=lambda make: make.__name__)
+KEPT = [(make, bits) for make, bits in ((linear, 0), (affine, 0), (vorticity, 0), (linear, 128), (affine, 256))]
+
+
+@pytest.fixture(scope="module", params=KEPT, ids=[f"{make.__name__}, {bits or 'no'} bits" for make, bits in KEPT])
 def certificate(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, device: Device) -> Path:
-    """The certificate of a run of five steps, beside its inputs."""
-    operator, z0 = request.param()
+    """The certificate of a run of five steps, beside its inputs, and the states of every two if it keeps them."""
+    make, bits = request.param
+    operator, z0 = make()
     folder = tmp_path_factory.mktemp("certified")
-    run = rollout(operator, z0, 5, device=device, hash_every=2, strategy="stepwise")
+    states = folder / "states"
+    kept = [StateFiles(2, states, bits)] if bits else []
+    run = rollout(operator, z0, 5, device=device, hash_every=2, observers=kept, strategy="stepwise")
     file = folder / "certificate.json"
-    write_certificate(file, certify(run, file, save_inputs(folder / "inputs.npz", operator, z0)))
+    write_certificate(file, certify(run, file, save_inputs(folder / "inputs.npz", operator, z0), states))
+    assert json.loads(file.read_text())["schema_version"] == (2 if bits else 1)
     assert outcome(file, device) == "verified"
     return file
 
@@ -97,8 +111,10 @@ def outcome(file: Path, device: Device) -> str:
     """What `dashi verify` makes of a certificate."""
     try:
         claimed = read_certificate(file)
-        operator, z0 = certified_inputs(claimed, file.parent, None)
-        return "differs" if check(claimed, operator, z0, device).difference else "verified"
+        run, segments = CertifiedRun.open(claimed, file.parent, None), segments_of(claimed)
+        if run.states is not None:
+            run.states.require(segments, lambda _: None)
+        return "differs" if joined([run.check(each, device) for each in segments]).difference else "verified"
     except InputError as error:
         return "refused" if error.fix else f"refused without a fix: {error}"
 
@@ -185,10 +201,11 @@ def test_every_edit_with_a_new_digest_is_refused_but_for_what_describes(
         verdict = outcome(file, device)
         assert verdict in ("verified", "differs", "refused"), f"{keys} {how}"
         if verdict == "verified":
-            assert field(keys) in FREE | UNUSED.get(document["operator"]["kind"], set()), f"{keys} {how}"
+            free = FREE | FREE_TOO[document["schema_version"]]
+            assert field(keys) in free | UNUSED.get(document["operator"]["kind"], set()), f"{keys} {how}"
             believed.add(field(keys))
     assert count > 200
-    assert believed >= FREE
+    assert believed >= FREE | FREE_TOO[document["schema_version"]]
 
 
 def quick_digest(document: dict[str, Any]) -> str:
@@ -209,6 +226,9 @@ def quick_digest(document: dict[str, Any]) -> str:
         (("tier",), 1),
         (("portable",), False),
         (("hash_every",), 3),
+        (("float_rules",), "as it likes"),
+        (("kind",), "flow"),
+        (("states",), None),
         (("device", "name"), "x" * 2000),
     ],
 )

@@ -237,7 +237,7 @@ def test_the_way_is_chosen_and_explained(vulkan: Device) -> None:
 
 
 def test_tagged_workgroups_are_refused_on_a_processor(vulkan: Device) -> None:
-    message = "linear cannot run the way 'tagged' here: workgroups of a processor run one after another. Fix: use auto"
+    message = "by the strategy 'tagged' here: workgroups of a processor run one after another. Fix: use auto"
     with pytest.raises(FeatureError, match=message):
         rollout(Linear(rotation(16)), start(16), 5, device=vulkan, strategy="tagged")
 
@@ -254,7 +254,7 @@ def test_tagged_workgroups_are_refused_on_a_processor(vulkan: Device) -> None:
         (start(8), {"hash_every": -5}, InputError, "the stride 'hash' is -5"),
         (start(8), {"sheet_every": 1, "bands": 9}, InputError, "a state of 8 values has no 9 bands"),
         (start(8), {"sheet_every": 1, "bands": [0, 5, 3]}, InputError, "do not rise"),
-        (start(8), {"strategy": "sideways"}, InputError, "there is no way 'sideways'"),
+        (start(8), {"strategy": "sideways"}, InputError, "there is no strategy 'sideways'"),
     ],
 )
 def test_bad_input_is_refused_with_a_fix(z0, options, error, text) -> None:

@@ -122,6 +122,7 @@ def test_an_object_that_several_packages_offer_is_described_once() -> None:
     [
         ("Adds `x` and `y`.", "Adds ``x`` and ``y``.\n"),
         ("Some `Array`s.", "Some ``Array``\\ s.\n"),
+        ("`x`[0] of n=`k`, (`y`).", "``x``\\ [0] of n=\\ ``k``, (``y``).\n"),
         ("Takes *args, |x| and name_ of\nx * y.", "Takes \\*args, \\|x\\| and name\\_ of\nx \\* y.\n"),
         ("A code `a *b* c_` stays.", "A code ``a *b* c_`` stays.\n"),
         ("Text.\n\n    with x as y:\n        z()\n\nMore.", "Text.\n\n::\n\n    with x as y:\n        z()\n\nMore.\n"),

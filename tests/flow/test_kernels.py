@@ -151,7 +151,7 @@ def test_steps_of_one_room_share_what_lies_between_their_dispatches(vulkan: Vulk
     apart = vulkan.bind("vorticity_stage2", *values)
     steps = [vulkan.bind("vorticity_stage2", *values, scratch=room) for _ in range(3)]
     assert {name for name, _, _ in room} == {"spectra", "between"}
-    kept = [set(map(id, step.lowered.buffers)) for step in (*steps, apart)]
+    kept = [set(map(id, step.lowered.storage.values())) for step in (*steps, apart)]
     assert len(kept[0] & kept[1] & kept[2]) == len(kept[0] & kept[3]) + 2
     with vulkan.program([*steps, apart]) as program:
         program.run()

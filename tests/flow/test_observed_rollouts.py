@@ -117,7 +117,12 @@ def test_certificates_name_the_kernels_of_steps_hashes_and_diagnostics_alone(dev
 def test_metrics_say_what_the_run_says(device: Device) -> None:
     run = simulate(FLOW, START, 4, device=device, hash_every=2)
     metrics = build_metrics(
-        "test", run, Placement(device, "auto"), Stages(), parts=["fft"], more={"decode_snapshots": 3}
+        "test",
+        run,
+        Placement(device, "auto"),
+        Stages(),
+        parts={"fft": Placement(device, "auto")},
+        more={"decode_snapshots": 3},
     )
     assert (metrics.operator, metrics.states, metrics.state_shape, metrics.steps) == ("vorticity", 2, [16, 9, 2], 4)
     assert (metrics.op_backend_used, metrics.fft_backend_used, metrics.decode_snapshots) == (*[device.info.spec] * 2, 3)

@@ -154,7 +154,7 @@ def test_states_too_large_for_a_workgroup_are_taken_step_by_step(vulkan: Device)
     assert "bytes of shared memory in galerkin_rollout" in large.unsupported_reason("workgroup", device.limits, 1)
     assert "the form grid has no kernel" in Galerkin(Flow(32), SCHEMA).unsupported_reason("workgroup", device.limits, 1)
     state = device.empty((1, *SCHEMA.low.reshape(-1).shape))
-    with pytest.raises(FeatureError, match="Fix: use the way stepwise"):
+    with pytest.raises(FeatureError, match="Fix: use the strategy stepwise"):
         Galerkin(Flow(32), SCHEMA).step_many(device, {}, state, state, state, 2, "workgroup")
 
 

@@ -308,5 +308,5 @@ def test_a_model_says_where_it_runs(tiny: Windows, vulkan: Device) -> None:
             there = model.where(vulkan, 3)
             assert there == "NumPy on the host" if host else there.startswith(vulkan.info.name)
         grid = GalerkinModel.fit(SMALL, tiny, None, device=cpu, strategy="grid")
-        assert grid.where(vulkan, 3) == f"{vulkan.info.name}, way grid"
+        assert grid.where(vulkan, 3) == f"{vulkan.info.name}, strategy grid"
         assert GalerkinModel.fit(SMALL, tiny, None, device=cpu, way="grid").strategy == "grid"  # its former name

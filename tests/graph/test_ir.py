@@ -6,6 +6,7 @@ import re
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -57,6 +58,14 @@ def test_infinities_and_nan_are_constants_that_round_trip() -> None:
 MISTAKES: dict[str, tuple[Callable[[dg.Builder, dg.Tensor], object], str]] = {
     "shapes": (lambda b, x: x + b.input("y", (3, 3)), "node 'add_0' (add of f32[2,3], f32[3,3]): shapes"),
     "types": (lambda b, x: x + b.input("y", (2, 3), "f64"), "do not mix"),
+    "fractions": (lambda b, x: b.input("i", (2,), "u8") * 0.5, "0.5 in 'constant' is no uint8"),
+    "beyond": (lambda b, x: b.input("i", (2,), "u8") + 300, "300 in 'constant' is no uint8"),
+    "below": (lambda b, x: dg.maximum(b.input("i", (2,), "u32"), -1), "-1 in 'constant' is no uint32"),
+    "no number": (lambda b, x: b.input("i", (2,), "i64") + float("nan"), "nan in 'constant' is no int64"),
+    "far beyond": (lambda b, x: b.input("i", (2,), "i64") + 10**30, "the values of 'constant' are of object"),
+    "array": (lambda b, x: b.constant(np.array([1.0, 2.5]), "i32"), "2.5 in 'constant' is no int32"),
+    "text": (lambda b, x: b.apply("add", x, cast("float", "1")), "the values of 'constant' are of <U1"),
+    "filling": (lambda b, x: dg.pad(b.input("i", (2,), "i8"), [(1, 1)], value=128), "128 in 'value' is no int8"),
     "product": (lambda b, x: x @ x, "are no matrices that fit"),
     "reshape": (lambda b, x: x.reshape(4, 2), "6 elements are no array of shape"),
     "axes": (lambda b, x: x.transpose(0, 0), "does not name each of 2 axes once"),
@@ -104,6 +113,27 @@ def test_an_impossible_node_is_an_error_when_it_is_added(mistake: str) -> None:
         ("%y = constant %x {value=1} : f32[2]", "constant needs 0 inputs, not 1"),
         ('%y = map %x {body=["add in0"], views=[null]} : f32[2,3]', "add needs 2 inputs, not 1"),
         ("%y = map %x {body=[], views=[null]} : f32[2,3]", "a formula without lines"),
+        ("%y = view %x {view=[[NaN],[1],0]} : f32[1]", "is no view"),
+        ("%y = view %x {view=[[6],[true],0]} : f32[6]", "is no view"),
+        ('%y = view %x {view=[[0,""],[1,1],0]} : f32[0]', "is no view"),
+        ('%y = view %x {view=[[6],[1],"0"]} : f32[6]', "is no view"),
+        ("%y = packed %x {view=[[7],[1],0]} : f32[7]", "a view of the elements 0 to 6 of 6"),
+        ('%y = packed %x {to="u8", view=[[6],[1],0]} : u8[6]', "float32 is not packed as uint8"),
+        ('%y = map %x {body=[""], views=[null]} : f32[2,3]', "'' is no line of a formula"),
+        ('%y = map %x {body=["cast:i32 in0"], views=[null]} : i32[2,3]', "a map of f32 and i32"),
+        (('%h = cast %x {to="bf16"} : bf16[2,3]\n%y = rows %h {axes=[0], head=[], kind="l1", tail=[], views=[null]} '
+         ": bf16[3]"), "line 4: node 'y' (rows of bf16[2,3]): rows of bfloat16"),
+        (('%y = rows %x %x {axes=[0], head=[], keepdims=true, kind="sum", tail=["add value in1"], views=[null,null]} '
+         ": f32[2,3]"), "a tail stretches f32[1,3] to f32[2,3]"),
+        (('%b = param : f32[4,3,1]\n%y = product %x %x %b {tail=["add value in2"], views=[null,[[3,2],[1,3],0],null]} '
+         ": f32[4,3,2]"), "shapes"),
+        (('%b = param : f32[4,2,1]\n%y = product %x %x %b {tail=["add value in2"], views=[null,[[3,2],[1,3],0],null]} '
+         ": f32[4,2,2]"), "a tail stretches f32[2,2] to f32[4,2,2]"),
+        (('%h = cast %x {to="f64"} : f64[2,3]\n%y = rows %h %x {axes=[0], head=["less in0 in0",'
+          '"where v0 in1 f32:0.0"], keepdims=false, kind="sum", tail=[], views=[null,null]} : f32[3]'),
+         "rows of float32 and float64"),
+        ('%y = map %x {body=[" "], views=[null]} : f32[2,3]', "' ' is no line of a formula"),
+        (f"%y = relu %x {{{','.join(f'a{k}=1' for k in range(65))}}} : f32[2,3]", "has more than 64 attributes"),
         ("nonsense", "is no node"),
     ],
 )  # fmt: skip
@@ -187,6 +217,22 @@ def test_verify_finds_what_a_pass_could_break() -> None:
         dg.verify(replace(g, outputs=(("y", "gone"),)))
     with pytest.raises(GraphError, match="reads other nodes"):
         dg.verify(replace(g, nodes=(*g.nodes, Node("leaf", "input", ("x",), g.nodes[0].type))))
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            "%p = packed %x {view=[[3,2],[1,3],0]} : f32[3,2]\n%y = relu %p : f32[3,2]",
+            "'p' packs 'x', which is no param",
+        ),
+        ("%y = packed %w {view=[[3,2],[1,3],0]} : f32[3,2]", "the result 'y' is the packed param 'y'"),
+    ],
+)
+def test_params_alone_are_packed_and_show_their_numbers_in_no_result(lines: str, expected: str) -> None:
+    graph = dg.parse_graph(f"graph g\n%x = input : f32[2,3]\n%w = param : f32[2,3]\n{lines}\nreturn y=%y")
+    with pytest.raises(GraphError, match=re.escape(expected)):
+        dg.verify(graph)
 
 
 def test_inputs_are_held_to_their_types() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,10 +12,12 @@ import pytest
 
 from dashi import graph as dg
 from dashi.errors import GraphError
+from dashi.graph.pass_order import Pass
 from dashi.graph.passes.plan_memory import PlanMemory
 from dashi.graph.passes.rewrite import Rewrite
 from dashi.graph.passes.schedule import PlannedStep, Schedule
-from dashi.runtime.device import Device
+from dashi.runtime.array import Array
+from dashi.runtime.device import AnyStep, Device
 
 RNG = np.random.default_rng(0)
 
@@ -23,6 +27,18 @@ def attention_by_parts() -> dg.Graph:
     q, k, v = (b.input(name, (2, 5, 4)) for name in "qkv")
     weights = dg.softmax((q @ k.transpose(0, 2, 1)) * 0.5)
     return b.graph(y=weights @ v)
+
+
+def test_a_tail_reads_an_operand_of_its_product_through_the_view_of_both(device: Device) -> None:
+    b = dg.Builder("residual")
+    x = b.input("x", (4, 4))
+    turned = x.transpose()
+    graph = b.graph(y=dg.relu(turned @ x + turned))
+    (product,) = dg.run_passes(graph, after="fuse").of("product")
+    assert product.get("tail") == ("add value in2", "relu v0")
+    inputs = {"x": RNG.standard_normal((4, 4)).astype(np.float32)}
+    with dg.compile(graph, device) as pipeline:
+        assert pipeline.dispatch(inputs)["y"].tobytes() == dg.evaluate(graph, inputs)["y"].tobytes()
 
 
 def layer() -> dg.Graph:
@@ -124,6 +140,49 @@ def test_fuse_makes_one_map_of_a_chain_and_folds_views_into_it() -> None:
     assert fused.get("views") == (None, ((2, 3), (1, 2), 0))
 
 
+@pytest.mark.parametrize("passes", [dg.PASSES, dg.UNFUSED], ids=["fused", "unfused"])
+def test_a_constant_of_one_number_that_stretches_what_it_meets_keeps_its_shape(
+    passes: tuple[Pass, ...], device: Device
+) -> None:
+    b = dg.Builder("stretched")
+    x = b.input("x", (2, 3))
+    halves = dg.sum_(x, (1,), keepdims=True) / b.constant(np.full(2, 2, np.float32))
+    more = dg.relu(x * b.constant(np.full((4, 1, 3), 2, np.float32)))
+    graph = b.graph(halves=halves, more=more, sums=dg.sum_(more, (0,)), product=halves @ x + more)
+    inputs = {"x": RNG.standard_normal((2, 3)).astype(np.float32)}
+    expected = dg.evaluate(graph, inputs)
+    with dg.compile(graph, device, passes=passes) as pipeline:
+        results = pipeline.dispatch(inputs)
+    assert {name: values.shape for name, values in results.items()} == {
+        "halves": (2, 2), "more": (4, 2, 3), "sums": (2, 3), "product": (4, 2, 3),
+    }  # fmt: skip
+    assert all(results[name].tobytes() == expected[name].tobytes() for name in expected)
+
+
+def test_an_empty_value_may_have_an_axis_longer_than_memory(device: Device) -> None:
+    b = dg.Builder("empty")
+    long = b.input("x", (0, 4)).reshape(0, (1 << 31) - 1)
+    graph = b.graph(y=long, z=dg.relu(long.transpose()))
+    inputs = {"x": np.zeros((0, 4), np.float32)}
+    with dg.compile(graph, device) as pipeline:
+        results = pipeline.dispatch(inputs)
+    expected = {"y": (0, (1 << 31) - 1), "z": ((1 << 31) - 1, 0)}
+    assert {name: values.shape for name, values in results.items()} == expected
+    assert {name: values.shape for name, values in dg.evaluate(graph, inputs).items()} == expected
+
+
+def test_a_pass_that_changes_the_type_of_a_result_is_an_error() -> None:
+    @dataclass(frozen=True)
+    class Halve:
+        name: str = "halve"
+
+        def run(self, graph: dg.Graph) -> dg.Graph:
+            return dg.parse_graph(str(graph).replace("f32", "f16"))
+
+    with pytest.raises(GraphError, match=r"the pass 'halve' makes the result 'y' f16\[3\], not f32\[3\]\."):
+        dg.run_passes(dg.parse_graph("graph g\n%x = input : f32[3]\nreturn y=%x"), (Halve(),))
+
+
 def test_fuse_gives_a_product_its_tail() -> None:
     graph = dg.run_passes(layer())
     assert [node.op for node in graph.nodes] == ["input", "param", "param", "packed", "product"]
@@ -203,3 +262,62 @@ def test_explain_prints_every_pass() -> None:
     assert "bytes planned" in dg.explain(graph, after="plan_memory")
     with pytest.raises(GraphError, match="there is no pass 'fusion'"):
         dg.explain(graph, after="fusion")
+
+
+def test_a_result_may_be_another_shape_of_a_param_read_through_a_view(device: Device) -> None:
+    b = dg.Builder("shown")
+    w = b.param("w", RNG.standard_normal((4, 4)).astype(np.float32))
+    graph = b.graph(y=dg.reverse(w, 0).reshape(-1).reshape(2, 8))
+    with dg.compile(graph, device) as pipeline:
+        assert pipeline.dispatch({})["y"].tobytes() == dg.evaluate(graph, {})["y"].tobytes()
+
+
+def joined(rows: int) -> dg.Graph:
+    """Two values joined, of which one is read again; and both joined once more behind a third."""
+    b = dg.Builder("joined")
+    x = b.input("x", (rows, 64))
+    first, second = dg.tanh(x), dg.exp(x)
+    pair = dg.concat([first, second])
+    both = dg.concat([dg.sum_(first, 1, keepdims=True) + x, dg.sqrt(pair)])
+    return b.graph(y=dg.concat([both, both]), z=dg.relu(pair))
+
+
+def test_parts_are_written_where_they_lie_in_the_whole(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = joined(4)
+    plan = dg.explain(graph, after="plan_memory").splitlines()
+    assert "tanh_0: the bytes of concat_0.join_1" in plan
+    assert "exp_0: the bytes of concat_0.join_1 from 1024 on" in plan
+    assert "sqrt_0: the bytes of concat_2.join_5 from 1024 on" in plan
+    copies: list[object] = []
+    make = type(device).copy_step
+
+    def counted(self: Device, source: Array, target: Array) -> AnyStep:
+        copies.append(target)
+        return make(self, source, target)
+
+    monkeypatch.setattr(type(device), "copy_step", counted)
+    inputs = {"x": RNG.standard_normal((4, 64)).astype(np.float32)}
+    expected = dg.evaluate(graph, inputs)
+    counts: list[int] = []
+    for plan_memory in (PlanMemory, partial(PlanMemory, reuse=False)):
+        copies.clear()
+        monkeypatch.setattr("dashi.graph.compiler.PlanMemory", plan_memory)
+        with dg.compile(graph, device) as pipeline:
+            pipeline.check()
+            results = pipeline.dispatch(inputs)
+        counts.append(len(copies))
+        assert {n: v.tobytes() for n, v in results.items()} == {n: v.tobytes() for n, v in expected.items()}
+    assert counts == [1, 6]  # what is joined with itself is copied once
+
+
+@pytest.mark.parametrize(("rows", "kind"), [(3, "f32"), (1, "f16"), (7, "u8"), (16, "u8")])
+def test_parts_that_cannot_be_bound_in_the_whole_are_copied(rows: int, kind: str, device: Device) -> None:
+    b = dg.Builder("parts")
+    x = b.input("x", (rows, 5), kind)
+    same = dg.where(dg.equal(x, x), x, x)
+    graph = b.graph(y=dg.concat([same, dg.reverse(same, 0), x]), z=dg.concat([same.transpose(), same.transpose()], 1))
+    inputs = {"x": np.arange(rows * 5).reshape(rows, 5).astype(np.dtype(str(x.dtype.numpy)))}
+    expected = dg.evaluate(graph, inputs)
+    with dg.compile(graph, device) as pipeline:
+        results = pipeline.dispatch(inputs)
+    assert {n: v.tobytes() for n, v in results.items()} == {n: v.tobytes() for n, v in expected.items()}

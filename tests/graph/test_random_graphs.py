@@ -17,9 +17,17 @@ from dashi.runtime.device import Device
 from dashi.types import HostArray
 
 AWKWARD = [0.0, -0.0, 1.0, -1.5, 2.0**-101, -(2.0**-102), 2.0**-126, 1e-45, 3e38, np.inf, -np.inf, np.nan]
-UNARY = (dg.tanh, dg.relu, dg.exp, dg.sqrt, dg.square, dg.erf, dg.gelu, dg.sigmoid, dg.floor, dg.absolute)
-REDUCTIONS = (dg.sum_, dg.mean, dg.max_, dg.min_, dg.prod, dg.norm)
-BINARY = (dg.maximum, dg.minimum, lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / y)
+UNARY = (
+    dg.tanh, dg.relu, dg.exp, dg.sqrt, dg.square, dg.erf, dg.gelu, dg.sigmoid, dg.floor, dg.absolute, dg.silu, dg.mish,
+    dg.elu, dg.gelu_tanh, dg.hard_swish, dg.leaky_relu, dg.tan, dg.stop_gradient,
+)  # fmt: skip
+REDUCTIONS = (
+    dg.sum_, dg.mean, dg.max_, dg.min_, dg.prod, dg.norm, dg.absolute_sum, dg.square_sum, dg.logsumexp,
+)  # fmt: skip
+BINARY = (
+    dg.maximum, dg.minimum, lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / y, dg.mod,
+    dg.truncated_mod, lambda x, y: dg.fma(x, y, y),
+)  # fmt: skip
 
 
 def random_graph(seed: int, steps: int = 7) -> dg.Graph:
@@ -59,6 +67,9 @@ def _random_op(rng: np.random.Generator, b: dg.Builder, x: dg.Tensor, values: li
         lambda: dg.unit(x),
         lambda: dg.layer_norm(x, b.constant(np.arange(x.shape[-1]), "f32"), b.constant(np.ones(x.shape[-1]), "f32")),
         lambda: dg.slice_(x, [x.shape[0] - 1], [None], [-1]),
+        lambda: dg.where(dg.logical_xor(dg.less(x, 1.0), dg.is_nan(choose(alike))), x, choose(alike)),
+        lambda: _index_op(choose, x, choose(alike)),
+        lambda: _index_op(choose, x, choose(alike)),
     ]
     if len(x.shape) == 2:
         options += [lambda: dg.gather(x, rows), lambda: dg.concat([x, x.transpose().reshape(*x.shape)], 1)]
@@ -69,6 +80,32 @@ def _random_op(rng: np.random.Generator, b: dg.Builder, x: dg.Tensor, values: li
     if fits:
         options += [lambda: x @ choose(fits), lambda: dg.relu(x @ choose(fits) + 0.25) * 3.0]
         options += [lambda: x.reshape(1, *x.shape) @ choose(fits)]
+    return choose(options)()
+
+
+def _index_op(choose: Any, x: dg.Tensor, y: dg.Tensor) -> dg.Tensor:
+    """One op of index, order or shape; the size stays small."""
+    axis = choose(range(len(x.shape)))
+    index = x.builder.constant(np.array([-1, 0, -1][: x.shape[axis]]))
+    first = dg.split(x, [1, x.shape[axis] - 1], axis)[0]
+    options: list[Callable[[], Any]] = [
+        lambda: dg.gather(x, index, axis),
+        lambda: dg.gather_elements(x, dg.argsort(y, axis), axis),
+        lambda: dg.scatter_elements(x, dg.argsort(y, axis, descending=True), y, axis, choose(("none", "add"))),
+        lambda: dg.scatter_add(x, index, dg.gather(y, index, axis), axis),
+        lambda: dg.scatter_nd(x, x.builder.constant([[0]]), dg.narrow(y, 0, 0, 1), choose(("mul", "min", "max"))),
+        lambda: dg.gather_nd(x, x.builder.constant([[0], [-1]])),
+        lambda: dg.pad(first, [(1, 1)] * len(x.shape), "edge"),
+        lambda: dg.pad(first, [(0, 1)] * len(x.shape), value=2.5),
+        lambda: dg.tile(first, [2] * len(x.shape)),
+        lambda: dg.reverse(x, axis),
+        lambda: dg.cumsum(x, axis, exclusive=choose((False, True)), reverse=choose((False, True))),
+        lambda: dg.cumprod(x, axis),
+        lambda: dg.top_k(x, min(2, x.shape[axis]), axis, largest=choose((False, True)))[0],
+        lambda: dg.one_hot(dg.argmax(x, axis, last=choose((False, True))), 3),
+        lambda: dg.softmax(x, axis) - dg.log_softmax(y, axis),
+        lambda: dg.lower_triangle(x @ y.transpose() if len(x.shape) == 2 else x.reshape(1, -1)),
+    ]
     return choose(options)()
 
 

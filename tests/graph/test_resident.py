@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,8 @@ import pytest
 
 import dashi
 from dashi import graph as dg
-from dashi.errors import BoundsError, ClosedError, GraphError
+from dashi.errors import BoundsError, ClosedError, DashiError, DeviceLostError, GraphError
+from dashi.graph._batches import Slots, run_batch
 from dashi.runtime._vulkan_device import VulkanDevice
 from dashi.runtime.device import Device
 from dashi.types import HostArray
@@ -139,18 +141,18 @@ def test_a_cache_of_keys_and_values_takes_new_rows_on_the_device(device: Device)
 
 
 def with_host_step() -> dg.Graph:
-    """Halves that the host gathers, since no kernel does, from an input of a length that fills no word."""
+    """Halves that the host copies, since no kernel walks nine axes, from an input of a length that fills no word."""
     b = dg.Builder("halves")
-    x = b.input("x", (3, 3), "f16")
-    picked = dg.gather(x, b.constant(np.array([1, 0, 2], np.uint32)))
-    return b.graph(y=picked, shown=x, z=dg.tanh(dg.cast(picked, "f32")))
+    x = b.input("x", (3,) * 9, "f16")
+    return b.graph(y=x.transpose(), shown=x, z=dg.tanh(dg.cast(x, "f32")))
 
 
 def test_halves_and_host_steps_read_and_feed_resident_values(device: Device) -> None:
     graph = with_host_step()
-    state = np.array([-0.0, np.nan, 1, 2, 3, -4, 1e-7, np.inf, 8], np.float16).reshape(3, 3)
+    state = RNG.standard_normal((3,) * 9).astype(np.float16)
+    state.reshape(-1)[:5] = -0.0, np.nan, 1e-7, np.inf, -np.inf
     with dg.compile(graph, device) as first, dg.compile(graph, device) as second:
-        assert list(first.report().host_steps) == ["gather_0"]
+        assert list(first.report().host_steps) == ["y.result"]
         first.feed(first.bind("x", state), "y")
         for _ in range(5):
             expected = dg.evaluate(graph, {"x": state})
@@ -176,6 +178,51 @@ def test_batches_of_resident_runs_follow_one_another(pipeline: dg.CompiledPipeli
     assert [into["state"].tobytes() for into in out] == expected
     with pytest.raises(GraphError, match="item 1 of the batch: the input 'x' has no values"):
         pipeline.dispatch_resident_batched([{"x": X[0]}, {}])
+
+
+def test_a_batch_of_resident_runs_is_one_submission_to_the_driver(
+    bare_vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    submit = bare_vulkan.raw.fns.QueueSubmit
+
+    def count(queue: int, number: int, at: int, fence: int) -> int:
+        calls.append(number)
+        return int(submit(queue, number, at, fence))
+
+    monkeypatch.setattr(bare_vulkan.raw.fns, "QueueSubmit", count)
+    with dg.compile(cell(), bare_vulkan, slots=5) as pipeline:
+        expected = [state.tobytes() for state in uploaded(pipeline, 5)[1:]]
+        pipeline.feed(pipeline.bind("h", H0), "state")
+        pipeline.dispatch_resident({"x": X[0]}, ["state"])  # records
+        pipeline.bind("h", H0)
+        calls.clear()
+        results = pipeline.dispatch_resident_batched([{"x": x} for x in X[:5]], ["state"])
+        assert calls == [5]
+    assert [result["state"].tobytes() for result in results] == expected
+
+
+def test_a_submission_of_several_items_that_fails_names_the_first() -> None:
+    @contextmanager
+    def lost() -> Iterator[None]:
+        yield
+        raise DeviceLostError("the device was lost.", "close it.")
+
+    slots = Slots(3)
+    with pytest.raises(DeviceLostError, match="item 0 of the batch: the device was lost"):
+        run_batch(slots, ["a", "b"], str, lambda _, run: run, lost)
+    assert all(slots.acquire(blocking=False) for _ in range(3))
+    for _ in range(3):
+        slots.release()
+    with pytest.raises(GraphError, match="item 1 of the batch: no"):
+        run_batch(slots, ["a", "b"], refuse_b, lambda _, run: run)
+    assert all(slots.acquire(blocking=False) for _ in range(3))
+
+
+def refuse_b(item: str) -> str:
+    if item == "b":
+        raise GraphError("no.", "pass another.")
+    return item
 
 
 def test_batches_are_written_into_arrays(pipeline: dg.CompiledPipeline) -> None:
@@ -309,3 +356,45 @@ def test_steady_runs_take_no_memory_of_the_device(bare_vulkan: VulkanDevice) -> 
 
 def _bytes(results: dict[str, HostArray]) -> dict[str, bytes]:
     return {title: array.tobytes() for title, array in results.items()}
+
+
+@pytest.mark.parametrize("call", ["dispatch", "into", "resident", "batched", "timed"])
+def test_rows_are_those_of_the_latest_run_whatever_came_back_of_it(device: Device, call: str) -> None:
+    """Results that come back may be written where the host reads them, and nowhere else."""
+    b = dg.Builder("rows")
+    x, held = b.input("x", (4, 3)), b.input("held", (4, 3))
+    graph = b.graph(y=x * 2.0, z=dg.tanh(x), shown=held)
+    state, zeros = normal(4, 3), np.zeros((4, 3), np.float32)
+    with dg.compile(graph, device) as pipeline:
+        handle = pipeline.bind("held", state)
+        for x in (normal(4, 3), normal(4, 3)):
+            inputs: dict[str, HostArray] = {"x": x, "held": zeros}
+            if call == "dispatch":
+                pipeline.dispatch(inputs)
+            elif call == "into":
+                pipeline.dispatch_into(inputs, {"y": np.empty((4, 3), np.float32)})
+            elif call == "resident":
+                pipeline.dispatch_resident({"x": x}, ["z"])
+            elif call == "batched":
+                pipeline.dispatch_batched([{"x": zeros, "held": zeros}, inputs])
+            else:
+                pipeline.dispatch_timed(inputs)
+            expected = dg.evaluate(graph, inputs)
+            for title in ("y", "z"):
+                assert pipeline.read_row(title, 2).tobytes() == expected[title][2].tobytes()
+                pipeline.feed_rows(handle, title, 1, 3)
+                state[3] = expected[title][1]
+                assert pipeline.read(handle).tobytes() == state.tobytes()
+            assert pipeline.dispatch_resident({"x": x}, ["shown"])["shown"].tobytes() == state.tobytes()
+
+
+def test_rows_of_a_run_that_nobody_waited_for_are_its_own(device: Device) -> None:
+    b = dg.Builder("late")
+    graph = b.graph(y=b.input("x", (4, 3)) * 2.0)
+    first, second = normal(4, 3), normal(4, 3)
+    with dg.compile(graph, device, slots=1) as pipeline:
+        pipeline.dispatch({"x": first})
+        with pytest.raises(DashiError):
+            pipeline.dispatch_into({"x": second}, {"y": np.empty(5, np.float32)})  # of another shape: not read
+        assert pipeline.read_row("y", 0).tobytes() == (second * 2)[0].tobytes()
+        assert pipeline.dispatch({"x": first})["y"].tobytes() == (first * 2).tobytes()

@@ -17,7 +17,7 @@ from dashi.errors import DTypeError, FileError
 from dashi.io import _files as files
 from dashi.io import arrays
 from dashi.io._files import nearest_folder, require_writable, write_text
-from dashi.io.arrays import read_array, write_array, write_arrays
+from dashi.io.arrays import read_array, read_arrays, write_array, write_arrays
 from dashi.io.operators import StoredOperator, read_operator, write_operator
 
 SAMPLES: list[Any] = [
@@ -325,3 +325,14 @@ def test_devices_and_pipes_are_written_to_where_they_may_be(tmp_path: Path, monk
     finally:
         os.close(reading)
         os.close(writing)
+
+
+def test_an_array_of_more_bytes_than_it_may_have_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez_compressed(file, a=np.zeros(10), b=np.zeros(100_000))
+    said = r"a\.npz: b claims 800128 bytes, and 9 are expected\. Fix: get the file that was written with the run\."
+    for most in (9, {"a": 80, "b": 9}):
+        with pytest.raises(FileError, match=said):
+            read_arrays(file, ["a", "b"], most=most)
+    assert read_arrays(file, ["a"], most={"a": 80})["a"].shape == (10,)
+    assert set(read_arrays(file, most=800_000)) == {"a", "b"}

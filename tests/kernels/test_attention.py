@@ -157,6 +157,65 @@ def test_it_is_as_accurate_as_its_type(prompt: tuple[Any, Any, Any]) -> None:
     assert np.abs(got - want).max() < 1e-6
 
 
+@pytest.mark.parametrize("awkward", [False, True])
+@pytest.mark.parametrize("keys", [65, 1000, 8300])
+def test_keys_split_over_workgroups_give_the_same_bits(keys: int, awkward: bool, vulkan: VulkanDevice) -> None:
+    q, k, v = normal(2, 4, 2, 40), normal(2, 2, keys, 40, seed=1), normal(2, 2, keys, 40, seed=2)
+    if awkward:
+        k[0, 0, ::9] *= np.float32(2.0**-60)
+        v[0, 1, ::4] *= np.float32(2.0**-90)
+        q[0, 3, 1, 7], q[1, 0] = np.nan, q[1, 0] * 60
+        v[1, 0, 3, 5] = np.inf
+    lengths, positions = np.array([keys, 40], np.uint32), np.array([keys - 2, 38], np.uint32)
+    k[1, :, 40:], v[1, :, 40:] = np.nan, np.nan
+    kernel = dashi.kernels.attention_with("lengths positions")
+    arrays = (q, k, v, lengths, positions)
+    for window in (0, 70):
+        expected = same(vulkan, kernel, *arrays, scale=0.3, causal=1, window=window)
+        for tuning in ("split", "whole"):
+            got = vulkan.run(kernel, *arrays, tuning=tuning, scale=0.3, causal=1, window=window).numpy()
+            assert got.tobytes() == expected.tobytes()
+    assert np.isnan(got).any() == awkward
+
+
+def test_a_dispatch_for_decoding_fills_a_large_device() -> None:
+    kernel = dashi.kernels.get("attention")
+    for heads, keys in ((8, 4096), (32, 32768)):
+        shapes = [(1, heads, 1, 128), *[(1, 8, keys, 128)] * 2]
+        limits = Limits(invocations=1024, shared_bytes=49152)
+        call = resolve_call(kernel, "f32", shapes, {"scale": 1, "causal": 1, "offset": keys - 1}, limits)
+        first, join = check_plan(kernel, call, kernel.plan(call)).dispatches
+        assert (first.shader, first.groups[0]) == ("main", 8 * keys // 64)
+        assert (join.shader, join.groups[0]) == ("join", heads * 4)
+    call = resolve_call(kernel, "f32", [(1, 8, 2048, 128)] * 3, {"scale": 1}, limits)
+    assert len(check_plan(kernel, call, kernel.plan(call)).dispatches) == 1
+
+
+def test_a_mask_may_differ_by_head_and_query(vulkan: VulkanDevice) -> None:
+    q, k, v = normal(2, 4, 5, DEPTH), normal(2, 2, KEYS, DEPTH, seed=1), normal(2, 2, KEYS, DEPTH, seed=2)
+    k[:, :, 100:], v[:, :, 50:60] = np.nan, np.inf
+    kernel = dashi.kernels.attention_with("mask")
+    mask = (np.random.default_rng(4).random((2, 4, 5, KEYS)) > 0.3).astype(np.float32)
+    mask[..., 100:] = mask[..., 50:60] = 0
+    got = same(vulkan, kernel, q, k, v, mask, scale=0.3)
+    alone = vulkan.run(kernel, q[1:], k[1:], v[1:], mask[1:, :1], scale=0.3).numpy()[0, 0]
+    assert np.isfinite(got).all()
+    assert alone.tobytes() == got[1, 0].tobytes()
+    keys = mask[:, 0, 0]
+    expected = same(vulkan, kernel, q, k, v, keys, scale=0.3)
+    assert same(vulkan, kernel, q, k, v, keys[:, None, None], scale=0.3).tobytes() == expected.tobytes()
+
+
+def test_positions_and_windows_do_not_wrap_round(vulkan: VulkanDevice) -> None:
+    q, k, v = normal(2, 1, 3, DEPTH), normal(2, 1, 70, DEPTH, seed=1), normal(2, 1, 70, DEPTH, seed=2)
+    kernel = dashi.kernels.attention_with("positions")
+    far = np.array([2**32 - 1, 69], np.uint32)
+    largest = 2**32 - 1
+    causal = same(vulkan, kernel, q, k, v, far, scale=0.3, causal=1, offset=largest, window=largest)
+    assert causal.tobytes() == same(vulkan, "attention", q, k, v, scale=0.3).tobytes()
+    assert not same(vulkan, kernel, q, k, v, far, scale=0.3, window=9, offset=largest).any()
+
+
 @pytest.mark.parametrize("name", ["f32", "f64"])
 @pytest.mark.parametrize("depth", [1, 64, 256])
 def test_the_least_that_vulkan_guarantees_is_enough(name: str, depth: int) -> None:

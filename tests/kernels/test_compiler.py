@@ -83,6 +83,22 @@ def test_text_with_a_nul_is_refused() -> None:
     assert str(error.value) == "shader x holds a NUL character. Fix: remove it from the GLSL."
 
 
+def test_text_that_is_no_unicode_is_refused() -> None:
+    with Compiler() as opened, pytest.raises(CompileError, match=r"shader x is no text: .*surrogates not allowed"):
+        opened.compile(SOURCE + "// \ud800", "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["+".join(["1"] * 20_000), "\n#define A 1+1+1+1+1+1+1+1\n#define B A+A+A+A+A+A+A+A\n" + "+".join(["B"] * 200)],
+)
+def test_a_statement_that_would_end_the_process_is_refused_also_behind_macros(text: str) -> None:
+    *macros, last = text.split("\n")
+    source = "\n".join([SOURCE, *macros, f"int long_one() {{ return {last}; }}"])
+    with Compiler() as opened, pytest.raises(CompileError, match=r"shader x has a statement of \d+ characters; 16384"):
+        opened.compile(source, "x")
+
+
 @pytest.mark.parametrize(
     ("installed", "text"),
     [

@@ -304,3 +304,15 @@ def test_arrays_that_do_not_fit_are_refused_with_a_fix() -> None:
             deep.plan(call)
         with pytest.raises(InputError, match="Fix:"):
             cpu.run(kernel, np.zeros(3, np.float32), 2.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["mul", "mod"])
+def test_a_literal_zero_is_a_number_like_others(vulkan: VulkanDevice, name: str, dtype: type) -> None:
+    """lavapipe takes a product with a literal 0 for 0, also where the other factor is infinite or NaN."""
+    x = np.array([np.inf, -np.inf, np.nan, -0.0, 0.0, -1.0, 3.0, 1e30], dtype)
+    (value,) = arguments("x")
+    with dashi.open("cpu") as cpu:
+        for formula in (apply(name, value, 0.0), apply(name, 0.0, value), apply(name, value, 1e-40) + value):
+            kernel = dashi.kernels.fuse(formula)
+            assert vulkan.run(kernel, x).numpy().tobytes() == cpu.run(kernel, x).numpy().tobytes()

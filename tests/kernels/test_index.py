@@ -14,7 +14,7 @@ from dashi import kernels
 from dashi.errors import InputError, LimitError, ShapeError
 from dashi.kernels._calls import resolve_call
 from dashi.kernels._segments import segments
-from dashi.kernels.portable import sum64
+from dashi.kernels.portable import mul, prod64, sum64
 from dashi.runtime.device import Device
 
 # Signalling and quiet NaNs with payloads, a negative zero, a subnormal: what arithmetic would change.
@@ -96,6 +96,23 @@ def test_scatter_add_sorted_sums_segments_of_more_than_three_levels(device: Devi
     got = device.run("scatter_add_sorted", np.zeros(6, np.float32), index, values).numpy()
     expected = np.array([sum64(values[index == s]) for s in range(6)], np.float32)
     assert got.tobytes() == expected.tobytes()
+
+
+@FLOATS
+def test_sorted_scatters_multiply_by_tree64_and_let_nan_win(device: Device, kind: Any) -> None:
+    rng = np.random.default_rng(8)
+    index = rng.permutation(np.repeat(np.arange(5, dtype=np.uint32), (70, 4200, 0, 1, 64)))
+    values, base = rng.uniform(0.9, 1.1, index.size).astype(kind), rng.uniform(0.9, 1.1, 5).astype(kind)
+    segment = [values[index == place] for place in range(5)]
+    products = np.array([prod64(listed) for listed in segment], kind)
+    result = device.run("scatter_mul_sorted", base, index, values).numpy()
+    assert result.tobytes() == mul(base, products).tobytes()
+    values[index == 3] = np.nan
+    for name, join in (("max", np.max), ("min", np.min)):
+        joined = [join([start, *values[index == place]]) for place, start in enumerate(base)]
+        result = device.run(f"scatter_{name}_sorted", base, index, values).numpy()
+        np.testing.assert_array_equal(result, np.array(joined, kind))
+        assert np.isnan(result).tolist() == [False, False, False, True, False]
 
 
 def test_scatter_add_sorted_ignores_values_out_of_range_even_if_they_are_nan(device: Device) -> None:

@@ -11,6 +11,8 @@ import pytest
 from dashi import kernels
 from dashi.errors import InputError, ShapeError
 from dashi.kernels.packed import FORMATS, dequantize, repack, unpack
+from dashi.kernels.packed._formats import block_format
+from dashi.kernels.packed._other_formats import OTHER_FORMATS
 from dashi.kernels.packed._products import random_blocks
 from dashi.kernels.portable import canon, contract
 from dashi.runtime.device import Device
@@ -28,13 +30,17 @@ GOLDEN = {
     "Q4_K": "9f4dc8a1e5a9486b1df791cda49029c0",
     "Q6_K": "d5641dad1a543bb0d2bcfeb2fa2c00ff",
     "Q5_K": "0d7de5974481a17d1642e74164273b36",
+    "Q2_K": "c195e68830b115c7cdd1fd0f16a5e2c8",
+    "Q3_K": "adb209d2fcba3553b772f9f71c346412",
+    "IQ4_NL": "34057d5ee0750ac978d0708ed1074420",
+    "IQ4_XS": "29c821b646fc4ef915ec972b77e6dd9c",
 }
 """SHA-256 (its first half) of the canonical numbers that gguf 0.19.0's `gguf.quants.dequantize` made of `any_bytes`."""
 
 
 def any_bytes(name: str) -> np.ndarray:
     """Rows of blocks of any bits, the same everywhere: infinite, subnormal and NaN scales are among them."""
-    form = FORMATS[name]
+    form = block_format(name)
     size = form.row_bytes(3 * max(32, form.length))
     data = hashlib.shake_256(name.encode()).digest(ROWS * size)
     return np.frombuffer(data, np.uint8).reshape(ROWS, size)
@@ -44,7 +50,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", GOLDEN)
 def test_numbers_have_the_hash_of_those_that_gguf_made_of_the_same_bytes(name: str) -> None:
     numbers = canon(dequantize(name, any_bytes(name)))
     assert hashlib.sha256(numbers.tobytes()).hexdigest()[:32] == GOLDEN[name]
@@ -59,6 +65,10 @@ def test_numbers_have_the_bits_of_gguf(name: str) -> None:
     with np.errstate(all="ignore"):
         expected = quants.dequantize(blocks, kind)
     assert same_bits(canon(dequantize(name, blocks)), canon(expected))
+
+
+def test_every_format_has_a_golden_hash() -> None:
+    assert {*GOLDEN} == {*FORMATS, *OTHER_FORMATS}
 
 
 def test_small_blocks_are_what_their_definitions_say() -> None:
@@ -121,6 +131,8 @@ def test_bytes_that_are_no_rows_of_blocks_are_refused_with_a_fix() -> None:
     wrong = re.escape("weights in Q8_0 are not uint8 of shape (2, 35).") + r"\s*Fix: pass the file's bytes as uint8"
     with pytest.raises(InputError, match=wrong):
         repack("Q8_0", np.zeros((2, 35), np.uint8))
+    with pytest.raises(InputError, match=r"there are no tiles of Q3_K: no kernel reads it\.\s*Fix: widen it by"):
+        repack("Q3_K", np.zeros((1, 110), np.uint8))
     with pytest.raises(InputError, match=r"there is no packed format 'Q3_X'\.\s*Fix: use one of Q8_0, Q4_0"):
         dequantize("Q3_X", np.zeros((1, 2), np.uint8))
     with pytest.raises(InputError, match=r"a row of 33 weights is no whole number of Q4_0 blocks .*\s*Fix: use rows"):

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashi import kernels
-from dashi.errors import ShapeError
+from dashi.errors import InputError, ShapeError
+from dashi.kernels._calls import resolve_call
 from dashi.kernels._reductions import TILE, passes
 from dashi.kernels.abi import Call, Kernel, Limits, Plan
 from dashi.kernels.portable import canon, prefix64, sum64
@@ -159,3 +160,36 @@ def test_passes_cover_every_element_and_end_with_one_value(n: int, groups: int) 
     for before, after in pairwise(steps):
         assert after.n == before.tiles
     assert steps[-1].tiles == 1
+
+
+@KINDS
+@pytest.mark.parametrize("n", [1, 64, 65, 4097])
+def test_scans_of_rows_have_the_bits_of_one_row_alone(device: Device, kind: Any, n: int) -> None:
+    x = np.random.default_rng(n).standard_normal((3, n)).astype(kind)
+    sums = device.run("cumsum_rows", x).numpy()
+    alone = [device.run("prefix_scan", row).numpy() for row in x]
+    assert sums.tobytes() == np.stack(alone).tobytes()
+    without = device.run("cumsum_rows", x, exclusive=1).numpy()
+    assert without[:, 1:].tobytes() == sums[:, :-1].tobytes()
+    assert not without[:, 0].any()
+    assert (device.run("cumprod_rows", x, exclusive=1).numpy()[:, 0] == 1).all()
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint32, np.int64, np.uint64])
+def test_scans_of_integers_wrap_round(device: Device, kind: Any) -> None:
+    limits = np.iinfo(kind)
+    x = np.random.default_rng(2).integers(limits.min, limits.max, (2, 200), dtype=kind, endpoint=True)
+    assert device.run("cumsum_rows", x).numpy().tobytes() == np.cumsum(x, 1, dtype=kind).tobytes()
+    assert device.run("cumprod_rows", x).numpy().tobytes() == np.cumprod(x, 1, dtype=kind).tobytes()
+
+
+@pytest.mark.parametrize("n", [1, 64, 65, 4096, 4097])
+def test_scans_of_rows_dispatch_what_their_cost_counts(n: int) -> None:
+    kernel = kernels.get("cumsum_rows")
+    call = resolve_call(kernel, "f32", [(3, n)], {"exclusive": 0})
+    assert kernel.cost(call).dispatches == len(kernel.plan(call).dispatches)
+
+
+def test_a_scan_knows_two_ways_only(device: Device) -> None:
+    with pytest.raises(InputError, match=r"exclusive is 2\. Fix: pass 0, or 1"):
+        device.run("cumsum_rows", np.zeros((1, 1), np.float32), exclusive=2)

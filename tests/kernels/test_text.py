@@ -17,6 +17,7 @@ from dashi.errors import (
     AbiError,
     CompileError,
     CompilerMissingError,
+    DTypeError,
     InputError,
     KernelError,
     KernelNotFoundError,
@@ -160,6 +161,11 @@ def test_an_interface_that_does_not_fit_is_refused_with_a_fix(text: str, options
         dashi.kernel(text, **options)
     assert str(caught.value).startswith(message)
     assert " Fix: " in str(caught.value)
+
+
+def test_text_that_is_no_unicode_is_refused_with_a_fix() -> None:
+    with pytest.raises(AbiError, match=r"the text of a kernel is none: .*surrogates not allowed.* Fix: "):
+        dashi.kernel("T apply(T x) { return x; } // \ud800", inputs="x")
 
 
 def test_text_that_is_not_portable_is_refused_with_the_function_to_use() -> None:
@@ -314,3 +320,99 @@ def test_the_source_of_what_is_cached_is_part_of_its_name() -> None:
     }
     assert len(keys) == 3
     assert compiled.TOOLCHAIN == compiler.TOOLCHAIN
+
+
+PICK = """
+void main() {
+    for (uint i = gl_GlobalInvocationID.x; i < items; i += stride) {
+        U at = index[i] + U(shift);
+        result[i] = canon(x[uint(at)]);
+        place[i] = S(at);
+    }
+}
+"""
+
+
+def pick(**options: Any) -> dashi.Kernel:
+    def reference(x: Any, index: Any, like: Any, shift: int) -> Any:
+        at = index + index.dtype.type(shift)
+        return canon(x[at.astype(np.int64)]), at.astype(like.dtype)
+
+    settings: dict[str, Any] = {
+        "inputs": "x[n] index:U[m] like:S[m]",
+        "outputs": "result[m] place:S[m]",
+        "scalars": "shift:u32",
+        "types": {"U": ("u32", "u64"), "S": ("i32", "i64")},
+        "reference": reference,
+        "name": "pick",
+    }
+    return dashi.kernel(PICK, **(settings | options))
+
+
+@pytest.mark.parametrize("index", [np.uint32, np.uint64])
+@pytest.mark.parametrize("like", [np.int32, np.int64])
+@FLOATS
+def test_type_variables_are_what_the_arrays_of_a_call_are(device: Device, index: Any, like: Any, kind: Any) -> None:
+    x = np.arange(7).astype(kind) / 3
+    at = np.array([4, 0, 3], index)
+    result, place = device.run(pick(), x, at, np.zeros(3, like), shift=2)
+    assert result.dtype == kind
+    assert np.array_equal(result.numpy(), x[[6, 2, 5]])
+    assert np.array_equal(place.numpy(), np.array([6, 2, 5], like))
+    assert place.numpy().dtype == like
+
+
+def test_a_kernel_with_type_variables_is_checked_for_each_choice(vulkan: VulkanDevice) -> None:
+    def wrong(x: Any, index: Any, like: Any, shift: int) -> Any:
+        off = 1 if index.dtype == np.uint64 else 0  # for one of the types alone
+        at = index + index.dtype.type(shift)
+        return canon(x[at.astype(np.int64)]), at.astype(like.dtype) + like.dtype.type(off)
+
+    kernel = pick(reference=wrong)
+    x, like = np.arange(9, dtype=np.float32), np.zeros(2, np.int32)
+    assert vulkan.run(kernel, x, np.array([1, 0], np.uint32), like, shift=1)[1].numpy().tolist() == [2, 1]
+    with pytest.raises(TwinError, match="pick"):
+        vulkan.run(kernel, x, np.array([1, 0], np.uint64), like, shift=1)
+
+
+def test_arrays_that_no_type_variable_stands_for_are_refused() -> None:
+    x, like = np.zeros(4, np.float32), np.zeros(2, np.int32)
+    same = dashi.kernel(
+        PICK.replace("S(at)", "at"),
+        inputs="x[n] index:U[m] like:U[m]",
+        outputs="result[m] place:U[m]",
+        scalars="shift:u32",
+        types={"U": ("i32", "u32")},
+        name="same",
+    )
+    with CpuDevice() as cpu:
+        with pytest.raises(DTypeError, match=r"index is f32, but U is one of u32, u64\. Fix: convert it: ind"):
+            cpu.run(pick(), x, np.zeros(2, np.float32), like, shift=0)
+        with pytest.raises(DTypeError, match=r"like is i32, but index is u32, and both are U\. Fix: convert one of"):
+            cpu.run(same, x, np.zeros(2, np.uint32), like, shift=0)
+
+
+TYPES: dict[str, tuple[dict[str, Any], str]] = {
+    "small": ({"types": {"u": ("u32",)}}, r"'u' is no name for a type variable\. Fix: use capitals"),
+    "taken": ({"types": {"T": ("u32",)}}, r"'T' is no name for a type variable"),
+    "unused": ({"types": {"U": ("u32",), "S": ("i32",), "Q": ("u8",)}}, r"no input has the type variable 'Q'"),
+    "unknown": (
+        {"types": {"U": ("u33",), "S": ("i32",)}},
+        r"the type variable 'U' stands for 'u33'\. Fix: list",
+    ),
+    "none": ({"types": {"U": (), "S": ("i32",)}}, r"the type variable 'U' stands for 'nothing'\. Fix: list element"),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_type_variables_that_say_nothing_are_refused(name: str) -> None:
+    options, text = TYPES[name]
+    with pytest.raises(AbiError, match=text):
+        pick(**options)
+
+
+def test_a_function_of_values_has_no_type_variables() -> None:
+    with pytest.raises(
+        AbiError, match=r"takes arrays of one type, T, and no type variables\. Fix: write a whole shader"
+    ):
+        axpy(types={"U": ("u32",)})

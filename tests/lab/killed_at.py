@@ -30,6 +30,7 @@ from typer.testing import CliRunner
 from dashi.cli.main import app
 from dashi.core.certificates._certificate import read_certificate
 from dashi.core.observations import png  # noqa: F401 - the same
+from dashi.core.rollouts._state_files import state_digest
 from dashi.flow.evaluation._fits import load_fit
 from dashi.flow.evaluation.files import load_evaluation
 from dashi.io._run_mark import MARK
@@ -48,6 +49,9 @@ from dashi.lab.demos import wave  # noqa: F401 - the same
 _ENDED = 7
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _EVENTS = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "os.symlink", "os.link")
+PART = (
+    "flow simulate --n 8 --set peak=2 --steps 4 --frame-every 2 --look-every 2 --hash-every 2 --members 3 --device cpu"
+)
 FIT = "--n 16 --train-steps 8 --frame-every 2 --spin-up 2 --k-cut 3 --seeds 1 --set peak=2 --baseline persistence"
 
 
@@ -70,8 +74,11 @@ def run_digest(out: Path) -> Any:
     if not run_file(out, "metrics.json").exists() or is_unfinished(out):
         return None
     hashes = [one.hash for one in read_metrics(run_file(out, "metrics.json")).hashes]
-    certified = [one.hash for one in read_certificate(run_file(out, "certificate.json")).hashes]
-    assert hashes == certified, "two runs are mixed"
+    certificate = read_certificate(run_file(out, "certificate.json"))
+    assert hashes == [one.hash for one in certificate.hashes], "two runs are mixed"
+    for record in certificate.states.files if certificate.states else ():
+        states = np.load(run_file(out, "states") / Path(record.file).name)
+        assert state_digest(states, 128) == record.digest, "states of two runs are mixed"
     return hashes
 
 
@@ -119,16 +126,26 @@ def whole(*words: str) -> None:
 CASES = {
     "rollout": Case(
         (), "rollout --z0 z0.npz --A A.npz --steps 8 --hash-every 2 --sheet-every 2 --checkpoint-every 4 --device cpu "
-        "--certificate c.json --metrics m.json --out run", "--b b.npz", "run",
+        "--states-every 2 --certificate c.json --metrics m.json --out run", "--b b.npz", "run",
     ),
     "simulate": Case(
-        (), "flow simulate --n 8 --set peak=2 --steps 4 --frame-every 2 --look-every 2 --device cpu --out run",
-        "--seed 3", "run",
+        (), "flow simulate --n 8 --set peak=2 --steps 4 --frame-every 2 --look-every 2 --device cpu --out run "
+        "--states-every 2", "--seed 3", "run",
+    ),
+    "shard": Case((), f"{PART} --shard 2/2 --out run", "--seed 3", "run"),
+    "merge": Case(
+        (f"{PART} --shard 1/2 --out a", f"{PART} --shard 2/2 --out b"), "merge a b --out run", "--overwrite", "run",
+        digest=lambda out: run_digest(in_place(out)),
     ),
     "decode": Case(
         ("flow simulate --n 16 --set peak=2 --steps 6 --frame-every 2 --host-fft --device cpu --out flow",),
         "flow rollout --fit-from flow --k-cut 2 --steps 2 --decode-every 2 --no-stage-times --device cpu "
         "--observer visualize --out run", "--ridge 0.5", "run",
+    ),
+    "beside": Case(
+        ("flow simulate --n 16 --set peak=2 --steps 6 --frame-every 2 --host-fft --device cpu --out flow",),
+        "flow rollout --fit-from flow --k-cut 2 --steps 2 --decode-every 2 --no-stage-times --device cpu "
+        "--decode-device cpu --observer snapshots --out run", "--ridge 0.5", "run",
     ),
     "evaluate": Case(
         (f"flow fit {FIT} --validation-seeds 0 --host-fft --device cpu --out m.npz",),

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from dashi import lab
+from dashi.core.rollouts.observer import Values
 from dashi.core.rollouts.run import Run
 from dashi.errors import DashiError, Interrupted
 from dashi.flow import Flow
 from dashi.flow._fields import read_line
-from dashi.flow.decode._album import Album
+from dashi.flow.decode.observer import DecodeRecord, Decodes
 from dashi.flow.proxy.catalogue import model_class, save_model
 from dashi.flow.proxy.encode import encode
 from dashi.flow.proxy.files import load_z
@@ -80,14 +81,15 @@ def models(run: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
 
 def press(monkeypatch: pytest.MonkeyPatch, at: int, times: int = 1) -> None:
     """Ctrl-C, so often, after the decode of that step."""
-    usual = Album.add
+    usual = Decodes._take
 
-    def add(self: Album, step: int, decoded: Any) -> None:
-        usual(self, step, decoded)
+    def take(self: Decodes, step: int, values: Values) -> DecodeRecord:
+        record = usual(self, step, values)
         for _ in range(times if step == at else 0):
             signal.raise_signal(signal.SIGINT)
+        return record
 
-    monkeypatch.setattr(Album, "add", add)
+    monkeypatch.setattr(Decodes, "_take", take)
 
 
 def test_a_stopped_model_leaves_what_it_did_and_goes_on_with_the_same_bits(

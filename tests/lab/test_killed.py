@@ -35,6 +35,7 @@ def check(case: str, variant: str, step: int) -> None:
         ("whole", "over", 2),
         ("sheet", "over", 2),
         ("rollout", "same", 29),
+        ("merge", "over", 29),
     ],
 )
 def test_a_command_that_is_killed_loses_nothing_and_is_done_again(case: str, variant: str, step: int) -> None:
@@ -46,7 +47,8 @@ def test_a_command_that_is_killed_loses_nothing_and_is_done_again(case: str, var
     ("case", "variant", "step"),
     [
         ("rollout", "fresh", 3), ("rollout", "same", 3), ("rollout", "over", 3), ("simulate", "over", 19),
-        ("simulate", "fresh", 29), ("decode", "over", 3), ("evaluate", "over", 3), ("fit", "fresh", 2),
+        ("simulate", "fresh", 29), ("shard", "fresh", 17), ("merge", "fresh", 7), ("merge", "over", 7),
+        ("decode", "over", 3), ("beside", "over", 3), ("evaluate", "over", 3), ("fit", "fresh", 2),
         ("fit", "over", 2), ("demo", "fresh", 7), ("demo", "over", 4), ("whole", "fresh", 1), ("whole", "same", 1),
         ("whole", "over", 1), ("sheet", "fresh", 1),
     ],

@@ -29,7 +29,8 @@ def is_family(package: ModuleType) -> bool:
 
 FIRST = """
     open devices Device DeviceInfo Array Program Step Ticket kernel kernels Kernel errors Operator Linear Affine
-    Quadratic Bands Csr BlockSparse Run rollout verify flow fft graph core report lab io runtime types bench __version__
+    Quadratic Bands Csr BlockSparse Run rollout verify flow fft graph core report lab io runtime stream
+    types bench __version__
 """
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dashi
 from dashi.kernels import _compiler as compiler
 from dashi.kernels._registry import Registry
 from dashi.kernels.abi import Kernel
@@ -51,7 +52,7 @@ KERNEL = Kernel(
     outputs=(Operand("result", shape=("rows", "n")),),
     shaders={
         "main": Shader(
-            (Binding("x"), Binding("control", "u32"), Binding("result", access="write")),
+            (Binding("x"), Binding("control", "u32"), Binding("result", access="readwrite")),
             (Scalar("n", "u32"),),
             (Spec("LOCAL", 64),),
             local=("LOCAL", 1, 1),
@@ -88,9 +89,45 @@ def test_one_recording_serves_any_number_of_rows(device: Device, add_rows: Kerne
             assert np.array_equal(ticket.fetched(step.outputs[0])[:k], values[:k] + 10 * k)
 
 
-def test_invocations_past_the_rows_in_use_leave_at_once(vulkan: VulkanDevice, add_rows: Kernel) -> None:
+@pytest.mark.parametrize("direct", [False, True])
+def test_invocations_past_the_rows_in_use_leave_at_once(vulkan: VulkanDevice, add_rows: Kernel, direct: bool) -> None:
     x, control = vulkan.array(np.zeros((6, 10), np.uint32)), vulkan.zeros(2, np.uint32)
     out = vulkan.array(np.full((6, 10), 77, np.uint32))
-    with vulkan.program([vulkan.bind(add_rows, x, control, out=out)], feed=[control]) as program:
-        program.run(feed={control: np.array([2, 5], np.uint32)})
+    step = vulkan.bind(add_rows, x, control, out=out)
+    with vulkan.program([step], feed=[control], fetch=[out], direct=direct) as program:
+        tickets = [program.submit(feed={control: np.array([rows, 5], np.uint32)}) for rows in (2, 1)]
+        assert [ticket.fetched(out)[:, 0].tolist() for ticket in tickets] == [[5, 5, 77, 77, 77, 77]] * 2
+        assert not direct or (program.copied_feeds, program.copied_fetches) == (("",), ("add_rows reads it",))
     assert out.numpy()[:, 0].tolist() == [5, 5, 77, 77, 77, 77]
+
+
+ROWS_OF_TYPES = """
+void main() {
+    uint rows = uint(control[0]);
+    for (uint i = gl_GlobalInvocationID.x; i < items && i / n < rows; i += stride) {
+        result[i] = U(x[i]) + U(control[1]);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("counts", [np.uint32, np.int64])
+@pytest.mark.parametrize("kind", [np.int32, np.uint64])
+def test_kernels_from_text_read_rows_in_use_of_any_type(
+    vulkan: VulkanDevice, counts: type[np.integer], kind: type[np.integer], monkeypatch: pytest.MonkeyPatch, here: Path
+) -> None:
+    monkeypatch.setenv("DASHI_CACHE_DIR", str(here))
+    add = dashi.kernel(
+        ROWS_OF_TYPES,
+        inputs="x:U[rows,n] control:C[2]",
+        outputs="result:U[rows,n]",
+        types={"U": ("i32", "u32", "u64"), "C": ("u32", "i64")},
+        name="add_used",
+    )
+    x, control = vulkan.array(np.arange(60).reshape(6, 10).astype(kind)), vulkan.zeros(2, counts)
+    out = vulkan.array(np.full((6, 10), 77, kind))
+    with vulkan.program([vulkan.bind(add, x, control, out=out)], feed=[control], direct=True) as program:
+        for rows in (3, 0):
+            program.run(feed={control: np.array([rows, 5], counts)})
+        assert np.array_equal(out.numpy()[:3], np.arange(30).reshape(3, 10) + 5)
+        assert (out.numpy()[3:] == 77).all()

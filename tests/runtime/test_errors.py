@@ -221,7 +221,7 @@ def test_out_of_memory(fresh_vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPat
 def test_lost_device(fresh_vulkan: VulkanDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     x = fresh_vulkan.array(f32(3))
     with fresh_vulkan.program([fresh_vulkan.bind("add", x, x)]) as program:
-        for submission in program._submissions[0]:  # pyright: ignore[reportAttributeAccessIssue]
+        for submission in program._first.submissions[0]:  # pyright: ignore[reportAttributeAccessIssue]
             submission._submit = lambda *_: -4
         with raises(
             errors.DeviceLostError,

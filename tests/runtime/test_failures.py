@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.errors import HostStepError
+from dashi.errors import HostStepError, TimeoutError_
 from dashi.runtime import Array, Device, Program, open_device
 from dashi.runtime._failures import UntoldFailures
 
@@ -61,6 +62,86 @@ def test_an_error_that_somebody_was_told_of_is_not_raised_again(two_queues: Devi
         first.wait()
     device.wait()
     assert depends.done
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_later_work_of_the_queue_does_not_pass_over_a_failure(two_queues: Device, held: bool) -> None:
+    device, x, y = two_queues, two_queues.zeros(4), two_queues.zeros(4)
+    step = device.bind("scale", x, a=2.0)
+    later = device.program([step], fetch=step.outputs, slots=3)
+    other = device.program([device.bind("scale", y, a=2.0)], queue=1)
+    before = later.submit()
+    tickets = [failing(device, x, "stale").submit()]
+    failed = tickets.pop() if held else None
+    del tickets
+    after = later.submit()
+    other.submit().wait()  # nothing of that queue failed
+    with pytest.raises(HostStepError, match="stale"):
+        after.fetched(step.outputs[0])
+    before.wait()
+    assert after.fetched(step.outputs[0]).tolist() == [0] * 4  # whoever was told may look
+    later.run()
+    device.wait()
+    if failed is not None:
+        with pytest.raises(HostStepError, match="stale"):
+            failed.wait()
+    failing(device, x, "again").submit()
+    with pytest.raises(HostStepError, match="again"):
+        later.run()
+    failing(device, x, "and again").submit()
+    plain = device.program([device.bind("scale", x, a=2.0)])
+    with pytest.raises(HostStepError, match="and again"):
+        plain.run()
+    plain.run()
+
+
+def test_what_is_held_and_not_waited_for_is_told_to_whoever_reads(two_queues: Device) -> None:
+    device, x = two_queues, two_queues.zeros(4)
+    for ask in (x.numpy, lambda: x.write(np.ones(4, np.float32)), device.wait):
+        held = failing(device, x, "held").submit()
+        with pytest.raises(HostStepError, match="held"):
+            ask()
+        with pytest.raises(HostStepError, match="held"):
+            held.wait()
+        device.wait()
+
+
+def test_transfers_that_come_after_everything_tell_of_all_that_failed(two_queues: Device) -> None:
+    device, x = two_queues, two_queues.zeros(4)
+    values = np.ones(4, np.float32)
+    for queue in (0, 1):
+        failing(device, x, f"in {queue}", queue).submit()
+        alone = device.upload(x, values, after=[])
+        with pytest.raises(HostStepError, match=f"in {queue}"):
+            device.upload(x, values).wait()
+        alone.wait()
+        failing(device, x, f"of {queue}", queue).submit()
+        down = device.download(x)
+        failing(device, x, "later", queue).submit()
+        with pytest.raises(HostStepError, match=f"of {queue}"):
+            down.result()
+        assert down.result().tolist() == [1] * 4
+        with pytest.raises(HostStepError, match="later"):
+            device.wait()
+
+
+@pytest.mark.parametrize("name", ["cpu", "vulkan:0"])
+def test_a_run_that_was_waited_for_in_vain_leaves_its_slot(vulkan_session: Device, name: str) -> None:
+    assert vulkan_session
+    with open_device(name, timeout=0.1) as device:
+        x, may = device.zeros(4), threading.Event()
+        step = device.host_step(lambda values: values + float(may.wait(20)), [x], [x])
+        errors: list[TimeoutError_] = []
+        with device.program([step], fetch=[x], slots=1) as program:
+            for run in (program.run, program.run_timed):
+                may.clear()
+                with pytest.raises(TimeoutError_) as caught:
+                    run()
+                errors.append(caught.value)  # whose traceback holds the ticket
+                may.set()
+                program.submit().wait()
+            assert program.fetched(x)[0] == 4
+        assert len(errors) == 2
 
 
 @pytest.mark.parametrize("name", ["cpu", "vulkan:0"])

@@ -83,10 +83,10 @@ def test_a_child_process_reports_float_controls_as_they_are() -> None:
 
 
 def test_certificates_name_the_rule_in_a_field_that_older_readers_take() -> None:
-    declared = _device(replace(GPU, float_controls=FloatControls((32,), (32,))))
+    declared = _device(replace(GPU, float_controls=FloatControls((32,), (32,))), rules=True)
     assert declared.driver_version == "1.2; rounding and NaN declared for fp32"
-    assert _device(GPU).driver_version == "1.2; rounding and NaN by custom"
-    assert _device(cpu_info()).driver_version == cpu_info().driver_version
+    assert _device(GPU, rules=True).driver_version == "1.2; rounding and NaN by custom"
+    assert _device(cpu_info(), rules=True).driver_version == cpu_info().driver_version
     assert set(DeviceRecord.model_fields) == {"spec", "name", "type", "driver", "driver_version"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -212,9 +213,36 @@ def test_a_host_step_may_close_its_device(vulkan_session: VulkanDevice) -> None:
         time.sleep(0.001)
     with pytest.raises(ClosedError):
         ticket.wait()
-    device.close()
+    gc.disable()
+    try:
+        device.close()
+        assert isinstance(device, VulkanDevice)
+        assert device.exports._finish is None  # pyright: ignore[reportPrivateUsage]  # nothing holds what the step saw
+    finally:
+        gc.enable()
     with pytest.raises(ClosedError):
         x.numpy()
+
+
+LEFT_OPEN = """
+import time
+import dashi
+device = dashi.open("vulkan:0", validation=True)
+x = device.zeros(4)
+program = device.program([device.host_step(lambda _: device.close(), [x]), device.bind("scale", x, a=2.0)], fetch=[x])
+ticket = program.submit()
+while not device.gate.refusal:
+    time.sleep(0.001)
+print("ends", flush=True)
+"""
+
+
+@pytest.mark.validation
+@pytest.mark.usefixtures("vulkan_session")
+def test_what_a_process_leaves_to_its_end_is_destroyed_with_the_device() -> None:
+    done = subprocess.run([sys.executable, "-c", LEFT_OPEN], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
+    assert "has not been destroyed" not in done.stdout + done.stderr
 
 
 # A device is closed, forked or forgotten while host steps of two queues run, and some of them use it.

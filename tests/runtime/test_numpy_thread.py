@@ -69,8 +69,12 @@ def test_work_of_one_queue_runs_in_order_and_work_of_others_passes_what_waits(cp
 
 def test_an_error_arrives_where_the_work_is_waited_for_and_nowhere_else(cpu: CpuDevice) -> None:
     ticket = submit(cpu, fail)
+    apart = submit(cpu, lambda: None, queue=2)
     later = submit(cpu, lambda: None)
     dependent = submit(cpu, lambda: None, [ticket], queue=1)
+    apart.wait()
+    with pytest.raises(errors.InputError, match="it cannot be"):
+        later.wait()  # it comes after what failed, of which nobody was told yet
     later.wait()
     for failed in (ticket, dependent, ticket):
         with pytest.raises(errors.InputError, match="it cannot be"):

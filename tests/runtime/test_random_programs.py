@@ -48,12 +48,14 @@ class Action:
 
 @dataclass(frozen=True)
 class Plot:
-    """A program: what it does, what it is fed with, what comes back, and where it is cut in two."""
+    """A program: what it does, what it is fed with, what comes back, and where it is cut in two; `direct`: it is not
+    cut, and its kernels may use slots themselves."""
 
     actions: tuple[Action, ...]
     feeds: tuple[Part, ...]
     fetches: tuple[Part, ...]
     cut: int
+    direct: bool
 
 
 def parts(pieces: int) -> st.SearchStrategy[Part]:
@@ -74,6 +76,7 @@ PLOTS = st.builds(
     st.lists(parts(1), max_size=2, unique_by=lambda part: part.start).map(tuple),
     st.lists(parts(2), max_size=2, unique_by=lambda part: part.start).map(tuple),
     st.integers(0, 10),
+    st.booleans(),
 )
 
 
@@ -110,6 +113,8 @@ def run(device: Device, plot: Plot) -> list[bytes]:
         except (InputError, ShapeError):
             continue  # it would write over what it reads, which the house refuses
     feeds, fetches = [part.of(block) for part in plot.feeds], [part.of(block) for part in plot.fetches]
+    if plot.direct and (feeds or fetches):
+        return run_direct(device, steps, feeds, fetches)
     with (
         device.program(steps[: plot.cut], feed=feeds, slots=2) as first,
         device.program(steps[plot.cut :], fetch=fetches, queue=queues(device) - 1, slots=2) as second,
@@ -125,6 +130,18 @@ def run(device: Device, plot: Plot) -> list[bytes]:
             return []
         results = [ticket.fetched(array).tobytes() for ticket in tickets for array in fetches]
         return [*results, whole.numpy().tobytes()]
+
+
+def run_direct(device: Device, steps: list[AnyStep], feeds: list[Array], fetches: list[Array]) -> list[bytes]:
+    """What a direct program brings back in three runs; what it leaves in the block is undefined."""
+    results: list[bytes] = []
+    with device.program(steps, feed=feeds, fetch=fetches, slots=2, direct=True) as program:
+        check(device, program)
+        for turn in range(3):
+            values = {array: np.full(array.shape, 100 * turn + i, np.float32) for i, array in enumerate(feeds)}
+            ticket = program.submit(feed=values or None)
+            results += [] if isinstance(device, NullDevice) else [ticket.fetched(array).tobytes() for array in fetches]
+    return results
 
 
 def check(device: Device, program: Program) -> None:

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from dashi.bench import peers as peers
     from dashi.bench import results as results
     from dashi.bench import rollout as rollout
+    from dashi.bench import shards as shards
     from dashi.bench import workloads as workloads
 
-_MODULES = ("fft", "flow", "gemv", "host", "identify", "kernels", "minilm", "peers", "results", "rollout", "workloads")
+_MODULES = (
+    "fft", "flow", "gemv", "host", "identify", "kernels", "minilm", "peers", "results", "rollout", "shards",
+    "workloads",
+)  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
     __all__, __getattr__, __dir__ = lazy_names(__name__, {}, more=_MODULES)

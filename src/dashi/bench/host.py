@@ -40,6 +40,7 @@ def measure(device: str | Device = "auto") -> dict[str, HostCost]:
         "resubmit and wait": hostcost.resubmission(device),
         "bind a step": hostcost.binding(device),
         "feed, run, fetch 64 KiB": hostcost.feeding(device),
+        "the same by copies": hostcost.feeding(device, direct=False),
         "resubmit after two queues": hostcost.waiting(device),
     }
 

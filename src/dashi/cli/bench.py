@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dashi.cli import bench_graph, bench_peers
-from dashi.cli.bench_peers import Save, bench_device
+from dashi.cli import bench_graph, bench_links, bench_peers
+from dashi.cli.bench_peers import Save, bench_device, part_of
 from dashi.cli.help import App
 from dashi.cli.kernels import Folder, Names, chosen
 from dashi.cli.options import Json, OneDevice, example
 from dashi.cli.output import print_json, print_rows, remark
 from dashi.cli.progress import progress
+from dashi.cli.shard_options import ShardText
 from dashi.io._files import require_writable
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def host(device: OneDevice = "auto", json: Json = False) -> None:
     if json:
         rows = {
             what: {"ours_us": c.ours, "bare_us": c.bare, "ratio": c.ratio, "wrappers_us": c.wrappers}
+            | ({"parts_us": dict(c.parts)} if c.parts else {})
             for what, c in costs.items()
         }
         print_json({"device": name, "steps": hostcost.STEPS, "rounds": hostcost.ROUNDS, "costs": rows})
@@ -61,6 +63,9 @@ def host(device: OneDevice = "auto", json: Json = False) -> None:
         wrappers = missing if c.wrappers is None else f"{c.wrappers:.1f} us"
         lines.append((what, f"{c.ours:.2f} us", f"{c.bare:.2f} us", f"{c.ratio:.2f}", wrappers))
     print_rows(("", "dashi", "bare calls", "ratio", "vulkan package"), lines)
+    for what, c in costs.items():
+        if c.parts:
+            remark(f"{what}: {', '.join(f'{part} {us:.1f}' for part, us in c.parts.items())} us")
 
 
 class Size(Enum):
@@ -100,6 +105,7 @@ def kernels(
         typer.Option("--tflops", min=1e-9, help="The device's arithmetic rate, if known: part of the floor."),
     ] = None,
     save: Save = None,
+    shard: ShardText = None,
     folder: Folder = None,
     json: Json = False,
 ) -> None:
@@ -117,6 +123,9 @@ def kernels(
     from dashi.runtime import _bandwidth as bandwidth
 
     asked = chosen(names, folder)
+    part = part_of("kernels", shard, save, size=size.value, peer=peer, tflops=tflops)
+    if part is not None:
+        save = None
     if save is not None:
         require_writable(save / "kernels.json")
     with bench_device(device) as (opened, document):
@@ -125,6 +134,12 @@ def kernels(
                 asked, opened, size.value, dtypes=dtype, number=case, tuning=tuning, named=bool(names or folder)
             )
         ]
+        work_names = [f"{one.kernel.name} {one.variant} {one.number} {tunings}" for one, tunings in work]
+        if part is not None:
+            if part.is_finished(work_names, document["device"]):
+                remark(f"shard {part.shard} in {part.folder} is finished already: nothing is done")
+                return
+            work = part.share(work)
         beside = peers.load(peer) if peer is not None else None
         width = bandwidth.measure(opened)
         document["bandwidth"] = results.bandwidth_document(width)
@@ -146,6 +161,8 @@ def kernels(
                     advance(1)
         except KeyboardInterrupt:
             stopped = True
+        if part is not None and not stopped:
+            part.keep(work_names, document)
     _print_kernels(document, save, json)
     if stopped:
         if save is None:
@@ -261,6 +278,7 @@ for _name, _command, _line in (
     ("flow", bench_peers.flow, "dashi bench flow --n 64"),
     ("host", host, "dashi bench host"),
     ("kernels", kernels, "dashi bench kernels axpy --size small"),
+    ("links", bench_links.links, "dashi bench links --device vulkan:0 --to vulkan:0 --size 65536"),
 ):
     app.command(_name, epilog=example(_line))(_command)
 app.add_typer(bench_graph.app)

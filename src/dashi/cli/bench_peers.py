@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
@@ -18,12 +18,14 @@ import typer
 from dashi.cli.options import Json, OneDevice, complete_peers
 from dashi.cli.output import print_json, print_rows, remark
 from dashi.cli.progress import progress
+from dashi.cli.shard_options import ShardText, shard_of
 from dashi.errors import InputError, NoResultError
 from dashi.io._files import require_writable
 
 if TYPE_CHECKING:
     from dashi.bench.fft import TransformCase
     from dashi.bench.rollout import RolloutCase
+    from dashi.bench.shards import BenchShard
     from dashi.runtime.device import Device
 
 Work = TypeVar("Work")
@@ -79,10 +81,12 @@ class PeerBench:
     tables: Callable[[Document], Sequence[Cells]]
     page: Callable[[Document], str]
     save: Path | None
+    part: BenchShard | None = None
+    """The rows to measure, where they are not all."""
 
     def require_writable(self) -> None:
         """Refuses a folder that cannot be written before anything is measured."""
-        if self.save is not None:
+        if self.save is not None and self.part is None:
             require_writable(self.save / f"{self.name}.json")
 
     def measure(
@@ -97,14 +101,32 @@ class PeerBench:
         """A row for each piece of work; after each the document is kept, so that Ctrl-C loses none of them."""
         document["peers"] = {peer.name: peer.version for peer in beside}
         document[into] = rows = list[Document]()
-        with progress("measuring", len(work), noun) as advance:
-            for piece in work:
+        own = work if self.part is None else self.part.share(work)
+        with progress("measuring", len(own), noun) as advance:
+            for piece in own:
                 rows.append(row(piece))
                 self.keep(document)
                 advance(1)
 
+    @property
+    def is_first(self) -> bool:
+        """Whether what is measured once, besides the rows, is measured here."""
+        return self.part is None or self.part.shard.index == 1
+
+    def is_finished(self, work: Sequence[object], document: Document) -> bool:
+        """Whether the folder holds this part already, which is said."""
+        if self.part is None or not self.part.is_finished(work, document["device"]):
+            return False
+        remark(f"shard {self.part.shard} in {self.part.folder} is finished already: nothing is done")
+        return True
+
+    def keep_part(self, work: Sequence[object], document: Document) -> None:
+        """Keeps the rows of a shard, once all are there."""
+        if self.part is not None:
+            self.part.keep(work, document)
+
     def keep(self, document: Document) -> None:
-        if self.save is not None:
+        if self.save is not None and self.part is None:
             from dashi.bench.results import save
 
             save(document, self.save, self.page(document), f"{self.name}-")
@@ -116,6 +138,14 @@ class PeerBench:
             return
         for headings, *rows in self.tables(document):
             print_rows(headings, rows)
+
+
+def part_of(name: str, shard: str | None, save: Path | None, **options: object) -> BenchShard | None:
+    """The part of a bench that was typed; None where all of it is measured. `options` decide what its rows hold."""
+    from dashi.bench.shards import BenchShard
+
+    one = shard_of(shard)
+    return None if one is None else BenchShard(name, one, save, options=options)
 
 
 def _load_peers(names: Sequence[str] | None, load: Callable[[str], Work]) -> list[Work]:
@@ -135,8 +165,9 @@ def cases_of(cases: Sequence[Work], numbers: Sequence[int] | None, usual: Sequen
 
 
 def rollout(
-    device: OneDevice = "auto", case: CaseNumbers = None, peer: Peers = None, save: Save = None, json: Json = False
-) -> None:
+    device: OneDevice = "auto", case: CaseNumbers = None, peer: Peers = None, save: Save = None,
+    shard: ShardText = None, json: Json = False,
+) -> None:  # fmt: skip
     """What a step of z' = z A takes: step by step, in one workgroup, over tagged workgroups.
 
     Everything is resident, and each way is checked against NumPy first: other bits are not timed, and give exit code
@@ -146,7 +177,7 @@ def rollout(
     from dashi.bench import rollout as bench
     from dashi.bench.peers import rollout as peers
 
-    job = PeerBench("rollout", bench.tables, bench.page, save)
+    job = PeerBench("rollout", bench.tables, bench.page, save, part_of("rollout", shard, save, peer=peer))
     job.require_writable()
     beside = _load_peers(peer, peers.load)
     with bench_device(device) as (opened, document):
@@ -156,8 +187,13 @@ def rollout(
             ways = bench.measure(opened, case)
             return bench.document(case, ways, {p.name: p.us_per_step(*case.inputs()) for p in beside})
 
-        job.measure(document, beside, cases_of(bench.CASES, case, usual), "cases", row)
-        document.update(bench.whole_rollout(opened))
+        work = cases_of(bench.CASES, case, usual)
+        if job.is_finished(work, document):
+            return
+        job.measure(document, beside, work, "cases", row)
+        if job.is_first:
+            document.update(bench.whole_rollout(opened))
+        job.keep_part(work, document)
     job.keep(document)
     job.print(document, json=json)
     if not json:
@@ -174,6 +210,7 @@ def fft(
         list[str] | None, typer.Option("--peer", metavar="NAME", help="torch: the same on CUDA, by cuFFT.")
     ] = None,
     save: Save = None,
+    shard: ShardText = None,
     json: Json = False,
 ) -> None:
     """What a Fourier transform takes, on arrays that stay on the device.
@@ -185,7 +222,7 @@ def fft(
     from dashi.bench import fft as bench
     from dashi.bench.peers import fft as peers
 
-    job = PeerBench("fft", bench.tables, bench.page, save)
+    job = PeerBench("fft", bench.tables, bench.page, save, part_of("fft", shard, save, tunings=tunings, peer=peer))
     job.require_writable()
     beside = _load_peers(peer, peers.load)
     with bench_device(device) as (opened, document):
@@ -194,7 +231,11 @@ def fft(
         def row(case: TransformCase) -> Document:
             return bench.measured_row(opened, case, beside, bench.tunings_of(case) if tunings else (None,))
 
-        job.measure(document, beside, cases_of(bench.CASES, case, usual), "cases", row)
+        work = cases_of(bench.CASES, case, usual)
+        if job.is_finished(work, document):
+            return
+        job.measure(document, beside, work, "cases", row)
+        job.keep_part(work, document)
     job.print(document, json=json)
     if bench.has_wrong(document["rows"]):
         raise typer.Exit(1)
@@ -206,6 +247,7 @@ def flow(
     dtype: Annotated[str, typer.Option("--dtype", metavar="TYPE", help="float32 or float64.")] = "float32",
     peer: Peers = None,
     save: Save = None,
+    shard: ShardText = None,
     json: Json = False,
 ) -> None:
     """What a step of RK4 takes: four stages of four inverse and one forward transform, dealiased.
@@ -220,19 +262,24 @@ def flow(
     from dashi.bench.peers import fft as fft_peers
     from dashi.bench.peers import flow as peers
 
-    job = PeerBench("flow", bench.tables, bench.page, save)
+    job = PeerBench("flow", bench.tables, bench.page, save, part_of("flow", shard, save, n=n, peer=peer))
     job.require_writable()
     beside = _load_peers(peer, peers.load)
     transforming = [fft_peers.load(p.name) for p in beside if p.name in fft_peers.NAMES]
     with bench_device(device) as (opened, document):
         sizes = n or [*(bench.SIZES if opened.info.is_hardware else bench.SMALL)]
+        work = [f"{size} {dtype}" for size in sizes]
+        if job.is_finished(work, document):
+            return
         job.measure(document, beside, sizes, "sizes", lambda size: bench.measured_row(opened, size, dtype, beside))
-        if not n and dtype == "float32" and opened.info.is_hardware:
+        if not n and dtype == "float32" and opened.info.is_hardware and job.is_first:
 
             def transform(case: TransformCase) -> Document:
                 return fft_bench.measured_row(opened, case, transforming)
 
-            job.measure(document, beside, fft_bench.FIELDS, "transforms", transform, into="transforms")
+            whole = replace(job, part=None, save=None if job.part else save)
+            whole.measure(document, beside, fft_bench.FIELDS, "transforms", transform, into="transforms")
+        job.keep_part(work, document)
     job.print(document, json=json)
     wrong_transforms = fft_bench.has_wrong(document.get("transforms", ()))
     if wrong_transforms or any(not row.get("good", True) for row in document["rows"]):

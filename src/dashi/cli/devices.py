@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from dashi.cli.help import App
-from dashi.cli.options import Json, example
-from dashi.cli.output import new_table, print_json, print_rows, print_table, printable
+from dashi.cli.options import Devices, Json, example
+from dashi.cli.output import new_table, print_json, print_rows, print_table, printable, remark
 from dashi.cli.progress import Shown
 from dashi.lab._capacity import size_text
 
@@ -24,11 +24,6 @@ _MARKS: Final = {"ok": "[green]ok[/]", "optional": "[dim]--[/]", "warning": "[ye
 _TIMEOUT: Final = 60.0
 
 app = App("devices", "What this machine can compute on.")
-
-
-@app.callback()
-def _devices() -> None:
-    """Keeps `list` a word of its own, also while it is the only one."""
 
 
 @app.command("list", epilog=example("dashi devices list"))
@@ -50,6 +45,34 @@ def list_devices(json: Json = False) -> None:
         driver = f"{info.driver} {info.driver_info or info.driver_version}".strip()
         rows.append((info.spec, info.name, info.type, driver, info.api_version, _features(info), memory(info)))
     print_rows(("--device", "name", "type", "driver", "API", "features", "memory"), rows)
+
+
+@app.command("calibrate", epilog=example("dashi devices calibrate --device cpu"))
+def calibrate(
+    devices: Devices = None,
+    links: Annotated[bool, typer.Option("--links", help="Also the ways between each two of them.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what is known.")] = False,
+    json: Json = False,
+) -> None:
+    """How fast devices are: arithmetic, memory, and what a dispatch takes. `dashi stream plan` counts with it.
+
+    About a second for each device that is not known yet; numbers are kept in the cache folder (DASHI_CACHE_DIR). A
+    configuration of a stream may say others.
+    """
+    import dashi
+    from dashi.stream.calibration import calibrate as measure
+    from dashi.stream.links import transfer_seconds
+
+    names = devices or [info.spec for info in dashi.devices() if info.type != "null"]
+    result = measure(names, fresh=fresh, links=links, measure_link=transfer_seconds)
+    if json:
+        print_json(result.as_json())
+        return
+    print_rows(result.HEAD, result.rows())
+    if result.links:
+        print_rows(result.LINK_HEAD, result.link_rows())
+    if result.unwritten:
+        remark(f"not kept: {result.unwritten}")
 
 
 def _features(info: DeviceInfo) -> str:

@@ -34,7 +34,14 @@ FORMER_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "--way": ("--strategy",),
 }
 """Flags that were renamed, and their names now: commands take both, and help shows the new one."""
-OTHER_COMMANDS: Final[Mapping[str, str]] = {"fields": "--field", "inputs": "--inputs", "resume": "--resume"}
+USUAL_VALUES: Final[Mapping[str, tuple[str, ...]]] = {"--live": ("page", "terminal")}
+"""Flags that may stand alone, and the values that they take: alone they mean the first."""
+OTHER_COMMANDS: Final[Mapping[str, str]] = {
+    "fields": "--field",
+    "inputs": "--inputs",
+    "resume": "--resume",
+    "shard": "--shard",
+}
 """Flags of parameters that errors of one command name, and that another command has."""
 
 _ARGUMENT: Final = re.compile(r"`([A-Za-z]\w*)=([^`\n]*)`")
@@ -46,6 +53,17 @@ def renamed_flags(words: list[str], flags: set[str]) -> list[str]:
     """The words of a command line with the names that flags have now, as far as the command has those."""
     end = words.index("--") if "--" in words else len(words)
     return [*(_renamed(word, flags) for word in words[:end]), *words[end:]]
+
+
+def with_usual_values(words: list[str], flags: set[str]) -> list[str]:
+    """The words of a command line with the values of flags that stand alone."""
+    end = words.index("--") if "--" in words else len(words)
+    full: list[str] = []
+    for word, after in zip(words[:end], [*words[1:end], ""], strict=False):
+        full.append(word)
+        values = USUAL_VALUES.get(word, ()) if word in flags else ()
+        full += values[:1] if values and after not in values else ()
+    return [*full, *words[end:]]
 
 
 def _renamed(word: str, flags: set[str]) -> str:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 from dashi.cli import flow_comparisons, flow_evaluate, flow_fit, flow_rollout
 from dashi.cli import flow_options as o
 from dashi.cli.help import App
-from dashi.cli.options import Json, OneDevice, Overwrite, TraceFile, example, typed
+from dashi.cli.live import Live, watched
+from dashi.cli.merge import print_merged
+from dashi.cli.options import Json, OneDevice, Overwrite, StatesBits, StatesEvery, TraceFile, example, typed
 from dashi.cli.output import print_facts, print_json, remark
+from dashi.cli.shard_options import Jobs, ShardText, require_no_live, require_no_resume, require_out, shard_of
 from dashi.cli.signals import stopped_lines
 from dashi.errors import InputError
 
@@ -42,11 +45,16 @@ def simulate(
     device: OneDevice = "auto",
     host_fft: o.HostFft = False,
     out: o.Out = None,
+    states_every: StatesEvery = None,
+    states_bits: StatesBits = None,
     resume: o.Resume = False,
     overwrite: Overwrite = False,
+    shard: ShardText = None,
+    jobs: Jobs = None,
     allow_fallback: o.Fallback = False,
     require_gpu: o.RequireGpu = False,
     trace: TraceFile = None,
+    live: Live = None,
     json: Json = False,
 ) -> None:
     """Solve two-dimensional incompressible flow in a periodic box, from an initial condition, for so many steps.
@@ -54,11 +62,11 @@ def simulate(
     Prints energy, enstrophy and a hash of the last state. With --out the fields stream to fields.zarr (xarray opens
     it), which `dashi flow fit --from` and `dashi flow rollout --from` take; a run that was stopped or killed goes on
     with --resume, with the same hashes. A portable run (any but --host-fft) has the same hashes on every device: `dashi
-    verify` repeats its certificate anywhere. A time step that is too long is an error that says which one is not. Exit
-    code 3 on errors, 130 if stopped.
+    verify` repeats its certificate anywhere. A time step that is too long is an error that says which one is not. With
+    --shard it advances some of the members, and goes on by itself where it was stopped; with --jobs several processes
+    do that, and their shards are merged. Exit code 3 on errors, 130 if stopped.
     """
     from dashi import lab
-    from dashi.cli.progress import Shown
     from dashi.lab._job import until_interrupted
 
     for name, stride in (("look_every", look_every), ("frame_every", frame_every), ("hash_every", hash_every)):
@@ -69,12 +77,25 @@ def simulate(
     request = lab.SimulateRequest(
         flow=o.flow_of(flow, seed), steps=steps, seeds=range(seed, seed + members), initial=flow.initial,
         initial_options=o.named_numbers("--set", flow.options), look_every=look_every, frame_every=frame_every,
-        hash_every=hash_every, fields=tuple(field or ("vorticity",)), transfer=transfer, host_fft=host_fft,
+        hash_every=hash_every, states_every=states_every, states_bits=states_bits,
+        fields=tuple(field or ("vorticity",)), transfer=transfer, host_fft=host_fft,
         allow_fallback=allow_fallback, require_gpu=require_gpu, trace=trace, command_line=typed(),
+        shard=shard_of(shard),
     )  # fmt: skip
-    run, stopped = until_interrupted(
-        lambda: lab.simulate(request, device=device, out=out, resume=resume, overwrite=overwrite, events=Shown())
-    )
+    require_no_live(jobs, live=live is not None)
+    with watched(live) as (view, events):
+        if jobs is not None:
+            require_no_resume(jobs, resume=resume)
+            merged = lab.run_jobs(
+                request, jobs, device=device, out=require_out(out), overwrite=overwrite, events=events
+            )
+            print_merged(merged, as_json=json)
+            return
+        run, stopped = until_interrupted(
+            lambda: lab.simulate(
+                request, device=device, out=out, resume=resume, overwrite=overwrite, events=events, live=view
+            )
+        )
     print_run(run, as_json=json)
     if stopped:
         remark(*stopped_lines(out, run.folder))

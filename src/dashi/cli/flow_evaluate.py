@@ -9,8 +9,10 @@ import typer
 
 from dashi.cli import flow_options as o
 from dashi.cli.help import COMPAT, DATA, MODEL, OUTPUT
+from dashi.cli.merge import print_merged
 from dashi.cli.options import Json, OneDevice, Overwrite, example, whole
 from dashi.cli.output import print_outcome, print_rows, print_text, remark
+from dashi.cli.shard_options import Jobs, ShardText, require_out, shard_of
 from dashi.errors import DashiError, InputError, Interrupted
 
 if TYPE_CHECKING:
@@ -134,6 +136,8 @@ def evaluate(
     host_fft: o.HostFft = False,
     out: Out = None,
     overwrite: Overwrite = False,
+    shard: ShardText = None,
+    jobs: Jobs = None,
     compat: Compat = None,
     n: CompatSize = None,
     allow_fallback: o.Fallback = False,
@@ -146,7 +150,8 @@ def evaluate(
     are flow times until correlation falls below 0.9, 0.8 and 0.5, with an interval of 95 % over seeds. |z| is how many
     numbers a state has; L2 the relative error of the vorticity; dE and dZ the drift of energy and enstrophy; spectrum
     the error of the energy spectrum; admissible the share of frames that are finite and have no more than ten times the
-    training data's energy. Ctrl-C keeps what is finished. Exit code 3 on errors, 130 if stopped.
+    training data's energy. Ctrl-C keeps what is finished. With --shard it scores on some of the seeds; with --jobs
+    several processes do that, and their shards are merged. Exit code 3 on errors, 130 if stopped.
     """
     if compat is not None:
         from dashi.cli.flow_comparisons import run_v4
@@ -177,8 +182,12 @@ def evaluate(
         model=model, steps=eval_steps, seeds=seeds, first_seed=eval_seed, windows=windows, start=start, source=source,
         variables=tuple(variable or ()), dims=o.axis_names(dims or ()), perturb=tuple(changes), perfect=perfect,
         residual=residual, allow_overlap=allow_overlap, host_fft=host_fft, allow_fallback=allow_fallback,
-        require_gpu=require_gpu,
+        require_gpu=require_gpu, shard=shard_of(shard),
     )  # fmt: skip
+    if jobs is not None:
+        merged = lab.run_jobs(request, jobs, device=device, out=require_out(out), overwrite=overwrite, events=Shown())
+        print_merged(merged, as_json=json)
+        return
     failure: DashiError | None = None
     stopped = False
     try:

@@ -10,12 +10,14 @@ import typer
 
 from dashi.cli import flow_options as o
 from dashi.cli.flow_evaluate import print_scores
-from dashi.cli.help import DATA, MODEL, OUTPUT
+from dashi.cli.help import DATA, MODEL, OUTPUT, PARTS
 from dashi.cli.options import Json, OneDevice, complete_models, example, whole
-from dashi.cli.output import print_json, print_outcome, remark
+from dashi.cli.output import print_facts, print_json, print_outcome, remark
+from dashi.cli.shard_options import ShardText, shard_of
 from dashi.errors import FileError, InputError, Interrupted
 
 if TYPE_CHECKING:
+    from dashi.lab import FitRequest
     from dashi.lab.fits import FittedModel
 
 TrainSteps = Annotated[
@@ -131,6 +133,12 @@ Out = Annotated[
 ]
 
 
+OverwriteShard = Annotated[
+    bool,
+    typer.Option("--overwrite", rich_help_panel=PARTS, help="Replace the shard of another fit in --out."),
+]
+
+
 @o.takes_flow(n=64, scheme=o.Scheme.etdrk4)
 def fit(
     context: typer.Context,
@@ -153,6 +161,8 @@ def fit(
     flow: o.FlowOptions = o.DEFAULTS,
     device: OneDevice = "auto",
     host_fft: o.HostFft = False,
+    shard: ShardText = None,
+    overwrite: OverwriteShard = False,
     allow_fallback: o.Fallback = False,
     require_gpu: o.RequireGpu = False,
     json: Json = False,
@@ -163,11 +173,11 @@ def fit(
     chosen is chosen on validation seeds. The file remembers which data were seen, so that `dashi flow evaluate` refuses
     to score on them. Prints a table of scores on the data seen.
 
-    Ctrl-C keeps the model once it is fitted, beside an earlier one and never in its place. Exit code 3 on errors, 130
-    if stopped.
+    With --shard it simulates the data of some of the seeds into a folder, and `dashi merge` of all of them fits the
+    model. Ctrl-C keeps the model once it is fitted, beside an earlier one and never in its place. Exit code 3 on
+    errors, 130 if stopped.
     """
     from dashi import lab
-    from dashi.cli.progress import Shown
 
     for name, count, least in (("--seeds", seeds, 1), ("--validation-seeds", validation_seeds, 0)):
         if count < least:
@@ -186,8 +196,32 @@ def fit(
         windows=windows, spin_up=spin_up, initial=flow.initial if simulated or "initial" in named else None,
         initial_options=o.named_numbers("--set", flow.options), k_cut=k_cut, anchors=anchors,
         model_options=model_options(option or ()), baselines=tuple(baseline or ()), host_fft=host_fft,
-        allow_fallback=allow_fallback, require_gpu=require_gpu,
+        allow_fallback=allow_fallback, require_gpu=require_gpu, shard=shard_of(shard),
     )  # fmt: skip
+    if request.shard is not None:
+        _make_data(request, out, device, overwrite=overwrite, as_json=json)
+        return
+    if overwrite:
+        raise InputError("--overwrite is for the folder of a shard.", "leave it away: a file of a model is replaced.")
+    _fit(request, out, device, as_json=json)
+
+
+def _make_data(request: FitRequest, out: Path, device: str, *, overwrite: bool, as_json: bool) -> None:
+    from dashi import lab
+    from dashi.cli.progress import Shown
+
+    data = lab.fit_data(request, device=device, out=out, overwrite=overwrite, events=Shown())
+    facts = {"shard": str(data.shard), "windows": data.windows, "folder": str(data.folder)}
+    if as_json:
+        print_json(facts)
+    else:
+        print_facts({name: str(value) for name, value in facts.items()})
+
+
+def _fit(request: FitRequest, out: Path, device: str, *, as_json: bool) -> None:
+    from dashi import lab
+    from dashi.cli.progress import Shown
+
     failure: FileError | None = None
     stopped = False
     try:
@@ -196,8 +230,8 @@ def fit(
         result, stopped = stop.partial, True
         _remark_stopped(result, out)
         if result is None:
-            if json:
-                print_json({"file": None, "model": model, "stopped": True})
+            if as_json:
+                print_json({"file": None, "model": request.model, "stopped": True})
             raise
     except FileError as error:
         if error.result is None:
@@ -205,7 +239,7 @@ def fit(
         result, failure = error.result, error
         if result.stopped:
             _remark_stopped(result, out)
-    _print_fit(result, failure, as_json=json)
+    _print_fit(result, failure, as_json=as_json)
     if stopped:
         raise KeyboardInterrupt
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -10,8 +11,22 @@ import typer
 
 from dashi.cli import flow_options as o
 from dashi.cli.flow_rollout_report import print_rollout, resume_command, stopped_lines
-from dashi.cli.help import COMPAT, DECODE, OPERATOR, OUTPUT, RUN, START
-from dashi.cli.options import Json, OneDevice, Overwrite, RunType, TraceFile, example, typed, whole
+from dashi.cli.help import COMPAT, DECODE, DEVICE, OPERATOR, OUTPUT, RUN, START
+from dashi.cli.live import Live, watched
+from dashi.cli.options import (
+    Json,
+    OneDevice,
+    OpDevice,
+    Overwrite,
+    RunType,
+    StatesBits,
+    StatesEvery,
+    TraceFile,
+    complete_devices,
+    example,
+    typed,
+    whole,
+)
 from dashi.cli.output import remark
 from dashi.errors import InputError
 
@@ -128,6 +143,27 @@ DecodeEvery = Annotated[
         help="Decode z0, and z after every so many steps, to a field.",
     ),
 ]
+DecodeDevice = Annotated[
+    str | None,
+    typer.Option(
+        "--decode-device",
+        rich_help_panel=DEVICE,
+        metavar="DEVICE",
+        help="Decode beside the steps, on this device; on that of the steps, by a queue of its own. The files are the "
+        "same. Default with --op-device: --device.",
+        autocompletion=complete_devices,
+    ),
+]
+FFTDevice = Annotated[
+    str | None,
+    typer.Option(
+        "--fft-device",
+        rich_help_panel=DEVICE,
+        metavar="DEVICE",
+        help="Compute the Fourier transforms of decodes on this device. Default: where they are decoded.",
+        autocompletion=complete_devices,
+    ),
+]
 ObserverName = Annotated[
     Observers,
     typer.Option(
@@ -235,13 +271,19 @@ def rollout(
     hash_every: HashEvery = None,
     stage_times: StageTimes = True,
     device: OneDevice = "auto",
+    op_device: OpDevice = None,
+    decode_device: DecodeDevice = None,
+    fft_device: FFTDevice = None,
     out: Out = None,
+    states_every: StatesEvery = None,
+    states_bits: StatesBits = None,
     overwrite: Overwrite = False,
     allow_fallback: o.Fallback = False,
     require_gpu: o.RequireGpu = False,
     compat: Compat = None,
     n: Points = None,
     trace: TraceFile = None,
+    live: Live = None,
     json: Json = False,
 ) -> None:
     """Advance z, a flow's large scales, by a model or a matrix, and decode it to fields on a stride.
@@ -269,7 +311,6 @@ def rollout(
         )  # fmt: skip
         return
     from dashi import lab
-    from dashi.cli.progress import Shown
     from dashi.lab._job import until_interrupted
 
     if n is not None:
@@ -282,14 +323,17 @@ def rollout(
     request = lab.FollowRequest(
         z0=z0, A=A, operator=operator, model=model, start=start, fit_from=fit_from, k_cut=asked("k_cut", k_cut),
         anchors=asked("anchors", anchors), ridge=asked("ridge", ridge), steps=100 if steps is None else steps,
-        decode_every=decode_every, observer=str(observer), residual=str(residual), gate=asked("gate", str(gate)),
-        seed=seed, statistics=statistics, dtype=str(dtype), hash_every=hash_every, stage_times=stage_times,
+        decode_every=decode_every, decode_device=decode_device or (device if op_device else None),
+        fft_device=fft_device,
+        observer=str(observer), residual=str(residual), gate=asked("gate", str(gate)),
+        seed=seed, statistics=statistics, dtype=str(dtype), hash_every=hash_every, states_every=states_every,
+        states_bits=states_bits, stage_times=stage_times,
         allow_fallback=allow_fallback, require_gpu=require_gpu, trace=trace, command_line=typed(),
     )  # fmt: skip
-    result, stopped = until_interrupted(
-        lambda: lab.follow(request, device=device, out=out, overwrite=overwrite, events=Shown())
-    )
-    further = resume_command(result, named, device)
+    with watched(live) as (view, events):
+        work = partial(lab.follow, device=op_device or device, out=out, overwrite=overwrite, events=events, live=view)
+        result, stopped = until_interrupted(lambda: work(request))
+    further = resume_command(result, named, device, op_device)
     print_rollout(result, further, as_json=json)
     if stopped:
         remark(*stopped_lines(result, further))

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from dashi.io.metrics import Metrics
 
 _GO_ALONG: Final = (
-    "decode_every", "observer", "residual", "gate", "seed", "statistics", "dtype", "hash_every", "stage_times",
-    "allow_fallback", "require_gpu",
+    "decode_every", "decode_device", "fft_device", "observer", "residual", "gate", "seed", "statistics", "dtype",
+    "hash_every", "states_every", "states_bits", "stage_times", "allow_fallback", "require_gpu",
 )  # fmt: skip
 """Options that a rollout which goes on is given again."""
 
 
-def resume_command(result: Run, named: Mapping[str, str], device: str) -> str:
+def resume_command(result: Run, named: Mapping[str, str], device: str, op_device: str | None = None) -> str:
     """The command that does the steps which a stopped run did not; none where that takes more than files in it. `named`
     are the parameters that stand on the command line, and how each is written there."""
     from dashi.lab import remaining_request
@@ -32,11 +32,14 @@ def resume_command(result: Run, named: Mapping[str, str], device: str) -> str:
         words += [] if file is None else [option, str(file)]
     for name in [name for name in _GO_ALONG if name in named]:
         value: Any = getattr(remaining, name)
+        if value is None:
+            continue  # what goes on has no use for it
         if isinstance(value, bool):
             words.append(named[name] if value else named[name].replace("--", "--no-", 1))
         else:
             words += [named[name], str(value)]
     words += [named["device"], device] if "device" in named else []
+    words += [named["op_device"], op_device] if op_device else []
     return shlex.join([*words, "--out", f"{result.out}-2"])
 
 
@@ -77,6 +80,7 @@ def print_rollout(result: Run, further: str, *, as_json: bool) -> None:
         f"{', stopped' if result.stopped else ''}; {_microseconds(metrics.ns_per_step)} per step",
         "decode": f"{metrics.decode_snapshots} fields of {schema.n} x {schema.n}, residual "
         f"{result.request.residual}; {_each(stages)}{metrics.decode_dispatches} dispatches",
+        "decoded by": _decoded_by(metrics),
         "residual": _cost(metrics),
         "verdict": metrics.verdict.sentence if metrics.verdict else "",
         "stages": ", ".join(f"{name} {ns / 1000:.1f} us" for name, ns in stages.items()),
@@ -86,6 +90,15 @@ def print_rollout(result: Run, further: str, *, as_json: bool) -> None:
         "folder": str(result.folder or ""),
     }
     print_facts(rows)
+
+
+def _decoded_by(metrics: Metrics) -> str:
+    """What decoded, and what transformed, where that is not the device of the steps."""
+    where = metrics.decode_beside or ""
+    waited = f", for which the steps waited {metrics.decode_wait_seconds:.3f} s" if metrics.decode_beside else ""
+    apart = metrics.fft_backend_used != metrics.decode_backend_used
+    transforms = f"transforms by {metrics.fft_device} ({metrics.fft_backend_used})" if apart else ""
+    return "; ".join(part for part in (f"{where}{waited}", transforms) if part)
 
 
 def _has_hidden_state(result: Run) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dashi.cli.flags import renamed_flags, speaking_of_flags
+from dashi.cli.flags import renamed_flags, speaking_of_flags, with_usual_values
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter, Parameter
@@ -25,6 +25,7 @@ RUN: Final = "How far, and what is looked at"
 DECODE: Final = "Decoded fields"
 OUTPUT: Final = "What is written"
 DEVICE: Final = "Where it runs"
+PARTS: Final = "In parts"
 COMPAT: Final = "The numbers of an earlier code"
 _REST: Final = "Options"
 _FEW: Final = 10
@@ -35,9 +36,9 @@ class Command(TyperCommand):
     """A command whose options are listed by group, and whose errors speak of them."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Reads what was typed; flags that were renamed mean what they are called now."""
+        """Reads what was typed; flags that were renamed mean what they are called now, and some may stand alone."""
         flags = {flag for parameter in self.params for flag in parameter.opts}
-        return super().parse_args(ctx, renamed_flags(args, flags))
+        return super().parse_args(ctx, with_usual_values(renamed_flags(args, flags), flags))
 
     def invoke(self, ctx: Context) -> Any:
         with speaking_of_flags(self.params):

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from dashi.cli import bench, demo, devices, flow, graph, kernels, report, rollout, sheet, verify
+from dashi.cli import bench, demo, devices, flow, graph, kernels, merge, report, rollout, sheet, stream, verify
 from dashi.cli.help import App, Group
 from dashi.cli.options import remembered, wants_json
 from dashi.cli.output import begin, has_printed, print_error, print_json, printable, remark
 from dashi.cli.signals import Ending, ended_in_order
-from dashi.errors import DashiError
+from dashi.errors import DashiError, OutOfMemoryError
 
 ERROR: Final = 3
 
@@ -36,6 +36,10 @@ class _Root(Group):
             return super().invoke(ctx)
         except DashiError as error:
             print_error(error, wants_json(ctx))
+            raise typer.Exit(ERROR) from error
+        except MemoryError as error:
+            text = f"this takes more memory than there is: {error}".rstrip(": ")
+            print_error(OutOfMemoryError(f"{text}.", "use smaller sizes."), wants_json(ctx))
             raise typer.Exit(ERROR) from error
         except KeyboardInterrupt as stop:
             remark("stopped")
@@ -58,9 +62,9 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (devices, kernels, graph, bench, sheet, flow):
+for _part in (devices, kernels, graph, bench, sheet, flow, stream):
     app.add_typer(_part.app)
-for _part in (devices, demo, rollout, report, verify):
+for _part in (devices, demo, rollout, report, verify, merge):
     _part.register(app)
 
 

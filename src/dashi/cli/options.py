@@ -158,6 +158,16 @@ OneDevice = Annotated[
         "--device", metavar="DEVICE", help=_DEVICE_HELP, rich_help_panel=DEVICE, autocompletion=complete_devices
     ),
 ]
+OpDevice = Annotated[
+    str | None,
+    typer.Option(
+        "--op-device",
+        rich_help_panel=DEVICE,
+        metavar="DEVICE",
+        help="Instead of --device, for steps.",
+        autocompletion=complete_devices,
+    ),
+]
 Devices = Annotated[
     list[str] | None,
     typer.Option(
@@ -172,6 +182,24 @@ Overwrite = Annotated[
     bool,
     typer.Option("--overwrite", help="Replace a run of another command or with other settings in --out."),
 ]
+StatesEvery = Annotated[
+    int | None,
+    typer.Option(
+        "--states-every",
+        parser=whole,
+        rich_help_panel=OUTPUT,
+        metavar="INTEGER",
+        help="With --out: keep the states every so many steps; the certificate names them, and `dashi verify --jobs` "
+        "repeats what lies between them apart.",
+    ),
+]
+StatesBits = Annotated[
+    int | None,
+    typer.Option(
+        "--states-bits", parser=whole, rich_help_panel=OUTPUT, metavar="[128|256]",
+        help="With --states-every: bits of the digests of kept states. Default: 128.",
+    ),
+]  # fmt: skip
 TraceFile = Annotated[
     Path | None,
     typer.Option(

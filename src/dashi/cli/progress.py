@@ -8,12 +8,17 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dashi.cli.flags import in_flags
 from dashi.cli.output import remark
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from dashi.report.live import LiveView
 
 Advance = Callable[[int], None]
 _FIRST: Final = 2.0
@@ -21,6 +26,9 @@ _FIRST: Final = 2.0
 _PAUSE: Final = 5.0
 """Seconds between lines at first; later a line comes after each twentieth of the time so far."""
 _PARTS: Final = 20
+_WIDEST: Final = 64
+"""Columns of a picture."""
+_PICTURES_PER_SECOND: Final = 4
 
 
 @contextmanager
@@ -43,13 +51,17 @@ def phase(title: str) -> Generator[None]:
 
 
 class Shown:
-    """Events of a job on stderr: remarks as lines, with the flags of the command that runs; progress as here."""
+    """Events of a job on stderr: remarks as lines, with the flags of the command that runs; progress as here, below
+    what a live view holds."""
+
+    def __init__(self, view: LiveView | None = None) -> None:
+        self._view = view
 
     def remark(self, *lines: str) -> None:
         remark(*map(in_flags, lines))
 
     def progress(self, title: str, total: int | None, unit: str) -> AbstractContextManager[Advance]:
-        return progress(title, total, unit)
+        return progress(title, total, unit) if self._view is None else _bar(title, total, unit, self._view)
 
 
 def rate_text(per_second: float, unit: str) -> str:
@@ -58,7 +70,7 @@ def rate_text(per_second: float, unit: str) -> str:
 
 
 @contextmanager
-def _bar(title: str, total: int | None, unit: str) -> Generator[Advance]:
+def _bar(title: str, total: int | None, unit: str, view: LiveView | None = None) -> Generator[Advance]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -78,12 +90,39 @@ def _bar(title: str, total: int | None, unit: str) -> Generator[Advance]:
         def render(self, task: Task) -> Text:
             return Text(rate_text(task.speed, unit) if task.speed else "")
 
+    console = Console(stderr=True)
+
+    class Pictured(Progress):
+        """Progress below pictures of the run."""
+
+        def get_renderables(self) -> Iterable[RenderableType]:
+            if view is not None:
+                yield from picture_lines(view, console.width)
+            yield from super().get_renderables()
+
     counted = (MofNCompleteColumn(), Rate()) if unit else ()
     times = (TimeElapsedColumn(), *((TimeRemainingColumn(),) if total is not None else ()))
     columns = (TextColumn("{task.description}"), BarColumn(), *counted, *times)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    rate = 10 if view is None else _PICTURES_PER_SECOND
+    with Pictured(*columns, console=console, transient=True, refresh_per_second=rate) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)
+
+
+def picture_lines(view: LiveView, width: int) -> list[RenderableType]:
+    """What a view holds as lines of half blocks, each two pixels high."""
+    from rich.text import Text
+
+    from dashi.report.live import half_blocks
+
+    lines: list[RenderableType] = []
+    for picture in view.pictures(max(8, min(_WIDEST, width - 1))):
+        for row in half_blocks(picture):
+            line = Text(no_wrap=True)
+            for upper, lower in row:
+                line.append("\u2580", f"rgb({upper[0]},{upper[1]},{upper[2]}) on rgb({lower[0]},{lower[1]},{lower[2]})")
+            lines.append(line)
+    return lines
 
 
 class Lines:

@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dashi.cli.help import DEVICE, OPERATOR, OUTPUT, RUN, START
-from dashi.cli.options import Json, OneDevice, Overwrite, RunType, complete_devices, example, typed, whole
+from dashi.cli.live import Live, watched
+from dashi.cli.options import (
+    Json,
+    OneDevice,
+    OpDevice,
+    Overwrite,
+    RunType,
+    StatesBits,
+    StatesEvery,
+    example,
+    typed,
+    whole,
+)
 from dashi.cli.output import error_document, print_error, print_facts, print_json, remark
-from dashi.cli.progress import Shown
 from dashi.cli.signals import stopped_lines
 from dashi.errors import FileError
 
@@ -138,16 +149,6 @@ CheckpointEvery = Annotated[
 Resume = Annotated[
     bool, typer.Option("--resume", rich_help_panel=OUTPUT, help="Go on from the checkpoint in the run folder.")
 ]
-OpDevice = Annotated[
-    str | None,
-    typer.Option(
-        "--op-device",
-        rich_help_panel=DEVICE,
-        metavar="DEVICE",
-        help="Instead of --device, for steps.",
-        autocompletion=complete_devices,
-    ),
-]
 Strategy = Annotated[
     AnyStrategy,
     typer.Option("--strategy", rich_help_panel=DEVICE, help="How steps run; every strategy gives the same bits."),
@@ -194,6 +195,8 @@ def rollout(
     metrics: MetricsFile = None,
     out: Out = None,
     checkpoint_every: CheckpointEvery = None,
+    states_every: StatesEvery = None,
+    states_bits: StatesBits = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
     device: OneDevice = "auto",
@@ -203,6 +206,7 @@ def rollout(
     allow_fallback: Fallback = False,
     require_gpu: RequireGpu = False,
     keep_going: KeepGoing = False,
+    live: Live = None,
     json: Json = False,
 ) -> None:
     """Roll out z' = z A, z' = psi(z A + b), or any operator: from z0, for so many steps.
@@ -218,14 +222,16 @@ def rollout(
     request = lab.RolloutRequest(
         z0=z0, steps=steps, operator=operator, A=A, b=b, psi=psi, alpha=alpha, low=low, high=high, dtype=dtype,
         portable=not no_portable, hash_every=hash_every, observe_every=observe_every, sheet_every=sheet_every,
-        bands=bands, checkpoint_every=checkpoint_every, certificate=certificate, metrics=metrics, strategy=strategy,
+        bands=bands, checkpoint_every=checkpoint_every, states_every=states_every,
+        states_bits=states_bits, certificate=certificate, metrics=metrics, strategy=strategy,
         stop_on_nonfinite=not keep_going, allow_fallback=allow_fallback, require_gpu=require_gpu, command_line=typed(),
     )  # fmt: skip
     where = partial(lab.rollout, device=op_device or device, out=out, resume=resume, overwrite=overwrite)
     unwritten: FileError | None = None
     stopped = False
     try:
-        result, stopped = until_interrupted(lambda: where(request, events=Shown()))
+        with watched(live) as (view, events):
+            result, stopped = until_interrupted(lambda: where(request, events=events, live=view))
     except FileError as error:
         if error.result is None:
             raise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dashi.cli.options import Json, OneDevice, complete_devices, example
+from dashi.cli.options import Devices, Json, complete_devices, example, whole
 from dashi.cli.output import add_row, new_table, one_line, print_json, print_table
 from dashi.cli.progress import Shown
 
@@ -27,7 +27,7 @@ def verify(
     certificate: Annotated[
         Path, typer.Argument(metavar="CERTIFICATE", help="The file to verify, or the run folder that it lies in.")
     ],
-    device: OneDevice = "auto",
+    device: Devices = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -40,19 +40,44 @@ def verify(
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="DIR", help="Look for the input files, by name, in this folder.")
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", parser=whole, metavar="N",
+            help="Repeat what lies between kept states in N processes. Default: one for each --device.",
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample", parser=whole, metavar="M", help="Repeat M segments between kept states, drawn by a seed."
+        ),
+    ] = None,
+    sample_seed: Annotated[
+        int | None,
+        typer.Option(
+            "--sample-seed", parser=whole, metavar="S", help="The seed of --sample. Default: one that nobody knows."
+        ),
+    ] = None,
     json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Repeat a certified run in order and compare every hash, up to the first that differs.
 
     Inputs must have the digests that the certificate claims, and the operator its version. They are looked for where
     the certificate says, but only below its own folder and the working folder, or in --inputs. Exit code 0: all hashes
     are the same; 1: one differs (the interval of steps is named, with --against the exact step); 3: it cannot be
-    repeated (an edited certificate, missing or other inputs).
+    repeated (an edited certificate, missing or other inputs or states).
+
+    Of a run that kept states (--states-every) the segments between them are repeated apart: --jobs N does N at the same
+    time, with the result of one; --sample M does M of them, and says how likely that misses a fault.
     """
     from dashi import lab
 
-    request = lab.VerifyRequest(certificate=certificate, against=against, inputs=inputs)
-    result = lab.verify(request, device=device, events=Shown())
+    request = lab.VerifyRequest(
+        certificate=certificate, against=against, inputs=inputs, jobs=jobs, devices=tuple(device or ()), sample=sample,
+        sample_seed=sample_seed,
+    )  # fmt: skip
+    result = lab.verify(request, events=Shown())
     _print(_document(result), json)
     if not result.same:
         raise typer.Exit(1)
@@ -71,6 +96,10 @@ def _document(result: Verification) -> dict[str, Any]:
         "portable": claimed.portable,
         "made_on": {"device": where.spec, "name": where.name, "driver": driver},
         "checks": [asdict(check) for check in result.checks],
+        "segments": result.segments,
+        "verified": result.verified,
+        "sample_seed": result.sample_seed,
+        "missed_with_probability": result.missed_with_probability,
         "finite": result.finite,
         "parting": asdict(result.divergence) if result.divergence else None,
         "remarks": result.remarks,

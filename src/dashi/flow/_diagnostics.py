@@ -7,7 +7,7 @@ spectrum holds the kept modes with s - 1/2 <= |k| L / (2 pi) < s + 1/2; shells a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -105,6 +105,9 @@ def shells(flow: Flow) -> Shells:
     return Shells(places, offsets, longest, *weights)
 
 
+TakeLook = Callable[[DiagnosticsRecord], None]
+
+
 class Diagnostics(Observer[DiagnosticsRecord]):
     """Spectra, totals and speeds on a stride, of the first and the last step too; with `transfer` also where advection
     moves energy. A time step that is too long for the speeds is an InputError, values that are not finite end the run.
@@ -114,8 +117,10 @@ class Diagnostics(Observer[DiagnosticsRecord]):
     at_start = True
     at_end = True
 
-    def __init__(self, flow: Flow, every: int = 0, *, transfer: bool = False) -> None:
+    def __init__(self, flow: Flow, every: int = 0, *, transfer: bool = False, look: TakeLook | None = None) -> None:
         self.flow, self.every, self.transfer = flow, require_stride("look", every), transfer
+        self._look = look
+        """Is given each record too, as it comes."""
         self._shells = shells(flow)
 
     def bind(self, context: Context) -> Bound:
@@ -128,6 +133,8 @@ class Diagnostics(Observer[DiagnosticsRecord]):
                 raise Fault(f"after step {step} its energy is not finite")
             if record.finite:
                 require_courant(self.flow, record)
+            if self._look is not None:
+                self._look(record)
             return record if self.every else None
 
         return Bound(kernels.slots(), kernels.steps, take)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,8 +27,10 @@ _LARGEST_META: Final = 1 << 24
 _LONGEST: Final = 1 << 26
 """Entries of a line of numbers."""
 _TYPES: Final = ("float32", "float64", "int64")
+_PIECE: Final = 1 << 24
 _RUN: Final = 256
 """Entries of a file of a series."""
+Octets = bytes | memoryview
 _AGAIN: Final = "get it again, or open it with xarray and save one frame with numpy.save."
 
 
@@ -76,9 +78,30 @@ class FieldStore:
 
     def frame(self, name: str, index: int, values: HostArray) -> None:
         """Entry `index` of an array with one entry in each file."""
+        self.frames(index, {name: values})
+
+    def frames(self, index: int, fields: Mapping[str, HostArray]) -> None:
+        """Entry `index` of several such arrays, by their names, whose files are written at the same time."""
+        writes = [partial(self._write_frame, name, index, values) for name, values in fields.items()]
+        self._not_durable += do_together(writes) if len(writes) > 1 else [write() for write in writes]
+        for name in fields:
+            self._lengths[name] = index + 1
+
+    def _write_frame(self, name: str, index: int, values: HostArray) -> Path:
         one = self._variables[name]
         place = (index, *(0 for _ in one.shape))
-        self._not_durable.append(self._write(name, place, np.asarray(values, one.dtype)[None], durable=False))
+        return self._write(name, place, np.asarray(values, one.dtype)[None], durable=False)
+
+    def frame_from(self, name: str, index: int, pieces: Iterable[Octets]) -> None:
+        """Entry `index` of an array with one entry in each file, from pieces of its bytes: little-endian, in C
+        order."""
+
+        def fill(opened: Any) -> None:
+            opened.writelines(pieces)
+
+        file = self._file(name, (index, *(0 for _ in self._variables[name].shape)))
+        write_atomic(file, fill, durable=False)
+        self._not_durable.append(file)
         self._lengths[name] = index + 1
 
     def series(self, name: str, values: HostArray) -> None:
@@ -119,7 +142,7 @@ class FieldStore:
         do_together([*(partial(make_durable, file) for file in self._not_durable), *self._not_written])
         self._not_durable.clear()
         self._not_written.clear()
-        metadata = {name: self._metadata(name) for name in self._variables}
+        metadata = {name: metadata_of(one, self._lengths.get(name, 0)) for name, one in self._variables.items()}
         texts = {name: json.dumps(document) for name, document in metadata.items()}
         changed = {name: text for name, text in texts.items() if self._metadata_written.get(name) != text}
         do_together([partial(write_text, self.path / name / _META, text) for name, text in changed.items()])
@@ -136,7 +159,7 @@ class FieldStore:
 
     def _write(self, name: str, place: tuple[int, ...], values: HostArray, *, durable: bool = True) -> Path:
         data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
-        file = self.path.joinpath(name, "c", *(str(i) for i in place))
+        file = self._file(name, place)
 
         def fill(opened: Any) -> None:
             opened.write(data)
@@ -144,22 +167,27 @@ class FieldStore:
         write_atomic(file, fill, durable=durable)
         return file
 
-    def _metadata(self, name: str) -> dict[str, Any]:
-        variable = self._variables[name]
-        shape = [self._lengths[name], *variable.shape] if variable.grows else [*variable.shape]
-        chunks = [variable.each, *variable.shape] if variable.grows else [*variable.shape]
-        return {
-            "zarr_format": 3,
-            "node_type": "array",
-            "shape": shape,
-            "data_type": variable.dtype,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": 0 if variable.dtype == "int64" else "NaN",
-            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-            "dimension_names": [variable.grows, *variable.dims] if variable.grows else [*variable.dims],
-            "attributes": dict(variable.attributes),
-        }
+    def _file(self, name: str, place: tuple[int, ...]) -> Path:
+        return self.path.joinpath(name, "c", *(str(i) for i in place))
+
+
+def metadata_of(variable: Variable, length: int) -> dict[str, Any]:
+    """The metadata of an array with so many entries along the axis that grows."""
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [length, *variable.shape] if variable.grows else [*variable.shape],
+        "data_type": variable.dtype,
+        "chunk_grid": {
+            "name": "regular",
+            "configuration": {"chunk_shape": [variable.each, *variable.shape] if variable.grows else [*variable.shape]},
+        },
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 0 if variable.dtype == "int64" else "NaN",
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "dimension_names": [variable.grows, *variable.dims] if variable.grows else [*variable.dims],
+        "attributes": dict(variable.attributes),
+    }
 
 
 def series_variable(grows: str, dims: Sequence[str], shape: Shape, dtype: str, **attributes: Any) -> Variable:
@@ -218,6 +246,45 @@ def read_line(path: Path, name: str) -> HostArray:
         for j in range(-(-length // each) if each else 0)
     ]
     return np.frombuffer(b"".join(parts), kind)[:length].astype(kind.newbyteorder("="))
+
+
+class StoredFields:
+    """A store of which it is known beforehand what its arrays must be, read without trust and in pieces: metadata other
+    than those that this module writes for such arrays are refused."""
+
+    def __init__(self, path: Path, variables: Mapping[str, Variable], lengths: Mapping[str, int]) -> None:
+        self.path, self._variables, self._lengths = path, variables, lengths
+        for name, variable in variables.items():
+            file = path / name / _META
+            if _document(path, file) != metadata_of(variable, lengths.get(variable.grows, 0)):
+                raise FileError(f"{file} describes another array than this run has.", "run it again.")
+
+    def frame(self, name: str, index: int) -> Iterator[bytes]:
+        """The bytes of entry `index` of an array with one entry in each file, in pieces."""
+        variable = self._variables[name]
+        file = self.path.joinpath(name, "c", str(index), *("0" for _ in variable.shape))
+        nbytes = math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
+        if not file.exists():
+            raise FileError(f"{file} is missing: the store is damaged or cut short.", "run it again.")
+        with open_plain(file, nbytes, within=self.path) as (opened, size):
+            if size != nbytes:
+                raise FileError(f"{file} has {size} bytes instead of {nbytes}: it is damaged or cut short.", _AGAIN)
+            while piece := opened.read(_PIECE):
+                yield piece
+
+    def series(self, name: str) -> HostArray:
+        """All entries of an array that grows by many to a file."""
+        variable, length = self._variables[name], self._lengths[self._variables[name].grows]
+        kind = np.dtype(variable.dtype).newbyteorder("<")
+        nbytes = variable.each * math.prod(variable.shape) * kind.itemsize
+        require_room(-(-length // variable.each) * nbytes, str(self.path / name))
+        zeros = ["0" for _ in variable.shape]
+        parts = [
+            np.frombuffer(_octets(self.path, self.path.joinpath(name, "c", str(j), *zeros), nbytes), kind)
+            for j in range(-(-length // variable.each))
+        ]
+        whole: HostArray = np.concatenate(parts).reshape(-1, *variable.shape)[:length]
+        return whole.astype(kind.newbyteorder("="))
 
 
 def _document(store: Path, file: Path) -> dict[str, Any]:

@@ -43,13 +43,16 @@ class Frames(Observer[None]):
             return [step for reader, slot in zip(readers, out, strict=True) for step in reader.steps(states, slot)]
 
         def take(step: int, values: Values) -> None:
-            fields = self._by_name(values)
-            odd = next((name for name, field in fields.items() if not np.isfinite(field).all()), None)
-            if context.stop and odd is not None:
-                raise Fault(f"after step {step} its {odd} is not finite")
-            self.frame(step, fields)
+            self.hand_out(step, self._by_name(values), stop=context.stop)
 
         return Bound(slots, steps, take)
+
+    def hand_out(self, step: int, fields: Mapping[str, Floats], *, stop: bool) -> None:
+        """Gives the fields of a step to whoever wants them; with `stop`, only where they are finite."""
+        odd = next((name for name, field in fields.items() if not np.isfinite(field).all()), None) if stop else None
+        if odd is not None:
+            raise Fault(f"after step {step} its {odd} is not finite")
+        self.frame(step, fields)
 
     def _readers(self, context: Context) -> list[FieldReader | PressureReader]:
         loaded, device = flow_tables(self.flow, context), context.device
@@ -63,11 +66,9 @@ class Frames(Observer[None]):
     def _by_name(self, values: Values) -> Mapping[str, Floats]:
         rest = list(values)
         plain = rest.pop(0) if self._plain else None
-        fields: dict[str, Any] = {
-            name: np.ascontiguousarray(plain[:, place]) for place, name in enumerate(self._plain) if plain is not None
-        }
+        fields: dict[str, Any] = {name: plain[:, place] for place, name in enumerate(self._plain) if plain is not None}
         if rest:
-            fields["pressure"] = np.ascontiguousarray(rest[0][:, 0])
+            fields["pressure"] = rest[0][:, 0]
         return {name: fields[name] for name in self.fields}
 
     def measure(self, stepper: Any) -> Values | None:

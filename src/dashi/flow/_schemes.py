@@ -66,8 +66,9 @@ _STAGES: Final = {"rk4": _RK4, "heun": _HEUN, "etdrk4": _ETDRK4}
 
 def tableau(flow: Flow) -> Tableau:
     """The scheme of a flow. Tables are 0 for modes that are not kept; the mean stays what it is."""
-    square = grid.squares(flow.n)
-    values, place = grid.distinct(square)
+    # Modes that are not kept need no coefficient, and are more than half of all.
+    inside = grid.kept_modes(flow.n)
+    values, place = grid.distinct(grid.squares(flow.n)[inside])
     scale = grid.unit(flow)
     decay = -(flow.nu * (values * (scale * scale)) + flow.drag) * flow.dt
     coefficients_of = coefficients(flow.scheme, decay, flow.dt)
@@ -77,8 +78,8 @@ def tableau(flow: Flow) -> Tableau:
     tables: dict[str, Floats] = {}
     for name in sorted(used):
         # Rounded before they are spread: there are far fewer different values than modes.
-        table = canon(coefficients_of[name].astype(flow.numpy_dtype))[place]
-        grid.clear_aliased(table)
+        table = np.zeros((flow.n, flow.modes), flow.numpy_dtype)
+        table[inside] = canon(coefficients_of[name].astype(flow.numpy_dtype))[place]
         table[0, 0] = 1.0 if name in states else 0.0
         tables[name] = table
     return Tableau(stages, tables)

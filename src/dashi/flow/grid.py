@@ -53,6 +53,11 @@ def dealiased(n: int) -> npt.NDArray[np.bool_]:
     return (3 * np.abs(rows(n))[:, None] < n) & (3 * columns(n)[None, :] < n)
 
 
+def kept_modes(n: int) -> tuple[npt.NDArray[np.intp], ...]:
+    """Where the modes that stay lie: rows and columns, for indexing."""
+    return np.ix_(np.flatnonzero(3 * np.abs(rows(n)) < n), np.flatnonzero(3 * columns(n) < n))
+
+
 def unit(flow: Flow) -> float:
     """The smallest wave number of the box, 2 pi / L."""
     return 2 * math.pi / flow.length

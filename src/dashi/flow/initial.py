@@ -36,7 +36,7 @@ def random(flow: Flow, seed: int = 0, *, peak: float = 6.0, speed: float = 1.0) 
     the same field, and more of it."""
     n = flow.n
     # What is not kept is 0: more than half of all modes need no phase, and no sum.
-    inside = np.ix_(np.flatnonzero(3 * np.abs(grid.rows(n)) < n), np.flatnonzero(3 * grid.columns(n) < n))
+    inside = grid.kept_modes(n)
     rows, columns = grid.rows(n)[inside[0]], grid.columns(n)[inside[1]]
     values, place = grid.distinct(rows**2 + columns**2)
     k = np.sqrt(values.astype(np.float64))
@@ -46,11 +46,19 @@ def random(flow: Flow, seed: int = 0, *, peak: float = 6.0, speed: float = 1.0) 
     squared = grid.counted(n)[inside] * size * size * grid.waves(flow)[2][inside]
     mirrored = (columns == 0) & (rows < 0)
     words = philox((columns, np.where(mirrored, -rows, rows), 0, _STREAM), (seed, 0))[0]
-    sine, cosine = sincos(2 * np.pi * unit(words, np.float64))
+    sine, cosine = _phases(unit(words, np.float64), size != 0)
     factor = speed / math.sqrt(math.fsum(squared[size != 0].tolist()))
     modes = np.zeros((n, flow.modes, 2))
     modes[inside] = np.stack([factor * (size * cosine), factor * (size * np.where(mirrored, -sine, sine))], axis=-1)
     return modes
+
+
+def _phases(turns: Floats, used: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Sine and cosine of angles in turns, of those that are used; of the others, which multiply 0, the signs alone."""
+    sine = np.where(turns > 0.5, -1.0, 1.0)
+    cosine = np.where((turns > 0.25) & (turns <= 0.75), -1.0, 1.0)
+    sine[used], cosine[used] = sincos(2 * np.pi * turns[used])
+    return sine, cosine
 
 
 def taylor_green(flow: Flow, seed: int = 0, *, wavenumber: int = 1, speed: float = 1.0) -> Floats:

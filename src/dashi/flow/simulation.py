@@ -6,19 +6,20 @@ It is `dashi.core.rollout` of the flow's operator, with `Diagnostics` and `Frame
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dashi.core.operators.operator import require_finite
 from dashi.core.rollouts._guard import FiniteCheck, RangeCheck
 from dashi.core.rollouts._observers import Keep, Pause, StateCopies
+from dashi.core.rollouts._state_files import StateFiles
 from dashi.core.rollouts.observer import Observer
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError, NonFiniteError, ShapeError
 from dashi.flow._derived_fields import require_fields
-from dashi.flow._diagnostics import Diagnostics, DiagnosticsRecord, courant
+from dashi.flow._diagnostics import Diagnostics, DiagnosticsRecord, TakeLook, courant
 from dashi.flow._frames import Frames, TakeFrame
 from dashi.flow._host_fft import HostVorticity
 from dashi.flow._operator import Vorticity
@@ -26,6 +27,9 @@ from dashi.flow.equations import Flow, Stochastic
 from dashi.flow.grid import Floats
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device
+
+_HANDED_OUT: Final = frozenset({Frames.name, StateCopies.name, StateFiles.name})
+"""Observers that give states, or what is made of them, to others."""
 
 
 def simulate(
@@ -39,6 +43,7 @@ def simulate(
     hash_every: int = 0,
     fields: Sequence[str] = ("vorticity",),
     frame: TakeFrame | None = None,
+    look: TakeLook | None = None,
     transfer: bool = False,
     host_fft: bool = False,
     keep_every: int = 0,
@@ -52,17 +57,17 @@ def simulate(
     """Advances states (`dashi.flow.initial`) by so many steps of dt.
 
     After every `look_every` steps spectra, totals and the Courant number are measured on the device
-    (`run.records["diagnostics"]`); a time step that is too long is an InputError. Values that are not finite are a
-    NonFiniteError, looked at or not, unless `stop_on_nonfinite` is False. After every `frame_every` steps (and at the
-    start) `frame` is given the step and the fields; after every `keep_every` steps (and at the start) `keep` is given
-    the run so far, at most one in `keep_pause()` seconds. The solver goes on meanwhile. `host_fft` uses NumPy's own
-    transforms on the NumPy device: several times faster, with bits that hold on one machine alone. `observers` look
-    besides. `resume` goes on from an earlier part. Ctrl-C raises Interrupted, a KeyboardInterrupt, whose `partial` is
-    the Run so far.
+    (`run.records["diagnostics"]`, and `look` is given each record); a time step that is too long is an InputError.
+    Values that are not finite are a NonFiniteError, looked at or not, unless `stop_on_nonfinite` is False. After every
+    `frame_every` steps (and at the start) `frame` is given the step and the fields; after every `keep_every` steps (and
+    at the start) `keep` is given the run so far, at most one in `keep_pause()` seconds. The solver goes on meanwhile.
+    `host_fft` uses NumPy's own transforms on the NumPy device: several times faster, with bits that hold on one machine
+    alone. `observers` look besides. `resume` goes on from an earlier part. Ctrl-C raises Interrupted, a
+    KeyboardInterrupt, whose `partial` is the Run so far.
     """
     start = _start(flow, states, steps)
     require_fields(fields)
-    looking: list[Observer[Any]] = [Diagnostics(flow, look_every, transfer=transfer)]
+    looking: list[Observer[Any]] = [Diagnostics(flow, look_every, transfer=transfer, look=look)]
     if frame is not None and frame_every:
         looking.append(Frames(flow, frame_every, frame, fields))
     if keep is not None and keep_every:
@@ -92,7 +97,7 @@ class BlowUp:
 
     def checks(self, *, last: bool, seen: Collection[str]) -> bool:
         """After the last segment of a block, and before a frame or a state is handed out; diagnostics tell as much."""
-        return Diagnostics.name not in seen and (last or not {Frames.name, StateCopies.name}.isdisjoint(seen))
+        return Diagnostics.name not in seen and (last or not _HANDED_OUT.isdisjoint(seen))
 
     def error(self, what: str, run: Run) -> NonFiniteError:
         """The error, with the Courant number of the last look."""

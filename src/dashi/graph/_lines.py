@@ -16,6 +16,7 @@ from dashi.errors import GraphError
 from dashi.graph._values import canonical
 from dashi.graph.ir import Attribute, Node, TensorType, attributes_of
 from dashi.graph.ops.elementwise import OPS as ELEMENTWISE
+from dashi.graph.ops.elementwise import is_narrow
 from dashi.kernels._ops import OPS as FUNCTIONS
 from dashi.kernels._storage import COMPUTE
 from dashi.kernels.expressions import Expression, apply, constant, not_equal
@@ -23,6 +24,8 @@ from dashi.types import DTYPES, HostArray
 from dashi.types import dtype as dtype_of
 
 _BY_NAME: Final = {op.name: op for op in ELEMENTWISE}
+_MOVES: Final = ("copy", "cast")
+"""Ops of formulas that are no functions of values."""
 _Value = TypeVar("_Value")
 
 
@@ -56,9 +59,9 @@ def parse_lines(body: Attribute) -> tuple[BodyLine, ...]:
 
 
 def _line(text: Attribute) -> BodyLine:
-    words = text.split() if isinstance(text, str) else [""]
+    words = (text.split() if isinstance(text, str) else []) or [""]
     op, _, to = words[0].partition(":")
-    if len(words) < 2 or op not in _BY_NAME or _BY_NAME[op].expand is not None:
+    if len(words) < 2 or op not in _BY_NAME or (op not in FUNCTIONS and op not in _MOVES):
         raise GraphError(f"{text!r} is no line of a formula.", "write an elementwise op and its operands.")
     _BY_NAME[op].require_inputs(len(words) - 1)
     return BodyLine(op, tuple(words[1:]), to)
@@ -69,7 +72,7 @@ def fusable(node: Node, types: Sequence[TensorType]) -> bool:
     numbers = {kind.dtype.name for kind in (*types, node.type)} - {"bool"}
     if len(numbers) > 1 or not numbers <= COMPUTE.keys():
         return False
-    if node.op in ("copy", "cast"):
+    if node.op in _MOVES:
         return True
     function = FUNCTIONS.get(node.op)
     return function is not None and (DTYPES[compute_type(numbers)].is_float or function.for_integers)
@@ -117,7 +120,11 @@ def infer_lines(lines: Sequence[BodyLine], values: Mapping[str, TensorType]) -> 
     """The type of a formula."""
 
     def compute(line: BodyLine, operands: Sequence[TensorType]) -> TensorType:
-        return _BY_NAME[line.op].infer(_node(line, operands[0]), operands)
+        kind = _BY_NAME[line.op].infer(_node(line, operands[0]), operands)
+        if line.op in FUNCTIONS and line.op != "where" and is_narrow(kind.dtype):
+            # What a formula computes is not made narrow again between its lines.
+            raise GraphError(f"line {str(line)!r} computes in {kind.dtype}.", "cast, compute and cast back.")
+        return kind
 
     return walk(lines, values, lambda _, kind: TensorType((), dtype_of(kind)), compute)
 
@@ -139,6 +146,6 @@ def express_lines(lines: Sequence[BodyLine], values: Mapping[str, Expression]) -
     def compute(line: BodyLine, operands: Sequence[Expression]) -> Expression:
         if line.op == "cast" and line.to == "bool":
             return not_equal(operands[0], 0.0)
-        return operands[0] if line.op in ("copy", "cast") else apply(line.op, *operands)
+        return operands[0] if line.op in _MOVES else apply(line.op, *operands)
 
     return walk(lines, values, lambda n, _: constant(n), compute)

@@ -7,11 +7,10 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from dashi.graph.passes.record import Recorded
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from dashi.graph.passes.record import Recorded
     from dashi.runtime.array import Array
     from dashi.runtime.block import Block
 
@@ -22,7 +21,7 @@ class Place:
 
     block: Block
     array: Array
-    users: weakref.WeakSet[Recordings] = field(default_factory=lambda: weakref.WeakSet[Recordings]())
+    users: weakref.WeakSet[Recordings[Any]] = field(default_factory=lambda: weakref.WeakSet[Recordings[Any]]())
 
     def release(self) -> None:
         """Drops the recordings that use it; the memory goes back once their last runs are done."""
@@ -35,12 +34,15 @@ class ResidentKey:
     """A run with inputs that lie on the device, results that are copied there, and results for the host."""
 
     inputs: tuple[tuple[str, Place], ...]
-    copies: tuple[tuple[str, Place], ...]
+    copies: tuple[tuple[str, Place, int | None], ...]
+    """(the result, the place, the most of its rows that are copied; None where it is all of it)"""
     fetch: tuple[str, ...]
+    imported: frozenset[str] = frozenset()
+    """Inputs that are copied to their places before the run."""
 
     @property
     def places(self) -> tuple[Place, ...]:
-        return tuple(place for _, place in (*self.inputs, *self.copies))
+        return tuple(place for _, place, *_ in (*self.inputs, *self.copies))
 
 
 @dataclass(frozen=True)
@@ -57,19 +59,28 @@ class RowKey:
         return (self.place,)
 
 
-Key = ResidentKey | RowKey
+class Keyed(Protocol):
+    """What a recording follows from."""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The memory that it names."""
+        ...
 
 
-class Recordings:
+_Key = TypeVar("_Key", bound=Keyed)
+
+
+class Recordings(Generic[_Key]):
     """Up to `most` recordings; those that were not used for longest give way. Whoever runs one holds it."""
 
-    def __init__(self, make: Callable[[Key], Recorded], most: int) -> None:
+    def __init__(self, make: Callable[[_Key], Recorded], most: int) -> None:
         self._make = make
         self._most = most
         self._lock = threading.Lock()
-        self._recorded: OrderedDict[Key, Recorded] = OrderedDict()
+        self._recorded: OrderedDict[_Key, Recorded] = OrderedDict()
 
-    def get(self, key: Key) -> Recorded:
+    def get(self, key: _Key) -> Recorded:
         """The recording for a key, made where there is none. One thread at a time asks."""
         with self._lock:
             recorded = self._recorded.get(key)

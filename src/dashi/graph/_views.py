@@ -79,14 +79,19 @@ def attribute_view(attribute: Attribute) -> View | None:
     if attribute is None:
         return None
     match attribute:
-        case (tuple(shape), tuple(strides), int(offset)) if len(shape) == len(strides):
-            return View(_integers(shape), _integers(strides), offset)
+        case (tuple(shape), tuple(strides), offset) if len(shape) == len(strides):
+            numbers = _integers((*shape, *strides, offset))
+            if numbers is not None:
+                return View(numbers[: len(shape)], numbers[len(shape) : -1], numbers[-1])
         case _:
-            raise GraphError(f"{attribute!r} is no view.", "write [shape, strides, offset].")
+            pass
+    raise GraphError(f"{attribute!r} is no view.", "write [shape, strides, offset], all in whole numbers.")
 
 
-def _integers(values: tuple[Attribute, ...]) -> tuple[int, ...]:
-    return tuple(value for value in values if type(value) is int)
+def _integers(values: tuple[Attribute, ...]) -> tuple[int, ...] | None:
+    """The numbers themselves; None where one is something else, a truth value for instance."""
+    numbers = tuple(value for value in values if type(value) is int)
+    return numbers if len(numbers) == len(values) else None
 
 
 def require_inside(view: View, size: int) -> None:

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dashi.errors import GraphError, InputError
+from dashi.errors import DashiError, GraphError, InputError
+from dashi.graph._values import values_of_type
 from dashi.graph.ir import Graph, Node, TensorType, attributes_of, tensor_type
 from dashi.graph.op import Op
 from dashi.types import DType, HostArray, Shape
@@ -109,13 +110,27 @@ class Builder:
         self._params[name] = array
         return leaf
 
+    def packed_param(self, name: str, format: str, shape: Sequence[int], data: Any) -> Tensor:
+        """The numbers (float32, of that shape) of a param in a block format of GGUF files (Q8_0, Q4_K, ...). `data` are
+        its bytes, as they lie in the file, row by row; `set_param` takes bytes too. They are not widened in memory
+        where numbers are the transposed factor of a product, or the table of a gather."""
+        from dashi.graph.ops.packed import packed_param
+
+        return packed_param(self, name, format, shape, data)
+
     def constant(self, values: Any, dtype: object = None, *, name: str = "") -> Tensor:
-        """Values that are part of the graph: a number, or an array."""
+        """Values that are part of the graph: a number, or an array. Floats are rounded to a `dtype` of floats; integers
+        must be values of theirs."""
         from dashi.graph.ops._leaves import constant_node
 
-        element = None if dtype is None else tensor_type((), dtype).dtype.numpy
-        array = host_values("constant", np.asarray(values, element) if element is not None else values)
-        return self._keep(constant_node(self._free(name, "constant"), array))
+        kind = None if dtype is None else tensor_type((), dtype).dtype
+        try:
+            array = host_values("constant", values if kind is None else values_of_type("constant", values, kind))
+        except (TypeError, ValueError) as error:
+            if isinstance(error, DashiError):
+                raise
+            raise GraphError(f"{values!r:.200} are no numbers: {error}.", "pass numbers.") from error
+        return self._keep(constant_node(self._free(name, "constant"), array, kind))
 
     def add(self, op: Op, *inputs: Tensor, name: str = "", **attributes: object) -> Tensor:
         """A node of an op; its type is inferred now."""

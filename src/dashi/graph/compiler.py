@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from dashi.errors import GraphError
+from dashi.errors import GraphError, suggestion
+from dashi.graph import _compile_cache as cached
 from dashi.graph._assembly import Assembly
+from dashi.graph.debug import Debug, debug_from_environment
 from dashi.graph.evaluation import require_values
 from dashi.graph.ir import Graph, print_graph
 from dashi.graph.pass_order import PASSES, Pass, run_passes
+from dashi.graph.passes.choose_products import product_passes
+from dashi.graph.passes.cut import CutLargeValues
+from dashi.graph.passes.fuse import Fuse
 from dashi.graph.passes.plan_memory import PlanMemory
-from dashi.graph.passes.schedule import PlannedStep, Schedule
+from dashi.graph.passes.schedule import Schedule
 from dashi.graph.registry import get
 from dashi.graph.report import build_report
 from dashi.graph.verification import verify
+from dashi.runtime._binding import Step
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.graph.pipeline import CompiledPipeline
-    from dashi.runtime.device import Device
+    from dashi.runtime.device import AnyStep, Device
 
 Class = Literal["portable", "device"]
+Matmul = Literal["coop"]
+MOST_SLOTS: Final = 1024
 _FORMAT: Final = 1
 
 
@@ -37,30 +45,77 @@ def compile(
     params: Mapping[str, HostArray] | None = None,
     passes: tuple[Pass, ...] = PASSES,
     slots: int = 4,
+    matmul: Matmul | None = None,
+    cache: bool = True,
+    debug: Debug | None = None,
 ) -> CompiledPipeline:
     """A pipeline that runs the graph on a device again and again. `params` are values for its params, where they are
     not the graph's own; `slots` is how many runs may be under way at once. A portable pipeline refuses kernels that
-    are not."""
+    are not; in the class "device" products take the device's own order, and with `matmul="coop"` its matrix units, for
+    factors that are rounded to halves. What was compiled before for the same device and driver comes from the cache on
+    disk, unless `cache` is False or the environment has DASHI_GRAPH_CACHE=off; the report says so. `debug` has
+    switches for whoever looks for a fault; those of the environment's DASHI_GRAPH_DEBUG, if it is None."""
     from dashi.graph.pipeline import CompiledPipeline
 
     if class_ not in ("portable", "device"):
         raise GraphError(f"there is no class {class_!r} of pipelines.", 'use "portable" or "device".')
+    _require_kinds(graph, device, slots)
     verify(graph)
     own = {name: np.array(array) for name, array in (params or {}).items()}  # the caller may change his
+    for name in own:
+        if name not in (known := [node.name for node in graph.of("param")]):
+            raise GraphError(
+                f"the graph {graph.name!r} has no param {name!r}.",
+                f"{suggestion(name, known)}it has {', '.join(known) or 'none'}.",
+            )
     values = {**graph.params, **own}
     stored = {node.name: require_values(node, values.get(node.name)) for node in graph.of("param")}
-    lowered = run_passes(graph, passes)
+    fitted = for_device(passes, device, class_, matmul)
+    key = cached.entry_key(graph, class_, fitted, device) if cache and cached.is_on() else ""
+    entry, state = cached.read_entry(key, graph) if key else (None, "off")
+    if entry is not None:
+        device.prepare_pipelines(entry.pipelines)
+    lowered = run_passes(graph, fitted) if entry is None else entry.graph
     schedule = Schedule(portable=class_ == "portable").run(lowered, device.features)
     plan = PlanMemory(alignment=max(256, device.part_alignment)).run(lowered, schedule)
-    assembly = Assembly(device, lowered, schedule, plan, slots)
+    switches = debug_from_environment() if debug is None else debug
+    assembly = Assembly(device, lowered, schedule, plan, slots, switches)
     memory, recorded = assembly.build(stored)
-    fingerprint = program_id(graph, class_, passes)
-    ids = (fingerprint, pipeline_id(fingerprint, device, schedule))
-    report = build_report(lowered, schedule, plan, recorded.program, ids, class_)
+    fingerprint = program_id(graph, class_, passes, matmul) if entry is None else entry.program_id
+    if key and entry is None:
+        sources = device.pipeline_sources(recorded.program.steps)
+        failure = cached.write_entry(key, cached.CacheEntry(fingerprint, lowered, sources))
+        state = f"{state}, not kept: {failure}" if failure else state
+    ids = (fingerprint, pipeline_id(fingerprint, device, recorded.program.steps))
+    report = build_report(lowered, schedule, plan, recorded.program, ids, class_, state, switches)
     return CompiledPipeline(assembly, memory, recorded, stored, report)
 
 
-def program_id(graph: Graph, class_: Class = "portable", passes: tuple[Pass, ...] = PASSES) -> str:
+def _require_kinds(graph: object, device: object, slots: object) -> None:
+    from dashi.runtime.device import Device
+
+    if not isinstance(graph, Graph):
+        raise GraphError(f"{type(graph).__name__} is no graph.", "build one: dashi.graph.Builder, or parse_graph.")
+    if not isinstance(device, Device):
+        raise GraphError(f"{type(device).__name__} is no device.", "open one: dashi.open().")
+    if isinstance(slots, int) and slots > MOST_SLOTS:
+        raise GraphError(f"{slots} runs cannot be under way at once.", f"ask for {MOST_SLOTS} slots at most.")
+
+
+def for_device(
+    passes: tuple[Pass, ...], device: Device, class_: Class = "portable", matmul: Matmul | None = None
+) -> tuple[Pass, ...]:
+    """The passes with what a device can bind, how many arrays a kernel may have and how large they may be; and with the
+    choice of products in a class."""
+    limits = device.limits
+    fitted = tuple(replace(step, buffers=limits.storage_buffers) if isinstance(step, Fuse) else step for step in passes)
+    cut = CutLargeValues(limits.storage_range, max(256, device.part_alignment))
+    return (*fitted, cut, *product_passes(device, class_, matmul))
+
+
+def program_id(
+    graph: Graph, class_: Class = "portable", passes: tuple[Pass, ...] = PASSES, matmul: Matmul | None = None
+) -> str:
     """The fingerprint of what a graph computes: its nodes after rewriting, the versions of their definitions, and the
     class. The same on every device and in any process; values of params are no part of it."""
     rewritten = run_passes(graph, passes, after="rewrite")
@@ -76,14 +131,16 @@ def program_id(graph: Graph, class_: Class = "portable", passes: tuple[Pass, ...
         outputs=tuple((title, names[name]) for title, name in rewritten.outputs),
     )
     versions = sorted({(node.op, get(node.op).version) for node in rewritten.nodes})
-    text = f"{_FORMAT}\n{class_}\n{versions}\n{print_graph(numbered)}"
+    kind = f"{class_} {matmul}" if matmul else class_
+    text = f"{_FORMAT}\n{kind}\n{versions}\n{print_graph(numbered)}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def pipeline_id(program: str, device: Device, steps: tuple[PlannedStep, ...]) -> str:
-    """`<backend>:<fingerprint>`: the program, the device, its driver, and the kernels with their versions."""
-    kernels = [f"{s.launch.kernel.name} {s.launch.kernel.version}" for s in steps if s.launch is not None]
-    facts = [program, device.info.name, str(device.info.driver), *kernels]
+def pipeline_id(program: str, device: Device, steps: Sequence[AnyStep]) -> str:
+    """`<backend>:<fingerprint>`: the program, the device, its driver, and the kernels of bound steps with their
+    versions and tunings."""
+    kernels = [f"{s.kernel.name} {s.kernel.version} {s.tuning}" for s in steps if isinstance(s, Step)]
+    facts = [program, device.info.name, str(device.info.driver), device.info.driver_info, *kernels]
     backend = device.info.spec.partition(":")[0]
     return f"{backend}:{hashlib.sha256('|'.join(facts).encode()).hexdigest()[:32]}"
 

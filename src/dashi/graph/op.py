@@ -35,6 +35,11 @@ class Copies:
     offsets: tuple[int, ...]
 
 
+def by_expansion(node: Node, *values: HostArray) -> HostArray:
+    """The definition of ops that are nothing but what they are written in: `evaluation.evaluate_node` knows it."""
+    raise GraphError(f"{node.op} is computed by its expansion.", "call dashi.graph.evaluation.evaluate_node.")
+
+
 @dataclass(frozen=True)
 class Op:
     """An op of graphs.
@@ -43,10 +48,12 @@ class Op:
     - `infer(node, types)` gives the type of the result from those of the inputs and the node's attributes (the node's
       own type is not known yet), or raises a GraphError.
     - `evaluate(node, *values)` is the definition: canonical NumPy values in, canonical values out, with the bits of the
-      kernels. Its `version` goes up whenever it gives other bits.
+      kernels; or `by_expansion`, of ops that are what `expand` writes. Its `version` goes up whenever it gives other
+      bits.
     - `view(node, source)`, of ops that only say which elements they consist of: an index map into what `source` maps
       into, or None where strides cannot say it.
-    - `expand(node, *inputs)` writes the node in other ops, with the same bits; for what has no kernel of its own.
+    - `expand(node, *inputs)` writes the node in other ops, with the same bits, or is None where it need not; for what
+      has no kernel of its own.
     - `launch(node, types)` is the kernel, or the copies, that make it of dense inputs, or None: then the host does.
     """
 
@@ -57,7 +64,7 @@ class Op:
     arity: tuple[int, int | None] = field(kw_only=True)
     version: int = 1
     view: Callable[[Node, View], View | None] | None = None
-    expand: Callable[..., Tensor] | None = None
+    expand: Callable[..., Tensor | None] | None = None
     launch: Callable[[Node, Sequence[TensorType]], Launch | Copies | None] | None = None
     canonical: bool = True
     """Whether a device stores canonical values whatever it reads; ops that move bits do not."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from dashi.errors import GraphError
 from dashi.graph.ir import Graph
 from dashi.graph.passes.assign_layouts import AssignLayouts
 from dashi.graph.passes.fuse import Fuse
@@ -29,11 +30,22 @@ UNFUSED: Final[tuple[Pass, ...]] = (Rewrite(), Legalize(), Fuse(longest=1), Assi
 """Passes that leave every elementwise op a kernel of its own."""
 
 
+def _with_same_results(name: str, before: Graph, after: Graph) -> Graph:
+    """The graph after a pass, whose results have the types that they had."""
+    for (title, former), (_, result) in zip(before.outputs, after.outputs, strict=True):
+        if after[result].type != before[former].type:
+            raise GraphError(
+                f"the pass {name!r} makes the result {title!r} {after[result].type}, not {before[former].type}.",
+                "infer types again in the pass.",
+            )
+    return after
+
+
 def run_passes(graph: Graph, passes: tuple[Pass, ...] = PASSES, *, after: str | None = None) -> Graph:
     """The graph after all passes, or after the one of that name; verified before and after each."""
     verify(graph)
     for step in passes:
-        graph = verify(step.run(graph))
+        graph = _with_same_results(step.name, graph, verify(step.run(graph)))
         if step.name == after:
             break
     return graph

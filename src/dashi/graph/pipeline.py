@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from dashi.errors import ClosedError, GraphError, suggestion
+from dashi.errors import GraphError, suggestion
 from dashi.graph._assembly import Assembly
 from dashi.graph._batches import require_as_many, run_batch
-from dashi.graph.evaluation import require_inputs, require_values
+from dashi.graph._resident import ResidentCalls
+from dashi.graph._runs import Values
+from dashi.graph.calls import CallConfig, finish, labelled, waits, wanted_outputs
+from dashi.graph.evaluation import require_values
 from dashi.graph.passes.record import PipelineMemory, Recorded, stored_values
 from dashi.graph.report import PipelineReport
-from dashi.graph.resident import ResidentCalls
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.runtime._program import Timing
-    from dashi.runtime.landing import Ticket
-
-Values = Mapping[str, HostArray]
 
 
 class CompiledPipeline(ResidentCalls):
     """Runs of one graph on one device. Every call takes values of all inputs, by name, and gives the results by theirs,
-    with the bits of `dashi.graph.evaluate` of the graph after `rewrite`. Calls from several threads are safe. Use it in
-    a `with` block, or close it."""
+    with the bits of `dashi.graph.evaluate` of the graph after `rewrite`. Inputs are borrowed: arrays of NumPy, of any
+    library with DLPack, or with the buffer protocol. Calls from several threads are safe. Use it in a `with` block, or
+    close it."""
 
     def __init__(
         self,
@@ -40,7 +41,6 @@ class CompiledPipeline(ResidentCalls):
         self._params = params
         self._report = report
         self._timed: Recorded | None = None
-        self._closed = False
 
     @property
     def program_id(self) -> str:
@@ -53,68 +53,83 @@ class CompiledPipeline(ResidentCalls):
         return self._report.id
 
     def report(self) -> PipelineReport:
-        """What the pipeline consists of: dispatches, host steps, barriers, memory, fusions."""
-        return self._report
+        """What the pipeline consists of: dispatches, host steps, barriers, memory, fusions; and what was run so far."""
+        with self._submitting:
+            return replace(self._report, calls=asdict(self._counts))
 
     def check(self) -> None:
         """Proves that the recorded barriers cover every hazard, or raises a HazardError."""
         self._require_open()
         self._recorded.program.check()
 
-    def dispatch(self, inputs: Values) -> dict[str, HostArray]:
-        """The results for these inputs."""
-        with self._slots:
-            ticket = self._submit(self._recorded, inputs)
-            return self._fetched(ticket, {})
+    def dispatch(self, inputs: Values, *, config: CallConfig | None = None) -> dict[str, HostArray]:
+        """The results for these inputs: all, or those that the config names."""
+        titles = self._titles(wanted_outputs(config, None))
+        with labelled(self.device, config), self._slot(config):
+            return finish(self._submit(inputs, titles, borrow=waits(config)), dict.fromkeys(titles), config)
 
-    def dispatch_into(self, inputs: Values, outputs: Values) -> None:
+    def dispatch_into(self, inputs: Values, outputs: Values, *, config: CallConfig | None = None) -> None:
         """Writes the results into arrays of the caller, by name; those that are not named are not read."""
-        for title in outputs:
-            self._require_result(title)
-        with self._slots:
-            self._write(self._submit(self._recorded, inputs), outputs)
+        titles = self._titles(wanted_outputs(config, outputs))
+        with labelled(self.device, config), self._slot(config):
+            finish(self._submit(inputs, titles, borrow=waits(config)), outputs, config)
 
-    def dispatch_batched(self, batch: Sequence[Values]) -> list[dict[str, HostArray]]:
+    def dispatch_batched(
+        self, batch: Sequence[Values], *, config: CallConfig | None = None
+    ) -> list[dict[str, HostArray]]:
         """The results for each of several inputs: as many as there are slots are under way at once. An error names the
         item that failed."""
-        return run_batch(
-            self._slots,
-            batch,
-            lambda inputs: self._submit(self._recorded, inputs),
-            lambda _, ticket: self._fetched(ticket, {}),
-        )
+        titles = self._titles(wanted_outputs(config, None))
+        with labelled(self.device, config):
+            return run_batch(
+                self._slots,
+                batch,
+                lambda inputs: self._submit(inputs, titles),
+                lambda _, run: finish(run, dict.fromkeys(titles), config),
+            )
 
-    def dispatch_batched_into(self, batch: Sequence[Values], outputs: Sequence[Values]) -> None:
+    def dispatch_batched_into(
+        self, batch: Sequence[Values], outputs: Sequence[Values], *, config: CallConfig | None = None
+    ) -> None:
         """Writes the results for each of several inputs into arrays of the caller, by name; those that are not named
         are not read."""
         require_as_many(batch, outputs)
-        for title in {title for into in outputs for title in into}:
-            self._require_result(title)
-        run_batch(
-            self._slots,
-            batch,
-            lambda inputs: self._submit(self._recorded, inputs),
-            lambda index, ticket: self._write(ticket, outputs[index]),
-        )
+        titles = [self._titles(wanted_outputs(config, arrays)) for arrays in outputs]
+        with labelled(self.device, config):
+            run_batch(
+                self._slots,
+                list(zip(batch, titles, strict=True)),
+                lambda item: self._submit(*item),
+                lambda index, run: finish(run, outputs[index], config),
+            )
 
-    def dispatch_timed(self, inputs: Values) -> tuple[dict[str, HostArray], Timing]:
+    def dispatch_timed(
+        self, inputs: Values, *, config: CallConfig | None = None
+    ) -> tuple[dict[str, HostArray], Timing]:
         """The results, and nanoseconds: of the whole call, until it was submitted, of the wait, and on the device."""
         from dashi.runtime._program import Timing
 
-        with self._slots:
+        titles = self._titles(wanted_outputs(config, None))
+        with labelled(self.device, config), self._slot(config):
             self._require_open()
-            with self._submitting:
-                self._timed = self._timed or self._assembly.record_timed(self._memory)
+            recorded = self._record_timed()
             start = time.perf_counter_ns()
-            ticket = self._submit(self._timed, inputs)
+            run = self._submit(inputs, titles, recorded)
             submitted = time.perf_counter_ns()
-            ticket.wait()
+            run.ticket.wait(None if config is None else config.timeout)
             end = time.perf_counter_ns()
-            results = {title: ticket.fetched(array) for title, array in self._timed.results.items()}
-            return results, Timing(end - start, submitted - start, end - submitted, self._timed.program.device_ns())
+            results = finish(run, dict.fromkeys(titles), config)
+            return results, Timing(end - start, submitted - start, end - submitted, run.ticket.device_ns())
 
-    def set_param(self, name: str, values: HostArray) -> None:
-        """New values of a param, for all later runs; nothing is compiled or recorded again."""
+    def _record_timed(self) -> Recorded:
+        with self._submitting:
+            if self._timed is None:
+                self._timed = self._assembly.record(self._memory, timed=True)
+            return self._timed
+
+    def set_param(self, name: str, values: HostArray | bytes) -> None:
+        """New values of a param (of a packed one its bytes), for all later runs; nothing is compiled or recorded
+        again."""
         self._require_open()
         if name not in self._params:
             raise GraphError(
@@ -148,9 +163,13 @@ class CompiledPipeline(ResidentCalls):
         return other
 
     def close(self) -> None:
-        """Frees what was recorded, and all handles. Closing twice, or after the device, is harmless."""
-        if not self._closed:
+        """Frees what was recorded, and all handles, once the call that is being submitted, of any thread, was. Closing
+        twice, or after the device, is harmless."""
+        with self._submitting:
+            if self._closed:
+                return
             self._closed = True
+            self._last = None
             self._close_resident()
             self._recorded.program.close()
             if self._timed is not None:
@@ -165,30 +184,3 @@ class CompiledPipeline(ResidentCalls):
     def __repr__(self) -> str:
         closed = ", closed" if self._closed else ""
         return f"<CompiledPipeline {self._graph.name} on {self.device.info.spec}: {self.program_id[:12]}{closed}>"
-
-    def _submit(self, recorded: Recorded, inputs: Values) -> Ticket:
-        self._require_open()
-        values = require_inputs(self._graph, inputs)
-        feed = {array: values[name] for name, array in recorded.inputs.items()}
-        with self._submitting:
-            ticket = recorded.program.submit(feed=feed or None)
-            self._ran = True
-            return ticket
-
-    def _fetched(self, ticket: Ticket, into: Values) -> dict[str, HostArray]:
-        return {title: ticket.fetched(a, out=into.get(title)) for title, a in self._recorded.results.items()}
-
-    def _write(self, ticket: Ticket, outputs: Values) -> None:
-        for title, out in outputs.items():
-            ticket.fetched(self._recorded.results[title], out=out)
-
-    def _require_result(self, title: str) -> None:
-        if title not in self._recorded.results:
-            known = list(self._recorded.results)
-            raise GraphError(
-                f"there is no result {title!r}.", f"{suggestion(title, known)}name one of {', '.join(known)}."
-            )
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ClosedError(f"the pipeline {self._graph.name!r} is closed.", "compile it again, or close it later.")

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from dashi.graph.ir import Graph
-from dashi.graph.passes.plan_memory import MemoryPlan
+from dashi.graph.debug import Debug
+from dashi.graph.ir import Graph, Node
+from dashi.graph.ops._fused import PRODUCT
+from dashi.graph.ops.packed import format_of, has_packed_kernels
+from dashi.graph.ops.products import HALVES_PRODUCT
+from dashi.graph.passes.choose_products import NOTE
+from dashi.graph.passes.plan_memory import MemoryPlan, aliases_of
 from dashi.graph.passes.schedule import STORED, PlannedStep
+from dashi.runtime._binding import Step
 from dashi.runtime._hazards import Batch, hazards
 
 if TYPE_CHECKING:
@@ -22,7 +29,8 @@ _DIGEST: Final = re.compile("_[0-9a-f]{12}$")
 @dataclass(frozen=True)
 class PipelineReport:
     """Counts of a pipeline. `longest_chain` is how many steps must wait for one another; `places` says for every
-    value where it comes from; `host_steps` names what the host computes, and why."""
+    value where it comes from; `host_steps` names what the host computes, `widened` which packed params are stored as
+    float32, and why."""
 
     program_id: str
     id: str
@@ -30,9 +38,12 @@ class PipelineReport:
     dispatches: int
     segments: int
     barriers: int
+    barriers_avoided: int
+    """Places between two commands of a recording where none stands: no hazard needs one."""
     longest_chain: int
     host_steps: dict[str, str]
     kernels: dict[str, int]
+    widened: dict[str, str]
     fusions: tuple[str, ...]
     rewrites: tuple[str, ...]
     places: dict[str, str]
@@ -42,6 +53,17 @@ class PipelineReport:
     stored_bytes: int
     input_bytes: int
     output_bytes: int
+    matmul_choices: dict[str, str]
+    """For every product of matrices its kernel, shader, workgroups and tuning, and why."""
+    cache: str = "off"
+    """Whether it came from the cache on disk: `hit`, `miss`, `damaged` (and compiled anew), or `off`; and why it was
+    not kept, if so."""
+    debug: tuple[str, ...] = ()
+    """The debug switches that are on."""
+    unsafe: bool = False
+    """Whether it was recorded without barriers, so that its results are undefined."""
+    calls: dict[str, int] = field(default_factory=dict[str, int])
+    """Totals of the runs so far: see `CallCounts`."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -49,17 +71,27 @@ class PipelineReport:
     def __str__(self) -> str:
         lines = [
             f"program {self.program_id[:16]} ({self.class_}), {self.id}",
-            f"{self.dispatches} dispatches, {self.barriers} barriers, longest chain {self.longest_chain}",
-            f"{len(self.host_steps)} host steps",
+            f"{self.dispatches} dispatches, longest chain {self.longest_chain}",
+            f"{self.barriers} barriers, {self.barriers_avoided} avoided",
+            f"{len(self.host_steps)} host steps; cache: {self.cache}",
             f"{self.arena_bytes} bytes of values ({self.liveness_bytes} at least), {self.stored_bytes} stored",
             "kernels: " + ", ".join(f"{name} {count}" for name, count in sorted(self.kernels.items())),
+            *(["UNSAFE: recorded without barriers, its results are undefined"] if self.unsafe else []),
             *(f"host: {name}: {reason}" for name, reason in self.host_steps.items()),
+            *(f"widened: {name}: {reason}" for name, reason in self.widened.items()),
         ]
         return "\n".join(lines)
 
 
 def build_report(
-    graph: Graph, steps: Sequence[PlannedStep], plan: MemoryPlan, program: Program, ids: tuple[str, str], class_: str
+    graph: Graph,
+    steps: Sequence[PlannedStep],
+    plan: MemoryPlan,
+    program: Program,
+    ids: tuple[str, str],
+    class_: str,
+    cache: str,
+    debug: Debug,
 ) -> PipelineReport:
     """The report of a recorded graph."""
     batches = [batch for batch in program.schedule() if len(batch.commands)]
@@ -73,11 +105,13 @@ def build_report(
         dispatches=program.dispatches,
         segments=len(batches),
         barriers=sum(barriers),
+        barriers_avoided=sum(len(batch.commands) - 1 - sum(map(bool, batch.barriers[1:])) for batch in batches),
         longest_chain=sum(map(_chain, batches)),
         host_steps={step.node.name: step.reason for step in steps if step.place == "host"},
         kernels=dict(named),
+        widened={node.name: _widened_reason(graph, node) for node in graph.of("widened")},
         fusions=tuple(note.removeprefix("fuse: ") for note in graph.notes if note.startswith("fuse: ")),
-        rewrites=tuple(note for note in graph.notes if not note.startswith("fuse: ")),
+        rewrites=tuple(note for note in graph.notes if not note.startswith(("fuse: ", NOTE))),
         places=_places(graph, steps),
         arena_bytes=plan.nbytes,
         liveness_bytes=plan.liveness_bytes,
@@ -85,7 +119,37 @@ def build_report(
         stored_bytes=sum(graph[name].type.nbytes for name in _stored(graph, steps)),
         input_bytes=sum(node.type.nbytes for node in graph.of("input")),
         output_bytes=sum(outputs),
+        matmul_choices=_product_choices(graph, steps, program),
+        cache=cache,
+        debug=debug.names,
+        unsafe=debug.barriers == "none",
     )
+
+
+def _product_choices(graph: Graph, steps: Sequence[PlannedStep], program: Program) -> dict[str, str]:
+    """How every product is computed, and why."""
+    reasons = dict(note.removeprefix(NOTE).split(": ", 1) for note in graph.notes if note.startswith(NOTE))
+    bound = iter(program.steps)
+    choices: dict[str, str] = {}
+    for step in steps:
+        if step.launch is None:
+            continue
+        recorded = next(s for s in bound if isinstance(s, Step) and s.kernel.name == step.launch.kernel.name)
+        if step.node.op in (PRODUCT.name, HALVES_PRODUCT.name):
+            used = Counter((d.shader, math.prod(d.groups)) for d in recorded.kernel.plan(recorded.call).dispatches)
+            how = "; ".join(f"{shader}, {groups} workgroups" for shader, groups in used)
+            name = step.node.name.removesuffix(f".{HALVES_PRODUCT.name}")
+            why = reasons.get(name, "sums in the order tree64")
+            choices[name] = f"{_kernel_name(step)} ({how or 'nothing to do'}; {recorded.tuning or 'no tuning'}): {why}"
+    return choices
+
+
+def _widened_reason(graph: Graph, node: Node) -> str:
+    form = format_of(node)
+    if not has_packed_kernels(form):
+        return f"no kernel reads {form.name}"
+    readers = sorted({graph[name].op for name in graph.users[node.name]})
+    return f"{', '.join(readers)} reads it otherwise than as rows of a product or a gather"
 
 
 def _chain(batch: Batch) -> int:
@@ -101,12 +165,13 @@ def _chain(batch: Batch) -> int:
 def _stored(graph: Graph, steps: Sequence[PlannedStep]) -> set[str]:
     """Params and constants that steps read, in the order in which they do."""
     read = {name for step in steps for name in step.reads}
-    read = {graph[name].inputs[0] if graph[name].op == "view" else name for name in read}
+    origins, _ = aliases_of(graph)
+    read = {origins.get(name, graph[name].inputs[0] if graph[name].op == "view" else name) for name in read}
     return {name for name in read if graph[name].op in STORED}
 
 
 def _kernel_name(step: PlannedStep) -> str:
-    """The name of a step's kernel; of one that was made for the graph, what it is made from."""
+    """The name of a step's kernel; of one that was used for the graph, what it is used from."""
     return _DIGEST.sub("", step.launch.kernel.name) if step.launch else ""
 
 

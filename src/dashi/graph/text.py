@@ -24,6 +24,7 @@ from dashi.graph.ir import Graph, Node, attributes_of, tensor_type
 
 _NODE: Final = re.compile(r"%(\S+) = (\w+)((?: %\S+)*)(?: \{(.*)\})? : (\w+)\[([\d,]*)\]")
 _MOST_LINES: Final = 1_000_000
+_MOST_ATTRIBUTES: Final = 64
 _LONGEST_NUMBER: Final = 15
 
 
@@ -86,6 +87,8 @@ def _parse_attributes(text: str) -> dict[str, object]:
     decoder = json.JSONDecoder()
     while text:
         name, equals, rest = text.partition("=")
+        if len(values) == _MOST_ATTRIBUTES:
+            raise GraphError(f"a node has more than {_MOST_ATTRIBUTES} attributes.", "write those that its op has.")
         if not equals or not name.isidentifier() or name in values:
             raise GraphError(f"{text[:40]!r} is no attribute.", "write {name=value, ...}, each name once.")
         try:

@@ -30,6 +30,8 @@ def verify(graph: Graph) -> Graph:
     for title, name in graph.outputs:
         if name not in before:
             raise GraphError(f"the result {title!r} is {name!r}, which is no node.", "name a node of the graph.")
+        if before[name].op == "packed":
+            raise GraphError(f"the result {title!r} is the packed param {name!r}.", "copy it, or show the param.")
     return graph
 
 
@@ -41,6 +43,8 @@ def _check_type(node: Node, before: dict[str, Node]) -> None:
         raise GraphError(f"the leaf {node.name!r} reads other nodes.", "give leaves no inputs.")
     if node.op in _LEAVES:
         return
+    if node.op == "packed" and before[node.inputs[0]].op != "param":
+        raise GraphError(f"{node.name!r} packs {node.inputs[0]!r}, which is no param.", "copy it by a map.")
     types = [before[name].type for name in node.inputs]
     inferred = typed_node(op, node.name, node.inputs, types, dict(node.attributes)).type
     if inferred != node.type:

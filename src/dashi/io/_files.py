@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypeVar
 
 from dashi.errors import DashiError, FileError
 from dashi.io._locks import has_locks
 from dashi.io._memory import out_of_memory, require_room
 from dashi.io._parts import open_part, remove_stale_parts
 
+Result = TypeVar("Result")
 MARK: Final = ".dashi-run"
 """The file that makes a folder that of a run."""
 PARSED: Final = 30
@@ -111,13 +112,12 @@ def umask() -> int:
     return mask
 
 
-def do_together(pieces: Sequence[Callable[[], object]]) -> None:
-    """Does pieces of work that wait for the disk, several at a time: a disk makes many files durable for little more
-    than the price of one. All are done before the first error is raised."""
+def do_together(pieces: Sequence[Callable[[], Result]]) -> list[Result]:
+    """What pieces of work give that wait for the disk, several at a time: a disk makes many files durable for little
+    more than the price of one. All are done before the first error is raised."""
     with ThreadPoolExecutor(max(1, min(len(pieces), _AT_A_TIME)), "dashi files") as pool:
         done = [pool.submit(piece) for piece in pieces]
-    for one in done:
-        one.result()
+    return [one.result() for one in done]
 
 
 def unwritable(path: Path | str, error: OSError) -> FileError:

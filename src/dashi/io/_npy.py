@@ -15,6 +15,8 @@ from dashi.types import HostArray, Shape
 
 _MAGIC: Final = b"\x93NUMPY"
 _LONGEST: Final = 10_000
+LONGEST_HEADER: Final = 12 + _LONGEST
+"""Bytes before the first element, at most."""
 _AXES: Final = 8
 _ALIGN: Final = 64
 _MOST: Final = 1 << 48

@@ -36,6 +36,7 @@ from dashi.io._run_names import (
     SCORES,
     SHEET,
     STATE,
+    STATES,
     STORES,
     SUMMARY,
     UNFINISHED,
@@ -48,7 +49,8 @@ from dashi.io._run_names import (
 
 __all__ = [
     "CERTIFICATE", "CHECKPOINT", "CHOOSE", "CONTINUATION", "INPUTS", "METRICS", "REPORT", "RESULTS", "SCORED", "SCORES",
-    "SHEET", "STATE", "SUMMARY", "UNFINISHED", "close_run", "open_run", "reopen_run", "require_asked", "require_ours",
+    "SHEET", "STATE", "STATES", "SUMMARY", "UNFINISHED", "close_run", "open_run", "reopen_run", "require_asked",
+    "require_ours",
 ]  # fmt: skip
 
 CHOOSE: Final = "choose another with `out=`."

@@ -8,6 +8,7 @@ names are plain names, and a link in its place is not followed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,6 +23,7 @@ from dashi.io._run_names import METRICS, SCORES, SUMMARY
 _LARGEST: Final = 1 << 28
 """Most bytes of a document that is read for the command that wrote it: metrics hold every hash of a run."""
 _LONGEST: Final = 80
+_SHORTENED: Final = re.compile(r".{24}\.\.\. [0-9a-f]{24}", re.DOTALL)
 _TELLING: Final = {SUMMARY: "demo", SCORES: "flow evaluate"}
 """Files that one command alone writes, in folders from before there were marks."""
 
@@ -46,10 +48,12 @@ class Mark:
 
 
 def as_settings(values: Mapping[str, object]) -> dict[str, str]:
-    """Settings as a mark keeps them: a long text as its beginning and its digest."""
+    """Settings as a mark keeps them: a long text as its beginning and its digest, which stay as they are."""
     texts = {name: str(value) for name, value in values.items()}
     return {
-        name: text if len(text) <= _LONGEST // 2 else f"{text[:24]}... {sha256(text.encode()).hexdigest()[:24]}"
+        name: text
+        if len(text) <= _LONGEST // 2 or _SHORTENED.fullmatch(text)
+        else f"{text[:24]}... {sha256(text.encode()).hexdigest()[:24]}"
         for name, text in texts.items()
     }
 

@@ -16,6 +16,7 @@ from dashi.io._files import open_plain
 METRICS: Final = "metrics.json"
 CERTIFICATE: Final = "certificate.json"
 STATE: Final = "state.npz"
+STATES: Final = "states"
 SHEET: Final = "sheet_energy.npy"
 INPUTS: Final = "inputs.npz"
 CHECKPOINT: Final = "checkpoint.npz"
@@ -37,6 +38,10 @@ STORY: Final = "story.json"
 TRACE: Final = "trace.perfetto-trace"
 PICTURE: Final = "state.png"
 REPORT: Final = "report.html"
+SHARD: Final = "shard.json"
+BENCH: Final = "bench.json"
+HASHED: Final = "states.zarr"
+PARTS: Final = "shard-*"
 UNFINISHED: Final = "unfinished"
 """Where a run works while a finished one is in its place."""
 
@@ -60,6 +65,9 @@ RUN_FILES: Final = (
     RunFile(CERTIFICATE, _RUNS, "what `dashi verify` repeats: inputs, operator, hashes"),
     RunFile(INPUTS, _RUNS, "the arrays that the certificate names: initial states, arrays of the operator"),
     RunFile(STATE, ("rollout", "flow simulate", "flow rollout"), "the last states, and their step"),
+    RunFile(
+        STATES, ("rollout", "flow simulate", "flow rollout"), "states on the way, of `--states-every`", is_folder=True
+    ),
     RunFile(SHEET, ("rollout", "demo"), "energies of bands over time, for `dashi sheet view`"),
     RunFile(
         CHECKPOINT, ("rollout", "flow simulate"), "what a stopped run goes on from with `--resume`", is_passing=True
@@ -82,6 +90,12 @@ RUN_FILES: Final = (
     RunFile(TRACE, ("demo",), "the timeline of the device, for Perfetto"),
     RunFile(PICTURE, ("demo",), "the last state as a picture, of `--rollout`"),
     RunFile(REPORT, ("demo", "report"), "the page that shows all of it"),
+    RunFile(
+        SHARD, ("flow simulate", "flow evaluate", "flow fit", "bench"), "of a shard: which part of which run it is"
+    ),
+    RunFile(HASHED, ("flow simulate",), "of a shard: its states where the whole run is hashed", is_folder=True),
+    RunFile(PARTS, ("flow evaluate", "flow fit"), "of a shard: what the scores, or the data, of all are made of"),
+    RunFile(BENCH, ("bench",), "of a shard: what it measured"),
 )
 """Every file of a run folder: its name, the commands that write it, what it means. All other lists are made from it."""
 RESULTS: Final = (INPUTS, SHEET, STATE, CERTIFICATE, METRICS)

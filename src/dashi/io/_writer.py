@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
@@ -11,6 +12,7 @@ from typing import Final, Self
 MOST_BYTES: Final = 1 << 28
 """That wait, unless a single piece holds more, before whoever hands in more waits too."""
 MOST_PIECES: Final = 64
+"""That wait at most."""
 
 Piece = Callable[[], object]
 
@@ -19,35 +21,54 @@ class Writer:
     """Does pieces of work in the order in which they were handed in. What one of them raises is raised by the next
     `put` or `wait`, or at the end of the `with` block; the pieces after it are not done.
 
-    Leaving the block waits for all that was handed in, also where an error or Ctrl-C ends it: nothing is lost.
+    Leaving the block waits for all that was handed in, also where an error or Ctrl-C ends it: nothing is lost. Where no
+    block can stand, `start` and `stop` are its ends.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(
+        self, most_bytes: int = MOST_BYTES, most_pieces: int = MOST_PIECES, *, name: str = "dashi writer"
+    ) -> None:
+        self._most_bytes, self._most_pieces = most_bytes, most_pieces
+        self.waited = 0.0
+        """Seconds that whoever handed in waited for room."""
         self._pieces: deque[tuple[Piece, int]] = deque()
         self._bytes = 0
         """Bytes of the pieces that wait or are being done."""
         self._busy = self._ended = self._failed = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._work, name="dashi writer", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
-        self._thread.join()
+        self.stop()
         if error is None:
             self._raise()
 
+    def start(self) -> None:
+        """Begins to do what is handed in."""
+        self._thread.start()
+
+    def stop(self, *, drop: bool = False) -> None:
+        """Ends the thread when all is done; with `drop`, after the piece that is under way: the others are forgotten.
+        Raises nothing. Stopping twice is harmless."""
+        with self._changed:
+            self._ended = True
+            if drop:
+                self._pieces.clear()
+            self._changed.notify_all()
+        self._thread.join()
+
     def put(self, piece: Piece, nbytes: int = 0) -> None:
         """Hands in a piece that holds so many bytes; waits while too much waits already."""
+        began = time.perf_counter()
         with self._changed:
-            self._changed.wait_for(lambda: self._failed or self._has_room(nbytes))
+            if not self._failed and not self._has_room(nbytes):
+                self._changed.wait_for(lambda: self._failed or self._has_room(nbytes))
+                self.waited += time.perf_counter() - began
             self._raise()
             self._pieces.append((piece, nbytes))
             self._bytes += nbytes
@@ -65,7 +86,7 @@ class Writer:
             self._raise()
 
     def _has_room(self, nbytes: int) -> bool:
-        return not self._pieces or (self._bytes + nbytes <= self._most_bytes and len(self._pieces) < MOST_PIECES)
+        return not self._pieces or (self._bytes + nbytes <= self._most_bytes and len(self._pieces) < self._most_pieces)
 
     def _raise(self) -> None:
         if self._error is not None:

@@ -7,6 +7,7 @@ that claims 10^12 elements, or an archive that unpacks to far more than it is, i
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
@@ -19,8 +20,8 @@ import numpy as np
 from dashi.errors import DTypeError, FileError, InputError
 from dashi.io._files import open_plain, write_atomic
 from dashi.io._memory import require_room
-from dashi.io._npy import Header, read_header, write_header
-from dashi.types import HostArray
+from dashi.io._npy import LONGEST_HEADER, Header, read_header, write_header
+from dashi.types import HostArray, Shape
 
 LIMIT: Final = 1 << 36
 """The largest file, and the most that an archive may unpack to: 64 GiB."""
@@ -38,12 +39,15 @@ _BROKEN: Final = (
 )  # fmt: skip
 
 
-def read_arrays(path: Path, keys: Collection[str] | None = None) -> dict[str, HostArray]:
-    """The arrays of an .npz file under these keys (all of them, if none are named)."""
+def read_arrays(
+    path: Path, keys: Collection[str] | None = None, *, most: Mapping[str, int] | int | None = None
+) -> dict[str, HostArray]:
+    """The arrays of an .npz file under these keys (all of them, if none are named). Where it is known how many bytes
+    each may have (`most`, of each key or of all), those that claim more are refused before any is read."""
     with open_plain(path, LIMIT) as (file, size):
         if file.read(4)[:2] != b"PK":
             raise _not_npz(path, "is not an .npz file")
-        return _read_archive(path, file, size, keys)
+        return _read_archive(path, file, size, keys, most)
 
 
 def read_array(path: Path, key: str) -> HostArray:
@@ -51,11 +55,25 @@ def read_array(path: Path, key: str) -> HostArray:
     with open_plain(path, LIMIT) as (file, size):
         start = file.read(6)
         if start[:2] == b"PK":
-            return _read_archive(path, file, size, [key])[key]
+            return _read_archive(path, file, size, [key], None)[key]
         if start != b"\x93NUMPY":
             raise _not_npz(path, "is neither an .npz nor an .npy file")
         file.seek(0)
         return _read_values(path, file, read_header(file, str(path)), size)
+
+
+def read_exact(path: Path, shape: Shape, dtype: np.dtype[Any], *, within: Path | None = None) -> HostArray:
+    """The array of an .npy file that must have this shape and type: refused by its header and size, before any memory
+    is taken for it. No link leads out of the folder `within`."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    with open_plain(path, nbytes + LONGEST_HEADER, within=within) as (file, size):
+        header = read_header(file, str(path))
+        if (header.dtype.newbyteorder("="), header.shape) != (dtype, shape):
+            raise FileError(
+                f"{path} is {header.dtype.name} of shape {header.shape}; {dtype.name} of shape {shape} is expected.",
+                "get the file that was written with the run.",
+            )
+        return _read_values(path, file, header, size)
 
 
 def file_digest(path: Path) -> str:
@@ -71,7 +89,9 @@ def _not_npz(path: Path, what: str) -> FileError:
     return FileError(f"{path} {what}.", "write one with numpy.savez(file, name=array).")
 
 
-def _read_archive(path: Path, file: IO[bytes], size: int, keys: Collection[str] | None) -> dict[str, HostArray]:
+def _read_archive(
+    path: Path, file: IO[bytes], size: int, keys: Collection[str] | None, most: Mapping[str, int] | int | None
+) -> dict[str, HostArray]:
     try:
         with zipfile.ZipFile(file) as archive:
             members = _members(path, archive, size)
@@ -81,9 +101,11 @@ def _read_archive(path: Path, file: IO[bytes], size: int, keys: Collection[str] 
                     f"{path} has no array {missing[0]!r}; it has {', '.join(sorted(members)) or 'none'}.",
                     f"write it with numpy.savez(file, {missing[0]}=array).",
                 )
-            wanted = [*members] if keys is None else [*keys]
-            require_room(sum(members[key].file_size for key in wanted), str(path))
-            return {key: _read_member(path, archive, members[key]) for key in wanted}
+            names = [*members] if keys is None else [*keys]
+            if most is not None:
+                _require_no_more(path, {key: members[key].file_size for key in names}, most)
+            require_room(sum(members[key].file_size for key in names), str(path))
+            return {key: _read_member(path, archive, members[key]) for key in names}
     except InputError:
         raise
     except _BROKEN as error:
@@ -110,6 +132,17 @@ def _members(path: Path, archive: zipfile.ZipFile, size: int) -> dict[str, zipfi
     if total > LIMIT:
         raise FileError(f"{path} claims to unpack to more than {LIMIT} bytes.", "split it into several files.")
     return members
+
+
+def _require_no_more(path: Path, sizes: Mapping[str, int], most: Mapping[str, int] | int) -> None:
+    """Refuses arrays that claim more bytes than they may have."""
+    for key, size in sizes.items():
+        limit = most if isinstance(most, int) else most[key]
+        if size > limit + LONGEST_HEADER:
+            raise FileError(
+                f"{path}: {key} claims {size} bytes, and {limit} are expected.",
+                "get the file that was written with the run.",
+            )
 
 
 _PLAIN: Final = "write it with numpy.savez, which does not compress."

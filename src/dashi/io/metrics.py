@@ -89,6 +89,36 @@ class VerdictRecord(_Strict):
     evidence: dict[str, JsonValue] = Field(default={}, description="The numbers that it rests on.")
 
 
+DeviceType = Literal["discrete", "integrated", "virtual", "software", "other", "reference", "null", "none"]
+
+
+class StageRecord(_Strict):
+    """One stage of a chain over several devices."""
+
+    id: str = Field(description="Its id.")
+    backend_used: str = Field(description="The device that it ran on: cpu, null, vulkan:0, ...")
+    device: str = Field(description="The name of that device.")
+    device_type: DeviceType = Field(description="Its type, as the driver reports it; reference is NumPy.")
+    dispatches: Count = Field(description="Compute dispatches of the stage that were executed there.")
+    items_in: Count = Field(description="Items that it began; more than came out where it died and began some anew.")
+    items_out: Count = Field(description="Items that it handed on.")
+    compute_seconds: Seconds = Field(description="Seconds that it computed.")
+    transfer_seconds: Seconds = Field(description="Seconds that its results were on their way to the next stage.")
+    starved_seconds: Seconds = Field(description="Seconds that it waited for input.")
+    blocked_seconds: Seconds = Field(description="Seconds that it waited for a free slot of the link behind it.")
+    restarts: Count = Field(default=0, description="How often it died and began anew.")
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it executed dispatches on a Vulkan device that is not a CPU."""
+        return ran_on_gpu(self.backend_used, self.device_type, self.dispatches)
+
+
+def ran_on_gpu(backend: str, device_type: str, dispatches: int) -> bool:
+    """Whether dispatches were executed on a Vulkan device that is not a CPU."""
+    return backend.startswith("vulkan:") and device_type != "software" and dispatches > 0
+
+
 class Metrics(_Strict):
     """The truth about one run. Fields without a default are always present."""
 
@@ -100,9 +130,7 @@ class Metrics(_Strict):
     op_backend_requested: str = Field(description="The device asked for: auto, cpu, null, vulkan:0, vulkan:NAME.")
     op_backend_used: str = Field(description="The device that advanced the state: cpu, null, vulkan:0, ...")
     op_device: str = Field(description="The name of that device.")
-    op_device_type: Literal["discrete", "integrated", "virtual", "software", "other", "reference", "null", "none"] = (
-        Field(description="Its type, as the driver reports it; reference is NumPy.")
-    )
+    op_device_type: DeviceType = Field(description="Its type, as the driver reports it; reference is NumPy.")
     decode_backend_requested: str = Field(default=NOTHING, description="The device asked for to decode, or none.")
     decode_backend_used: str = Field(default=NOTHING, description="The device that decoded, or none.")
     decode_device: str = Field(default=NOTHING, description="Its name, or none.")
@@ -160,7 +188,17 @@ class Metrics(_Strict):
         default=None, description="The same without the residual: what the residual costs is the difference."
     )
     decode_snapshots: Count | None = Field(default=None, description="Fields that were decoded.")
-    decode_dispatches: Count | None = Field(default=None, description="Compute dispatches of one decode.")
+    decode_dispatches: Count | None = Field(
+        default=None, description="Compute dispatches of one decode on decode_device."
+    )
+    decode_beside: str | None = Field(
+        default=None,
+        description="Of a decode beside the steps, what it ran on: another queue, or another device; absent where it "
+        "was recorded behind the steps.",
+    )
+    decode_wait_seconds: Seconds | None = Field(
+        default=None, description="Seconds that the steps waited, since too many states waited to be decoded."
+    )
     decode_bytes_read: Count | None = Field(
         default=None, description="Bytes of decoded fields and their measures that came back from the device."
     )
@@ -175,15 +213,17 @@ class Metrics(_Strict):
     train: Scores | None = Field(default=None, description="Scores on what was fitted.")
     eval: Scores | None = Field(default=None, description="Scores on what was held out.")
 
+    stages: list[StageRecord] | None = Field(default=None, description="Stages of a chain over devices, in order.")
+
     @computed_field(
         description="True only if a compute dispatch of the hot loop was executed on a Vulkan device that is not a "
-        "CPU. Derived from op_backend_used, op_device_type and hotloop_dispatches."
+        "CPU. Derived from op_backend_used, op_device_type and hotloop_dispatches, and from those of stages."
     )
     @property
     def gpu_hotloop_active(self) -> bool:
         """Derived, never set."""
-        on_vulkan = self.op_backend_used.startswith("vulkan:")
-        return on_vulkan and self.op_device_type != "software" and self.hotloop_dispatches > 0
+        whole = ran_on_gpu(self.op_backend_used, self.op_device_type, self.hotloop_dispatches)
+        return whole or any(stage.on_gpu for stage in self.stages or ())
 
     @model_validator(mode="wrap")
     @classmethod

@@ -134,6 +134,8 @@ def fuse_product(
     transpose_a: bool = False,
     transpose_b: bool = False,
     name: str = "",
+    inputs: str = "",
+    portable: bool = True,
 ) -> Kernel:
     """One kernel that computes matrix products a b and, in the same dispatch, a formula of every element: a bias, an
     activation, a residual. It has the bits of the kernel `matmul` followed by those that the formula names.
@@ -145,16 +147,26 @@ def fuse_product(
     a (..., m, k) and b (..., k, n) are multiplied in their last two axes, which `transpose_a` and `transpose_b`
     exchange; the axes before are stretched by NumPy's rules. `value` names the product among the tail's arguments; the
     others, up to 4, are arrays that stretch to the result, passed behind a and b in the order in which the formula
-    names them. `views` says of which elements of an array an operand consists, before it is transposed."""
+    names them, or in that of `inputs`. `views` says of which elements of an array an operand consists, before it is
+    transposed. With `portable=False` sums are in any order, with fused multiply-adds: the bits are the device's."""
     from dashi.kernels._product_fusion import fuse_product as fuse_tail
 
-    return fuse_tail(tail, value, views, transpose_a, transpose_b, name)
+    return fuse_tail(
+        tail,
+        value,
+        views=views,
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+        name=name,
+        inputs=inputs,
+        portable=portable,
+    )
 
 
 def attention_with(extras: str = "", views: Mapping[str, View] | None = None, name: str = "") -> Kernel:
     """The kernel `attention` with the operands that `extras` names, behind q, k and v in this order.
 
-    - `mask` (B, Sk): a key counts where it is above 0;
+    - `mask` (B, Sk), or stretched to (B, H, Sq, Sk): a key counts where it is above 0;
     - `bias`, stretched to (B, H, Sq, Sk): added to the scores; minus infinity leaves a key out;
     - `lengths` (B,), u32: keys from there on do not count;
     - `positions` (B,), u32: what is added to `offset`, the position of the first query.

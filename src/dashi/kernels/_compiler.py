@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import importlib.util
+import re
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ TOOLCHAIN: Final = f"{WHEEL} {VERSION} glslang vulkan1.2 spirv1.5 no-optimiser n
 """Part of every source digest: a new compiler, option or pass after it makes the binaries stale."""
 
 _FIX: Final = install_extra("compile")
+_LONGEST: Final = 1 << 14
+"""Characters of a statement, macros written out. On a stack of 8 MiB 40,000 of a sum were compiled, and 65,000 ended
+the process."""
 _SOURCE_GLSL: Final = 1
 _STAGE_COMPUTE: Final = 5
 _CLIENT_VULKAN: Final = 1
@@ -64,6 +68,7 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "glslang_shader_preprocess": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     "glslang_shader_parse": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     "glslang_shader_get_info_log": (ctypes.c_char_p, (ctypes.c_void_p,)),
+    "glslang_shader_get_preprocessed_code": (ctypes.c_char_p, (ctypes.c_void_p,)),
     "glslang_program_create": (ctypes.c_void_p, ()),
     "glslang_program_delete": (None, (ctypes.c_void_p,)),
     "glslang_program_add_shader": (None, (ctypes.c_void_p, ctypes.c_void_p)),
@@ -122,7 +127,10 @@ class Compiler:
 
     def compile(self, source: str, name: str) -> bytes:
         """SPIR-V of one compute shader; `name` says in errors which shader it is."""
-        code = source.encode()
+        try:
+            code = source.encode()
+        except UnicodeEncodeError as error:
+            raise CompileError(f"shader {name} is no text: {error}.", "write it in Unicode characters.") from error
         if b"\0" in code:
             raise CompileError(f"shader {name} holds a NUL character.", "remove it from the GLSL.")
         with self._lock:
@@ -152,6 +160,8 @@ class Compiler:
             for step in (lib.glslang_shader_preprocess, lib.glslang_shader_parse):
                 if not step(shader, ctypes.byref(request)):
                     raise _failed(name, lib.glslang_shader_get_info_log(shader))
+                if step is lib.glslang_shader_preprocess:
+                    _require_short_statements(name, lib.glslang_shader_get_preprocessed_code(shader))
             yield shader
         finally:
             lib.glslang_shader_delete(shader)
@@ -187,6 +197,16 @@ def _load() -> ctypes.CDLL:
     except (OSError, AttributeError) as error:
         raise CompilerMissingError(f"{WHEEL} {VERSION} cannot be used here: {error}.", _FIX) from error
     return lib
+
+
+def _require_short_statements(name: str, code: bytes) -> None:
+    """Refuses what the compiler's recursion would end the process on. `code` has no macros any more."""
+    longest = max(map(len, re.split(rb"[;{}]", code)))
+    if longest > _LONGEST:
+        raise CompileError(
+            f"shader {name} has a statement of {longest} characters; {_LONGEST} can be compiled.",
+            "cut it into several, with variables for parts of it.",
+        )
 
 
 def _failed(name: str, log: bytes | None) -> CompileError:

@@ -129,10 +129,23 @@ def _in_order(results: Iterable[Expression]) -> Iterator[Expression]:
             waiting.extend((part, False) for part in reversed(expression.parts))
 
 
+def _applied(body: Body, node: FormulaNode, values: Sequence[int], zeros: set[int]) -> int:
+    """A function of values. No literal 0 is multiplied with: lavapipe takes the product for 0 whatever the other factor
+    is, and x - x, which is 0 or NaN as x * 0 is, for what it is."""
+    parts = [values[part] for part in node.parts]
+    if node.kind == "mul" and not zeros.isdisjoint(node.parts):
+        other = parts[node.parts[0] in zeros]
+        return body.call("op_sub", other, other)
+    if node.kind == "mod" and node.parts[1] in zeros:
+        parts[1] = body.call("op_sub", parts[0], parts[0])
+    return body.call(f"op_{node.kind}", *parts)
+
+
 def emit(body: Body, computed: Formula, variant: str, kind: int, arguments: Sequence[int]) -> list[int]:
     """The results of a formula as values of a function's body: `arguments` are those of its inputs, in their order,
     `kind` is the type of numbers. The template has the functions of `ops.glsl` and `scalars.glsl`."""
     values: list[int] = []
+    zeros: set[int] = set()
     consumed = {part for node in computed.nodes for part in node.parts}
     for number, node in enumerate(computed.nodes):
         if node.kind == "argument":
@@ -143,8 +156,10 @@ def emit(body: Body, computed: Formula, variant: str, kind: int, arguments: Sequ
             exact = node.number if DTYPES[variant].is_float else int(node.number)
             rounded = abi.canonical(np.full(1, exact, DTYPES[variant].numpy))
             values.append(body.constant(kind, [int(word) for word in rounded.view(np.uint32)]))
+            if DTYPES[variant].is_float and not rounded.any():
+                zeros.add(number)
         else:
-            value = body.call(f"op_{node.kind}", *(values[part] for part in node.parts))
+            value = _applied(body, node, values, zeros)
             flush = number in consumed and not OPS[node.kind].flushed
             values.append(body.call("flushed", value) if flush else value)
     return [values[r] for r in computed.results]

@@ -213,6 +213,8 @@ def canonical(values: HostArray) -> HostArray:
 def indices(view: View) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     """The flat element that each element of the view is."""
     total = np.full(view.shape, view.offset, np.int64)
+    if not total.size:  # and one of its axes may be longer than memory
+        return total
     for axis, (length, step) in enumerate(zip(view.shape, view.strides, strict=True)):
         column = np.arange(length, dtype=np.int64) * step
         total += column.reshape(-1, *(1 for _ in view.shape[axis + 1 :]))

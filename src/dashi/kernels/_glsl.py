@@ -6,9 +6,11 @@ global names in it; `T` is the variant's type, `W` the integer word as wide, `T_
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,7 @@ from dashi.kernels.abi import Binding, Kernel, Scalar, Shader, Spec, features
 from dashi.types import DTYPES, DType
 
 INCLUDES: Final = Path(__file__).parent / "_include"
+_PACKAGE: Final = f"{INCLUDES.parent}{os.sep}"
 _INCLUDE: Final = re.compile(r"^\s*#\s*include\b(.*)$")
 _QUOTED: Final = re.compile(r'\s*"((?:(?:[a-z0-9_]+/){2,3})?[A-Za-z0-9_]+\.(?:glsl|comp))"\s*(?://.*)?$')
 """A file by its name, or one of another kernel or template of this package as family/name/file."""
@@ -24,6 +27,18 @@ TEXT: Final = "text"
 """What compile errors call GLSL that is in no file."""
 _AXES: Final = ("x", "y", "z")
 _ACCESS: Final = {"read": "readonly ", "write": "writeonly ", "readwrite": ""}
+
+
+@dataclass(frozen=True)
+class _Include:
+    """A file that stands in place of a line, and the line directive behind it."""
+
+    file: str
+    resume: str
+
+
+Piece = str | _Include
+"""Text that is taken as it is, or an include."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +99,7 @@ def source(kernel: Kernel, shader_name: str, variant: str) -> str:
         parts.extend(_expand(kernel.folder, name, included))
     if shader.text:
         parts.append(f'#line 1 "{TEXT}"\n')
-        parts.extend(_lines(kernel.folder, TEXT, shader.text, included))
+        parts.extend(_joined(kernel.folder, _pieces(TEXT, shader.text), included))
     if shader.file:
         parts.extend(_expand(kernel.folder, shader.file, included))
     return "".join(parts)
@@ -197,14 +212,26 @@ def _expand(folder: Path, name: str, included: set[str]) -> Iterator[str]:
     if name not in included:
         included.add(name)
         yield f'#line 1 "{name}"\n'
-        yield from _lines(folder, name, _read(folder, name), included)
+        yield from _joined(folder, _read(folder, name), included)
 
 
-def _lines(folder: Path, name: str, text: str, included: set[str]) -> Iterator[str]:
+def _joined(folder: Path, pieces: Sequence[Piece], included: set[str]) -> Iterator[str]:
+    for piece in pieces:
+        if isinstance(piece, str):
+            yield piece
+        else:
+            yield from _expand(folder, piece.file, included)
+            yield piece.resume
+
+
+def _pieces(name: str, text: str) -> tuple[Piece, ...]:
+    """A text cut at its includes."""
+    pieces: list[Piece] = []
+    plain: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
         directive = _INCLUDE.match(line)
         if directive is None:
-            yield line + "\n"
+            plain.append(line + "\n")
             continue
         quoted = _QUOTED.match(directive.group(1))
         if quoted is None:
@@ -212,22 +239,35 @@ def _lines(folder: Path, name: str, text: str, included: set[str]) -> Iterator[s
                 f"{name}:{number}: {line.strip()!r} does not name a plain file.",
                 'write #include "name.glsl", a file of the kernel\'s folder or of the shared includes.',
             )
-        yield from _expand(folder, quoted.group(1), included)
-        yield f'#line {number + 1} "{name}"\n'
+        pieces += ["".join(plain), _Include(quoted.group(1), f'#line {number + 1} "{name}"\n')]
+        plain = []
+    return (*pieces, "".join(plain))
 
 
-def _read(folder: Path, name: str) -> str:
+def _read(folder: Path, name: str) -> tuple[Piece, ...]:
     # The shared file wins, so that no folder can change what `canon` means; then what the family shares, also with the
     # templates of that family.
     family = (folder.parent / INCLUDES.name, INCLUDES.parent / folder.parent.name / INCLUDES.name)
     for place in (INCLUDES.parent,) if "/" in name else (INCLUDES, *family, folder):
         path = place / name
-        if path.is_file():
-            try:
-                return path.read_text(encoding="utf-8")
-            except UnicodeDecodeError as error:
-                raise CompileError(f"{path} is not UTF-8 text: {error}.", "save it as UTF-8.") from error
+        pieces = _packaged(path, name) if str(path).startswith(_PACKAGE) else _cut(path, name)
+        if pieces is not None:
+            return pieces
     raise AbiError(
         f"there is no GLSL file {name!r} in {folder}, nor among the shared includes.",
         "write the file, or correct the name in the ABI or the #include.",
     )
+
+
+def _cut(path: Path, name: str) -> tuple[Piece, ...] | None:
+    """A file cut at its includes; None where there is none."""
+    if not path.is_file():
+        return None
+    try:
+        return _pieces(name, path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise CompileError(f"{path} is not UTF-8 text: {error}.", "save it as UTF-8.") from error
+
+
+_packaged: Final = cache(_cut)
+"""Files of this package are read once in a process, as its code is: every kernel that is loaded asks for them."""

@@ -290,7 +290,7 @@ def rollout_dispatches(
     in turn."""
     problem = too_large(kernel, chip, call.dtype.size, call.limits)
     if problem:
-        raise LimitError(f"kernel {kernel!r}: {problem}.", "take one step in a dispatch instead (way stepwise).")
+        raise LimitError(f"kernel {kernel!r}: {problem}.", "take one step in a dispatch instead (strategy stepwise).")
     steps, states = int(call.scalars["steps"]), call.dims["m"]
     size = call.size(buffers[-1])
     if size == 0:

@@ -21,8 +21,9 @@ from dashi.kernels._fused_abi import dense, indices, stretched
 from dashi.kernels._ops import OPS
 from dashi.kernels._registry import templates
 from dashi.kernels._validate import validate
-from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar, View
+from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar, Shader, View
 from dashi.kernels.expressions import Expression, arguments
+from dashi.kernels.linear import _product_forms as forms
 from dashi.kernels.linear import _products as products
 from dashi.kernels.portable import canon
 from dashi.kernels.spirv._emit import Emission, Template
@@ -30,7 +31,9 @@ from dashi.kernels.spirv._module import parse
 from dashi.types import Cost, HostArray, Shape
 
 FAMILY: Final = "fused"
-_TEMPLATE: Final = "product"
+TEMPLATE: Final = "product"
+FAST_TEMPLATE: Final = "product_fast"
+"""The template whose sums are in any order."""
 _CASES: Final = ((1, 1, 1), (2, 70, 9), (33, 64, 20), (70, 36, 68))
 _NUMBERS: Final = (1.5, -0.3)
 
@@ -42,10 +45,11 @@ class ProductBinaries:
     tail: Formula
     value: str
     key: str
+    template: str = TEMPLATE
 
     def words(self, shader: str, variant: str) -> bytes:
         """The template with the formula in it."""
-        emission = Emission(_template(shader, variant))
+        emission = Emission(_template(self.template, shader, variant))
         body = emission.body("finish")
         value = body.call("flushed", body.load(body.parameters[0]))
         others = others_of(self.tail, self.value)
@@ -59,8 +63,8 @@ class ProductBinaries:
 
 
 @cache
-def _template(shader: str, variant: str) -> Template:
-    return Template(parse(build.Loader().load(templates().get(_TEMPLATE), shader, variant).words))
+def _template(name: str, shader: str, variant: str) -> Template:
+    return Template(parse(build.Loader().load(templates().get(name), shader, variant).words))
 
 
 def others_of(tail: Formula, value: str) -> tuple[str, ...]:
@@ -75,10 +79,13 @@ def fuse_product(
     transpose_a: bool = False,
     transpose_b: bool = False,
     name: str = "",
+    inputs: str = "",
+    portable: bool = True,
 ) -> Kernel:
     """The kernel of a product with a tail: see `dashi.kernels.fuse_product`."""
-    computed = formula([arguments(value)[0] if tail is None else tail], None)
-    _check(computed, value)
+    order = (value, *inputs.split()) if inputs else None
+    computed = formula([arguments(value)[0] if tail is None else tail], order)
+    require_tail(computed, value)
     others = others_of(computed, value)
     through = dict(views or {})
     operands = tuple(Operand(one, view=through.get(one)) for one in ("a", "b", *others))
@@ -86,15 +93,16 @@ def fuse_product(
         raise InputError(
             f"`views` names {unknown[0]!r}, which is no operand of the product.", "use a, b and the tail's arguments."
         )
-    text = f"{computed.text}\nproduct {value}"
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    fused = _Fused(computed, value, operands, (transpose_a, transpose_b), name or f"product_{digest[:12]}")
+    kind, form = (TEMPLATE, FusedProduct) if portable else (FAST_TEMPLATE, FastProduct)
+    digest = hashlib.sha256(f"{computed.text}\n{kind} {value}".encode()).hexdigest()
+    fused = form(computed, value, operands, (transpose_a, transpose_b), name or f"{kind}_{digest[:12]}")
     kernel = fused.kernel(digest)
     validate(kernel)
     return kernel
 
 
-def _check(computed: Formula, value: str) -> None:
+def require_tail(computed: Formula, value: str) -> None:
+    """An error for a tail that a product cannot have."""
     if value not in computed.inputs:
         raise InputError(
             f"the tail of a product has no argument {value!r}, which the product would be.",
@@ -111,7 +119,7 @@ def _check(computed: Formula, value: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Fused:
+class FusedProduct:
     """A product with a tail, before it is a kernel."""
 
     tail: Formula
@@ -119,6 +127,11 @@ class _Fused:
     operands: tuple[Operand, ...]
     turned: tuple[bool, bool]
     name: str
+
+    @property
+    def bound(self) -> float | None:
+        """The largest relative error of products that are not portable."""
+        return None
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -129,12 +142,38 @@ class _Fused:
         listed = {o.name: o.view or dense(shapes[o.name]) for o in self.operands}
         for operand, turn in zip("ab", self.turned, strict=True):
             if turn and len(listed[operand].shape) > 1:
-                listed[operand] = products.transposed(listed[operand])
+                listed[operand] = forms.transposed(listed[operand])
         return listed
+
+    def matrices(self, views: Mapping[str, View]) -> tuple[View, View]:
+        """The matrices that are multiplied, as the plan takes them."""
+        return views["a"], views["b"]
+
+    def windows(self, views: Mapping[str, View]) -> Mapping[str, int] | None:
+        """How b is walked through, where it is windows."""
+        return None
+
+    def matrix_values(self, views: Mapping[str, View], named: Mapping[str, HostArray]) -> tuple[HostArray, HostArray]:
+        """The elements of the matrices, from lists of those of a and b."""
+        a, b = (named[operand][indices(views[operand])] for operand in "ab")
+        return a, b
+
+    def shaders(self) -> dict[str, Shader]:
+        """What computes it."""
+        return products.shaders(len(self.others), products.SCALARS)
+
+    def tunings(self) -> Mapping[str, Mapping[str, int]]:
+        """Ways to launch it."""
+        return products.TUNINGS
+
+    def binaries(self, digest: str) -> ProductBinaries:
+        """The template with the tail in it."""
+        return ProductBinaries(self.tail, self.value, digest)
 
     def shape_rule(self, shapes: Mapping[str, Shape], _: Mapping[str, Number]) -> Sequence[Shape]:
         views = self.views(shapes)
-        shape = products.result_shape(self.name, views["a"].shape, views["b"].shape)
+        a, b = self.matrices(views)
+        shape = forms.result_shape(self.name, a.shape, b.shape)
         for other in self.others:
             own = views[other].shape
             if len(own) > len(shape) or any(n not in (1, w) for n, w in zip(own[::-1], shape[::-1], strict=False)):
@@ -147,25 +186,26 @@ class _Fused:
     def plan(self, call: Call) -> Plan:
         views = self.views(call.shapes)
         others = [views[other] for other in self.others]
-        formed = products.product(views["a"], views["b"], others, call.shapes["result"])
+        formed = forms.product(*self.matrices(views), others, call.shapes["result"])
         passed = [call.scalars[s] for s in self.tail.scalars]
         scalars = (*passed, *(0 for _ in range(products.SCALARS - len(passed))))
         nbytes = (call.bytes("a"), call.bytes("b"))
-        return products.plan(call, formed, products.Operands("a", "b", self.others, scalars, nbytes))
+        return products.plan(
+            call, formed, products.Operands("a", "b", self.others, scalars, nbytes, self.windows(views))
+        )
 
     def reference(self, *arrays: HostArray, **numbers: Number) -> HostArray:
         views = self.views({o.name: values.shape for o, values in zip(self.operands, arrays, strict=True)})
         named = {o.name: values.reshape(-1) for o, values in zip(self.operands, arrays, strict=True)}
         with np.errstate(all="ignore"):
-            a, b = (named[x][indices(views[x])] for x in "ab")
-            product = canon(products.contract_batches(a, b))
+            product = canon(forms.contract_batches(*self.matrix_values(views, named)))
             read = {x: named[x][indices(stretched(views[x], product.shape))] for x in self.others}
             (result,) = self.tail.evaluate({self.value: product, **read}, numbers)
         return canon(np.broadcast_to(result, product.shape).reshape(product.shape))
 
     def cost(self, call: Call) -> Cost:
         size = call.size("result")
-        k = self.views(call.shapes)["a"].shape[-1]
+        k = self.matrices(self.views(call.shapes))[0].shape[-1]
         after = sum(OPS[node.kind].flops(call.dtype.name) for node in self.tail.nodes if node.kind in OPS)
         moved = call.bytes(*(o.name for o in self.operands), "result")
         return Cost(size * (2 * k + after), moved, len(self.plan(call).dispatches)) if size else Cost()
@@ -195,13 +235,29 @@ class _Fused:
             outputs=(Operand("result"),),
             scalars=tuple(Scalar(scalar) for scalar in self.tail.scalars),
             shape_rule=self.shape_rule,
-            shaders=products.shaders(len(self.others), products.SCALARS),
+            shaders=self.shaders(),
             plan=self.plan,
             reference=self.reference,
             cost=self.cost,
             cases=self.cases(),
-            tunings=products.TUNINGS,
+            tunings=self.tunings(),
             name=self.name,
             family=FAMILY,
-            binaries=ProductBinaries(self.tail, self.value, digest),
+            portable=self.bound is None,
+            bound=self.bound,
+            binaries=self.binaries(digest),
         )
+
+
+class FastProduct(FusedProduct):
+    """A product with a tail whose sums are in any order, with fused multiply-adds."""
+
+    @property
+    def bound(self) -> float | None:
+        return products.FAST_BOUND
+
+    def shaders(self) -> dict[str, Shader]:
+        return products.shaders(len(self.others), products.SCALARS, contracted=False)
+
+    def binaries(self, digest: str) -> ProductBinaries:
+        return ProductBinaries(self.tail, self.value, digest, FAST_TEMPLATE)

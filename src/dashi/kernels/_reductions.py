@@ -197,6 +197,10 @@ def rest_shader(*buffers: abi.Binding) -> abi.Shader:
     )
 
 
+OBSERVES: Final = abi.StreamDefaults(io_class="OBSERVER")
+"""A few numbers of a whole state are looked at; no chain goes on from them."""
+
+
 def reduction(
     *,
     summary: str,
@@ -208,7 +212,6 @@ def reduction(
     empty: bool = True,
     ordered: bool = True,
     version: int = 1,
-    stream: abi.StreamDefaults = abi.StreamDefaults(),
 ) -> abi.Kernel:
     """A kernel that reduces its inputs, of any one shape, to `result` of shape (parts,): kernel.comp makes values of
     the elements, rest.comp (with the buffers `partial` and `result`) makes one of 64 x 64 of them. A value is `parts`
@@ -256,7 +259,7 @@ def reduction(
         prefer=(prefer if quads else prefer_lanes) if ordered else None,
         aliases=aliases,
         version=version,
-        stream=stream,
+        stream=OBSERVES,
     )
 
 
@@ -295,6 +298,7 @@ def arg_reduction(*, summary: str, reference: Callable[..., HostArray], aliases:
         bench=tuple(abi.Case({"x": shape}) for shape in LARGE),
         tunings=STREAM_TUNINGS,
         aliases=aliases,
+        stream=OBSERVES,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,25 +36,32 @@ def segments(index: npt.ArrayLike, count: int) -> tuple[npt.NDArray[np.uint32], 
 
 def segment_sums(values: Floats, starts: Ints, lengths: Ints) -> Floats:
     """The tree64 sum of values[starts[s] : starts[s] + lengths[s]] for every s; an empty segment sums to +0."""
+    return segment_joins(values, starts, lengths, np.add, 0.0)
+
+
+def segment_joins(
+    values: Floats, starts: Ints, lengths: Ints, join: Callable[..., Any], start: float
+) -> npt.NDArray[Any]:
+    """What `join` makes of `start` and values[starts[s] : starts[s] + lengths[s]] for every s, in the order tree64."""
     while True:
         runs = -(-lengths // RUN)
         ends = np.cumsum(runs)
         owner = np.repeat(np.arange(len(runs)), runs)
         before = (np.arange(len(owner)) - (ends - runs)[owner]) * RUN
-        values = _run_sums(values, starts[owner] + before, np.minimum(lengths[owner] - before, RUN))
+        values = _run_joins(values, starts[owner] + before, np.minimum(lengths[owner] - before, RUN), join, start)
         starts, lengths = ends - runs, runs
         if lengths.max(initial=0) <= 1:
             break
-    result = np.zeros(len(lengths), values.dtype)
+    result = np.full(len(lengths), start, values.dtype)
     result[lengths == 1] = values
     return result
 
 
-def _run_sums(values: Floats, starts: Ints, lengths: Ints) -> Floats:
-    """Sums of runs in index order from +0."""
-    total = np.zeros(len(starts), values.dtype)
+def _run_joins(values: Floats, starts: Ints, lengths: Ints, join: Callable[..., Any], start: float) -> Floats:
+    """Runs joined in index order."""
+    total = np.full(len(starts), start, values.dtype)
     with np.errstate(all="ignore"):
         for j in range(int(lengths.max(initial=0))):
             inside = lengths > j
-            total[inside] += values[starts[inside] + j]
+            total[inside] = join(total[inside], values[starts[inside] + j])
     return total

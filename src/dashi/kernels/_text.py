@@ -22,6 +22,7 @@ from dashi.kernels import _fused_abi as fused
 from dashi.kernels._compiled import Compiled
 from dashi.kernels._registry import templates
 from dashi.kernels._text_operands import read_operands, read_scalars
+from dashi.kernels._text_types import defines, with_variables
 from dashi.kernels._validate import check_name, validate
 from dashi.kernels._work import LOCAL, LOOP_PUSH, loop_plan
 from dashi.kernels.abi import (
@@ -66,10 +67,73 @@ def from_text(
     trips: int | Callable[[Call], int] = 0,
     cases: Sequence[Case] = (),
     name: str = "",
+    types: Mapping[str, Sequence[str]] | None = None,
 ) -> Kernel:
     """The kernel of a GLSL text: see `dashi.kernel`."""
-    digest = hashlib.sha256("\n".join((text, inputs, outputs, scalars, " ".join(dtypes))).encode()).hexdigest()
-    called = name or f"text_{digest[:12]}"
+    try:
+        identity = "\n".join((text, inputs, outputs, scalars, " ".join(dtypes))).encode()
+    except UnicodeEncodeError as error:
+        raise AbiError(f"the text of a kernel is none: {error}.", "write it in Unicode characters.") from error
+    digest = hashlib.sha256(identity).hexdigest()
+    if types:
+        if not _WHOLE.search(text):
+            raise AbiError(
+                "an apply of values takes arrays of one type, T, and no type variables.",
+                "write a whole shader with `void main()`, or a formula: dashi.kernels.fuse(..., types={...}).",
+            )
+
+        def typed(inputs: str, outputs: str, scalars: str, chosen: Mapping[str, str]) -> Kernel:
+            identity = any(o.dtype == "T" for o in read_operands(inputs, "inputs"))
+            return _from_text(
+                text,
+                inputs=inputs,
+                outputs=outputs,
+                scalars=scalars,
+                reference=reference,
+                dtypes=dtypes if identity else dtypes[:1],
+                portable=portable,
+                bound=bound,
+                flops=flops,
+                trips=trips,
+                cases=cases,
+                name=name or f"text_{digest[:12]}",
+                prelude=defines(chosen),
+            )
+
+        return with_variables(typed, types, inputs, outputs, scalars)
+    return _from_text(
+        text,
+        inputs=inputs,
+        outputs=outputs,
+        scalars=scalars,
+        reference=reference,
+        dtypes=dtypes,
+        portable=portable,
+        bound=bound,
+        flops=flops,
+        trips=trips,
+        cases=cases,
+        name=name or f"text_{digest[:12]}",
+    )
+
+
+def _from_text(
+    text: str,
+    *,
+    inputs: str,
+    outputs: str,
+    scalars: str,
+    reference: Reference | None,
+    dtypes: Sequence[str],
+    portable: bool,
+    bound: float | None,
+    flops: int,
+    trips: int | Callable[[Call], int],
+    cases: Sequence[Case],
+    name: str,
+    prelude: str = "",
+) -> Kernel:
+    called = name
     check_name(called)
     reading, writing = read_operands(inputs, "inputs"), read_operands(outputs, "outputs")
     numbers = read_scalars(scalars)
@@ -100,8 +164,10 @@ def from_text(
         family=FAMILY,
         evidence=evidence,
     )
-    make = _whole if _WHOLE.search(text) else _of_values
-    kernel = make(base, text, reference, trips)
+    if _WHOLE.search(text):
+        kernel = _whole(base, text, reference, trips, prelude)
+    else:
+        kernel = _of_values(base, text, reference, trips)
     # One variant is compiled now: what is wrong with the text is said where the text is.
     assert kernel.binaries is not None
     kernel.binaries.words(*build.variants(kernel)[0])
@@ -223,7 +289,9 @@ def _reference_of_values(reference: Reference, portable: bool) -> Reference:
     return whole
 
 
-def _whole(base: Kernel, text: str, reference: Reference | None, trips: int | Callable[[Call], int]) -> Kernel:
+def _whole(
+    base: Kernel, text: str, reference: Reference | None, trips: int | Callable[[Call], int], prelude: str
+) -> Kernel:
     """A kernel whose text is a whole shader: one dispatch of a loop over the elements of the first output."""
     names = tuple(o.name for o in (*base.inputs, *base.outputs))
     lengths = _lengths((*base.inputs, *base.outputs))
@@ -238,6 +306,7 @@ def _whole(base: Kernel, text: str, reference: Reference | None, trips: int | Ca
         local=(LOCAL, 1, 1),
         file="",
         includes=("portable.glsl",),
+        prelude=prelude,
         text=text,
     )
 
@@ -270,15 +339,15 @@ def _lengths(operands: Sequence[Operand]) -> tuple[str, ...]:
 def _cases(base: Kernel, lengths: Sequence[str]) -> tuple[Case, ...]:
     """Two cases with small lengths; inputs that are no floats are zeros, or the caller brings cases of his own."""
 
-    def zeros(_: np.random.Generator, shape: Shape) -> HostArray:
-        return np.zeros(shape, np.int64)
+    def zeros(dtype: str) -> Fill:
+        return lambda _, shape: np.zeros(shape, DTYPES[dtype].stored)
 
     listed: list[Case] = []
     for shift in range(2):
         sizes = {length: _LENGTHS[(k + shift) % len(_LENGTHS)] for k, length in enumerate(lengths)}
         shapes = {o.name: _shape(o, sizes) for o in base.inputs}
         fill: Mapping[str, Fill] = {
-            o.name: zeros for o in base.inputs if o.dtype != "T" and not DTYPES[o.dtype].is_float
+            o.name: zeros(o.dtype) for o in base.inputs if o.dtype != "T" and not DTYPES[o.dtype].is_float
         }
         scalars = {s.name: sizes.get(s.name, 1 if s.dtype != "T" else 1.5) for s in base.scalars}
         listed.append(Case(shapes, scalars, fill))

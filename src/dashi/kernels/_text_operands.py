@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
 from dashi.errors import AbiError
@@ -35,6 +35,9 @@ class TextOptions(TypedDict, total=False):
     cases: Sequence[Case]
     """What a check tries, instead of small cases of random numbers."""
     name: str
+    types: Mapping[str, Sequence[str]]
+    """Type variables of a whole shader beside T, and what they may stand for: {"U": ("u32", "u64")} for "index:U[n]".
+    The arrays of a call say what they are; in the text they are names of types."""
 
 
 def read_operands(text: str, what: str) -> tuple[Operand, ...]:

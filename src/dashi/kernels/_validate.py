@@ -40,6 +40,7 @@ _RESERVED: Final = frozenset(
     """.split()
 )
 """GLSL keywords and reserved words that could be taken for names."""
+_TAKEN: Final = _RESERVED | _GENERATED
 
 
 def check_name(name: str) -> None:
@@ -202,7 +203,7 @@ def _check_words(kernel: Kernel, where: str, names: Iterable[str], reserved: boo
             raise _broken(kernel, f"uses the name {name!r} {times} times in {where}", "make the names unique.")
         if not _IDENTIFIER.fullmatch(name) or name.startswith("gl_") or keyword.iskeyword(name):
             raise _broken(kernel, f"uses the name {name!r} in {where}", "use a plain identifier.")
-        if reserved and name in _RESERVED | _GENERATED:
+        if reserved and name in _TAKEN:
             raise _broken(
                 kernel, f"uses the name {name!r} in {where}, a reserved word of GLSL", "choose another (`result`?)."
             )

@@ -42,7 +42,7 @@ ShapeError where they do not fit."""
 @dataclass(frozen=True)
 class View:
     """Elements of an array, whatever its own shape: element (i, j, ...) of the view is the flat element
-    `offset` + i `strides`[0] + j `strides`[1] + ... of the array. Strides count elements, and may be 0 or negative."""
+    `offset` + i `strides[0]` + j `strides[1]` + ... of the array. Strides count elements, and may be 0 or negative."""
 
     shape: Shape
     strides: tuple[int, ...]
@@ -89,7 +89,10 @@ class Binding:
     integer word as wide as T, for kernels that move bits without looking at them; or "V": 16 bytes of T
     as one vector, for buffers whose size is a multiple of that; or "P": two of T, a complex number; or "u32x4":
     the buffer as vectors of words. "u32" and "u32x4" read any buffer, and write those of one or two bytes an element:
-    the last word or vector may reach past the end of the array, into bytes that exist, but mean nothing."""
+    the last word or vector may reach past the end of the array, into bytes that exist, but mean nothing.
+
+    A shader writes every element of a buffer that it only writes (`access="write"`), or the kernel's other dispatches
+    write the rest; one that leaves elements as they were says "readwrite"."""
 
     name: str
     dtype: str = "T"
@@ -218,7 +221,8 @@ class Case:
 
 @dataclass(frozen=True)
 class StreamDefaults:
-    """How the stream scheduler treats the kernel unless a config says otherwise (stream annotations)."""
+    """How the stream scheduler treats the kernel unless a config says otherwise (stream annotations). OBSERVER: a
+    kernel that looks at states and whose results no chain goes on from (`reduce_*`, hashes, counts, pictures)."""
 
     depth_in: int = 0
     depth_out: int = 0
@@ -237,6 +241,14 @@ class Binaries(Protocol):
 
     def words(self, shader: str, variant: str) -> bytes:
         """The SPIR-V of a variant; whoever asks for it checks it."""
+        ...
+
+
+class Variables(Protocol):
+    """The type variables of a kernel beside T."""
+
+    def kernel(self, name: str, dtypes: Mapping[str, str]) -> Kernel:
+        """The kernel for inputs of these element types, by operand; `name` is what errors call it."""
         ...
 
 
@@ -269,6 +281,8 @@ class Kernel:
     - `binaries`: where its SPIR-V comes from, if it does not lie in its folder.
     - `evidence`: how it is known that devices give the reference's bits: by the tests of whoever brings it; by a
       check that a device makes before it first runs it; or not at all, since there is no reference.
+    - `variables`: type variables beside T; the operands have the first choice of each, and kernels for other types
+      stand in for it where arrays have those.
     """
 
     summary: str
@@ -299,6 +313,7 @@ class Kernel:
     shape_rule: ShapeRule | None = None
     binaries: Binaries | None = None
     evidence: Evidence = "tests"
+    variables: Variables | None = None
 
     def __repr__(self) -> str:
         results, arrays = (", ".join(o.name for o in operands) for operands in (self.outputs, self.inputs))

@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     from dashi.lab.printed_events import PrintedEvents as PrintedEvents
     from dashi.lab.rollout_setup import RolloutRequest as RolloutRequest
     from dashi.lab.rollouts import rollout as rollout
+    from dashi.lab.shards.fit_data import FitData as FitData
+    from dashi.lab.shards.fit_data import fit_data as fit_data
+    from dashi.lab.shards.local_jobs import run_jobs as run_jobs
+    from dashi.lab.shards.merging import Merged as Merged
+    from dashi.lab.shards.merging import merge as merge
+    from dashi.lab.shards.shard import Shard as Shard
     from dashi.lab.sheets import SheetPictures as SheetPictures
     from dashi.lab.sheets import SheetRequest as SheetRequest
     from dashi.lab.sheets import draw_sheet as draw_sheet
@@ -82,6 +88,10 @@ _MODULES = {
     "printed_events": "PrintedEvents",
     "rollout_setup": "RolloutRequest",
     "rollouts": "rollout",
+    "shards.fit_data": "FitData fit_data",
+    "shards.local_jobs": "run_jobs",
+    "shards.merging": "Merged merge",
+    "shards.shard": "Shard",
     "sheets": "SheetPictures SheetRequest draw_sheet",
     "simulation_setup": "SimulateRequest",
     "simulations": "simulate",

@@ -46,6 +46,10 @@ class ScoreFolder:
         if continuation is not None:
             self._waiting[run_folder.CONTINUATION] = lambda file: write_arrays(file, continuation)
 
+    def add_file(self, name: str, write: Callable[[Path], None]) -> None:
+        """Takes a file to be written."""
+        self._waiting[name] = write
+
     def write(self, summary: Mapping[str, Any]) -> None:
         """Writes all that waits, and `evaluation.json`."""
         if self.folder is None:
@@ -161,6 +165,7 @@ def command_of(request: EvaluateRequest, what: Chosen, device: str, out: Path | 
     for flag in ("perfect", "residual", "allow_overlap"):
         words += [f"--{flag.replace('_', '-')}"] if getattr(request, flag) else []
     words += ["--host-fft"] if request.host_fft else []
+    words += ["--shard", str(request.shard)] if request.shard is not None else []
     words += ["--device", device]
     return shlex.join([*words, *(["--out", str(out)] if out is not None else [])])
 
@@ -172,6 +177,7 @@ def _python_line(request: EvaluateRequest, what: Chosen, device: str, out: Path 
     named |= {name: getattr(request, name) for name in ("perfect", "residual", "allow_overlap", "host_fft")}
     named |= {"device": device, "out": None if out is None else str(out)}
     arguments = ", ".join(f"{name}={value!r}" for name, value in named.items() if value)
+    arguments += f", shard={request.shard!r}" if request.shard is not None else ""
     return f"dashi.flow.evaluate({str(request.model)!r}, {arguments})"
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -33,13 +33,14 @@ from dashi.core.rollouts._interrupt import deferred_interrupt
 from dashi.core.rollouts.run import Run
 from dashi.core.traces.queue import watch
 from dashi.core.traces.trace import Trace, write_trace
-from dashi.errors import DeviceNotFoundError, FileError, Interrupted, NoResultError
+from dashi.errors import DeviceNotFoundError, FileError, InputError, Interrupted, NoResultError
 from dashi.io import _run_folder as run_folder
 from dashi.io._files import require_writable
 from dashi.io._paths import path_of
 from dashi.io.metrics import Metrics
 from dashi.lab._arguments import require_events, require_types
 from dashi.lab.events import SILENT, Advance, Events
+from dashi.report.live import LiveView
 from dashi.runtime.device import Device
 
 AnyPath = str | os.PathLike[str]
@@ -78,10 +79,14 @@ class Job:
     resume: bool = False
     overwrite: bool = False
     events: Events = SILENT
+    live: LiveView | None = None
+    """Where the run is seen while it goes on."""
     stages: Stages = field(default_factory=Stages)
 
     def __post_init__(self) -> None:
         require_events(self.events)
+        if self.live is not None and not isinstance(self.live, LiveView):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"`live=` is {self.live!r:.80}.", "pass a dashi.report.LiveView, or leave it away.")
 
     def require_place(self) -> None:
         """Refuses a run folder that could not be written, or that is not this job's to replace."""
@@ -94,18 +99,38 @@ class Job:
         require_writable(self.out, folder=True)
 
     @contextmanager
-    def place(self) -> Generator[Placement]:
-        """The device, open; what happens on it is traced where the request asks for that. A trace is written at the
-        end, whatever the end is."""
+    def place(self, queues: int = 1) -> Generator[Placement]:
+        """The device, open, with so many compute queues if it is opened here; what happens on it is traced where the
+        request asks for that. A trace is written at the end, whatever the end is."""
+        with self._placed(queues) as placed:
+            try:
+                yield placed
+            finally:
+                if self.live is not None:
+                    self.live.end()
+
+    @contextmanager
+    def _placed(self, queues: int) -> Generator[Placement]:
         asked = self.request
         if isinstance(self.device, Device):
             with self._traced(_on_open(self.device, require_gpu=asked.require_gpu)) as placed:
                 yield placed
         else:
             with (
-                place(self.device, allow_fallback=asked.allow_fallback, require_gpu=asked.require_gpu) as opened,
+                place(
+                    self.device, allow_fallback=asked.allow_fallback, require_gpu=asked.require_gpu, queues=queues
+                ) as opened,
                 self._traced(opened) as placed,
             ):
+                yield placed
+
+    @contextmanager
+    def place_part(self, part: str, name: str) -> Generator[Placement]:
+        """The device of a part of the work (decode, fft), within `place`: open, and traced as that of the job."""
+        asked = self.request
+        with place(name, part=part, allow_fallback=asked.allow_fallback, require_gpu=asked.require_gpu) as placed:
+            trace = self.stages.trace
+            with watch(placed.device, trace, part) if trace else nullcontext():
                 yield placed
 
     @contextmanager
@@ -124,7 +149,16 @@ class Job:
     def timed(self, stage: str, title: str = "", total: int | None = None, unit: str = "") -> Generator[Advance]:
         """A stage of `StageSeconds`, with its progress under a title."""
         with self.stages.time(stage), self.events.progress(title or stage, total, unit) as advance:
-            yield advance
+            if self.live is None or not unit:
+                yield advance
+                return
+            tell = self.live.begin(title or stage, total, unit)
+
+            def both(amount: int) -> None:
+                tell(amount)
+                advance(amount)
+
+            yield both
 
     @contextmanager
     def _traced(self, placed: Placement) -> Generator[Placement]:

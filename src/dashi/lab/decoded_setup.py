@@ -30,6 +30,7 @@ from dashi.io.arrays import file_digest
 from dashi.kernels.portable import canon
 from dashi.lab._capacity import require_disk, require_memory
 from dashi.lab._job import AnyPath, Request
+from dashi.lab._kept_states import check_states, claimed_stride
 from dashi.runtime.device import Device
 from dashi.types import HostArray, Shape
 
@@ -38,6 +39,8 @@ OBSERVERS: Final = ("none", "metrics", "snapshots", "visualize")
 _MEASURES, _MEMBER, _CLOCK, _HASH = 1024, 96, 40, 400
 """About how many bytes of memory a decode takes that is looked at, and each member of it; one that is not; a hash."""
 _K_CUT, _RIDGE = 8.0, 1e-6
+_CLAIMS: Final = ("hash_every", "states_every", "states_bits")
+_NO_HASH: Final = "a model is not hashed, so {} changes nothing."
 _ONE_OF: Final = "give `z0=` with `A=`, `operator=` or `model=`; `start=` with `model=`; or `fit_from=` alone."
 
 
@@ -68,6 +71,11 @@ class FollowRequest(Request):
     steps: int = 100
     decode_every: int = 10
     """z0 is decoded, and z after every so many steps."""
+    decode_device: str | None = None
+    """Where fields are decoded, beside the steps: another device, by name, or that of the steps, on a queue of its own;
+    None: on that device, behind the steps. The files are the same."""
+    fft_device: str | None = None
+    """Where the Fourier transforms of a decode are computed, by name; None: where it decodes."""
     observer: str = "metrics"
     """What comes back of decoded fields: none, metrics, snapshots or visualize; the last two need a run folder."""
     residual: str = "none"
@@ -82,13 +90,17 @@ class FollowRequest(Request):
     """The element type of z and of fields."""
     hash_every: int | None = None
     """Steps between hashes of the state, not with a model; 10 hashes."""
+    states_every: int | None = None
+    """Steps between states that are kept in the run folder, for its certificate; not with a model."""
+    states_bits: int | None = None
+    """Bits of the digests of kept states: 128, or 256; 128."""
     stage_times: bool = True
     """Whether the stages of a decode are measured, apart, before the run."""
 
     @property
     def hash_stride(self) -> int:
         """Steps between hashes."""
-        return self.hash_every or max(1, self.steps // 10)
+        return claimed_stride(self.states_every, self.hash_every, max(1, self.steps // 10))
 
     @property
     def settings(self) -> Settings:
@@ -144,6 +156,8 @@ def check_follow(request: FollowRequest, out: Path | None) -> None:
         raise InputError("`start=` goes with `model=`, which knows how z is laid out.", _ONE_OF)
     _check_numbers(request)
     _check_idle(request)
+    check_states(request, out, portable=request.model is None)
+    _ = request.hash_stride  # refuses one that leaves out a kept state
     if request.residual == "statistics" and request.statistics is None and request.z0 is not None:
         raise InputError(
             "the residual statistics needs those of training data.", "give `statistics=`, or start from a run."
@@ -174,7 +188,7 @@ def _check_idle(request: FollowRequest) -> None:
     idle = {
         **({} if fits else dict.fromkeys(("k_cut", "anchors", "ridge"), "{} goes with `fit_from=`.")),
         **({} if draws else dict.fromkeys(("gate", "seed"), "{} goes with a residual, and there is none.")),
-        **({"hash_every": "a model is not hashed, so {} changes nothing."} if request.model is not None else {}),
+        **(dict.fromkeys(_CLAIMS, _NO_HASH) if request.model is not None else {}),
     }
     if request.residual != "statistics":
         idle["statistics"] = '{} goes with `residual="statistics"`.'
@@ -191,6 +205,8 @@ def settings_of(request: FollowRequest, setup: FollowSetup) -> dict[str, object]
         "residual": drawn.residual, "gate": drawn.gate, "seed": drawn.seed, "dtype": request.dtype,
         "hash-every": request.hash_every,
     }  # fmt: skip
+    if request.states_every is not None:
+        values |= {"states-every": request.states_every, "states-bits": request.states_bits}
     for name in ("A", "operator", "model", "z0", "statistics"):
         path: AnyPath | None = getattr(request, name)
         values |= {} if path is None else {name: file_digest(Path(path))}
@@ -212,7 +228,7 @@ def _ridge(request: FollowRequest) -> float:
 def files_of(request: FollowRequest) -> tuple[str, ...]:
     """What a rollout may leave."""
     more = {"snapshots": (FIELDS,), "visualize": (PICTURES, FILM)}.get(request.observer, ())
-    return (run_folder.METRICS, run_folder.CERTIFICATE, run_folder.INPUTS, Z, DECODED, *more)
+    return (run_folder.METRICS, run_folder.CERTIFICATE, run_folder.INPUTS, run_folder.STATES, Z, DECODED, *more)
 
 
 def require_room(request: FollowRequest, out: Path | None, n: int, members: int) -> None:

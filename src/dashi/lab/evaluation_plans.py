@@ -18,14 +18,18 @@ from dashi.flow.evaluation.perturb import label, perturbed, same_times
 from dashi.flow.initial import INITIAL
 from dashi.flow.windows import UNKNOWN, Naming, Windows, frames_in
 from dashi.flow.windows.simulated import require_room
+from dashi.io._shards import Shard
 from dashi.lab._flow_windows import WindowPlan, read_with_remarks, simulate_windows
 from dashi.lab._job import AnyPath, Request
-from dashi.lab._seeds import follow_each_other, frozen_seeds, require_seeds
+from dashi.lab._seeds import follow_each_other, frozen_seeds, require_seeds, seed_count
 from dashi.lab.events import Events
 from dashi.runtime.device import Device
 
 SEEDS: Final = 2
 """Seeds that are simulated unless others are asked for."""
+SHARED_SEEDS: Final = "seeds"
+SHARED_WINDOWS: Final = "windows"
+"""What is shared out: in a simulation whole seeds, of a record windows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,6 +66,8 @@ class EvaluateRequest(Request):
     """Score on data that were trained on, and say so."""
     host_fft: bool = False
     """NumPy's own transforms on the device cpu: quick, not portable."""
+    shard: Shard | None = None
+    """Only the seeds of this part of them (of a record, the windows), in a folder that `lab.merge` takes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,7 +94,15 @@ class ScoredWindows:
     """A set of windows: what is changed in its flow, and what makes it on a device."""
 
     change: str
-    make: Callable[[Device], Windows]
+    make: Callable[[Device], SharedWindows]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedWindows:
+    """Windows that are some of `among`; or all of them."""
+
+    windows: Windows
+    among: int
 
 
 @dataclass(frozen=True)
@@ -105,13 +119,13 @@ class Chosen:
     """Seeds by name, where they do not follow each other."""
 
     @property
-    def simulated_seeds(self) -> list[int]:
-        """The seeds of a simulation."""
+    def simulated_seeds(self) -> Sequence[int]:
+        """The seeds of a simulation; they are not counted out."""
         if self.listed:
-            return list(self.listed)
+            return self.listed
         assert self.first_seed is not None  # simulations have both
         assert self.seeds is not None
-        return list(range(self.first_seed, self.first_seed + self.seeds))
+        return range(self.first_seed, self.first_seed + self.seeds)
 
 
 def check_evaluation(request: EvaluateRequest) -> None:
@@ -128,6 +142,11 @@ def check_evaluation(request: EvaluateRequest) -> None:
         require_seeds("seeds", seeds)
         if request.first_seed is not None:
             raise InputError("`seeds=` names seeds, and `first_seed=` too.", "leave one of them away.")
+    if request.shard is not None and request.residual:
+        raise InputError(
+            "`residual=True` draws fine structure for all windows together, and `shard=` takes some of them.",
+            "leave one of them away.",
+        )
     request.naming.require_own(request.path)
     if request.source is None:
         return
@@ -163,7 +182,7 @@ def plans_of(request: EvaluateRequest, fit: Fit, training: Training, events: Eve
     """All sets of windows, the one that nothing is changed in first."""
     what = chosen(request, training)
     if request.source is not None:
-        return [ScoredWindows("", lambda _: read_record(request, what, training, events))]
+        return [ScoredWindows("", lambda _: _shared_record(request, what, training, events))]
     recorded = training.source if training.source != "simulation" else training.initial
     if recorded not in INITIAL:
         raise InputError(
@@ -172,8 +191,9 @@ def plans_of(request: EvaluateRequest, fit: Fit, training: Training, events: Eve
         )
     assert what.steps is not None  # simulations have both
     assert what.windows is not None
-    seeds, flow = what.simulated_seeds, training.flow
-    frames = frames_in(what.steps, training.interval)
+    flow, frames = training.flow, frames_in(what.steps, training.interval)
+    require_room(flow, seed_count(what.simulated_seeds), what.windows, frames)
+    seeds = list(what.simulated_seeds)
     end = what.start + (what.windows * frames - 1) * training.interval
     require_unseen(
         training.data, seeds, [(what.start * flow.dt, end * flow.dt)] * len(seeds), allow=request.allow_overlap
@@ -192,6 +212,14 @@ def plans_of(request: EvaluateRequest, fit: Fit, training: Training, events: Eve
     return plans
 
 
+def shared_seeds(shard: Shard | None, seeds: Sequence[int]) -> Sequence[int]:
+    """The seeds of a shard, which follow each other in the list; all, where there is none."""
+    if shard is None:
+        return seeds
+    part = shard.part(len(seeds), SHARED_SEEDS)
+    return seeds[part.start : part.stop]
+
+
 def _changed(request: EvaluateRequest, flow: Flow) -> list[tuple[str, Flow]]:
     """The perturbed flows by their labels."""
     flows: list[tuple[str, Flow]] = []
@@ -205,8 +233,20 @@ def _changed(request: EvaluateRequest, flow: Flow) -> list[tuple[str, Flow]]:
 
 def _maker(
     title: str, plan: WindowPlan, seeds: list[int], request: EvaluateRequest, events: Events
-) -> Callable[[Device], Windows]:
-    return lambda device: simulate_windows(title, plan, seeds, device, host_fft=request.host_fft, events=events)
+) -> Callable[[Device], SharedWindows]:
+    own, among = shared_seeds(request.shard, seeds), len(seeds) * plan.windows
+
+    def make(device: Device) -> SharedWindows:
+        made = simulate_windows(title, plan, own, device, host_fft=request.host_fft, events=events)
+        return SharedWindows(made, among)
+
+    return make
+
+
+def _shared_record(request: EvaluateRequest, what: Chosen, training: Training, events: Events) -> SharedWindows:
+    record = read_record(request, what, training, events)
+    part = range(len(record)) if request.shard is None else request.shard.part(len(record), SHARED_WINDOWS)
+    return SharedWindows(record if request.shard is None else record.take(part), len(record))
 
 
 def read_record(request: EvaluateRequest, what: Chosen, training: Training, events: Events) -> Windows:

@@ -16,6 +16,7 @@ from dashi.flow.proxy.encode import require_anchors
 from dashi.flow.proxy.schema import Schema
 from dashi.flow.windows import UNKNOWN, Naming, Windows, frames_in
 from dashi.io._files import require_writable
+from dashi.io._shards import Shard
 from dashi.io.arrays import read_arrays
 from dashi.lab._capacity import require_memory
 from dashi.lab._job import AnyPath, Request
@@ -72,6 +73,8 @@ class FitRequest(Request):
     """Models to compare with; none named are those that belong beside every model."""
     host_fft: bool = False
     """NumPy's own transforms on the device cpu: quick, not portable."""
+    shard: Shard | None = None
+    """Only the data of the seeds of this part, in a folder that `lab.merge` fits to: `lab.fit_data`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

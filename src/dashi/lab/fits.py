@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -73,9 +73,25 @@ def fit(
     the FittedModel as its `result`. Ctrl-C raises Interrupted; once the model is fitted, `partial` is the FittedModel.
     """
     require_request(request, FitRequest)
-    job = Job(command="flow fit", request=request, device=device, out=as_path(out), events=events)
+    if request.shard is not None:
+        raise InputError("`shard=` makes data to fit to, and no model.", "use dashi.lab.fit_data, and then merge.")
+    return _fit(request, device, as_path(out), events)
+
+
+def fit_to(
+    request: FitRequest, record: Windows, *, device: str | Device = "auto", out: AnyPath | None = None,
+    events: Events = SILENT,
+) -> FittedModel:  # fmt: skip
+    """`fit`, to windows of the seeds of a request that were simulated before."""
+    return _fit(request, device, as_path(out), events, record)
+
+
+def _fit(
+    request: FitRequest, device: str | Device, out: Path | None, events: Events, record: Windows | None = None
+) -> FittedModel:
+    job = Job(command="flow fit", request=request, device=device, out=out, events=events)
     check_fit(request, job.out)
-    work = _FitWork(job, request)
+    work = _FitWork(job, request, record)
     try:
         with job.place() as placed:
             result = work.fitted(placed)
@@ -102,8 +118,8 @@ class _Data:
 class _FitWork:
     """One fit under way."""
 
-    def __init__(self, job: Job, request: FitRequest) -> None:
-        self.job, self.request, self.events = job, request, job.events
+    def __init__(self, job: Job, request: FitRequest, record: Windows | None = None) -> None:
+        self.job, self.request, self.events, self.record = job, request, job.events, record
         self.baselines, left_away = wanted_baselines(request.baselines)
         if left_away:
             self.events.remark(left_away)
@@ -155,23 +171,9 @@ class _FitWork:
     def _simulated(self, device: Device) -> tuple[Windows, Windows | None]:
         request = self.request
         train, validate = request.simulated_seeds
-        seeds, flow = [*train, *validate], request.simulated_flow
-        plan = WindowPlan(
-            flow, request.train_steps, request.interval, request.windows or 1, request.first_step, request.start,
-            request.initial_options,
-        )  # fmt: skip
-        if request.from_file:
-            states = states_from_file(Path(request.start), flow)
-            if len(states) < len(seeds):
-                raise InputError(
-                    f"{request.initial} holds {len(states)} field(s), and {len(train)} for training and "
-                    f"{len(validate)} for validation were asked for.",
-                    "use fewer seeds (`validate=0` will do), or a file of (members, n, n).",
-                )
-            plan = replace(plan, states=states[: len(seeds)])
-        record = simulate_windows(
-            "train", plan, seeds, device, host_fft=request.host_fft, events=self.events
-        )  # fmt: skip
+        record = self.record
+        if record is None:
+            record = simulated_data(request, [*train, *validate], device, self.events)
         windows, validation = split_windows(record, train, validate)
         if not request.from_file:
             return windows, validation
@@ -242,6 +244,31 @@ class _FitWork:
                     settings=settings,
                 )
             )  # fmt: skip
+
+
+def simulated_data(
+    request: FitRequest, seeds: Sequence[int], device: Device, events: Events, part: range | None = None
+) -> Windows:
+    """The windows of all these seeds, or of a part of them."""
+    flow = request.simulated_flow
+    plan = WindowPlan(
+        flow, request.train_steps, request.interval, request.windows or 1, request.first_step, request.start,
+        request.initial_options,
+    )  # fmt: skip
+    own = range(len(seeds)) if part is None else part
+    if request.from_file:
+        states = states_from_file(Path(request.start), flow)
+        if len(states) < len(seeds):
+            train, validate = request.simulated_seeds
+            raise InputError(
+                f"{request.initial} holds {len(states)} field(s), and {len(train)} for training and "
+                f"{len(validate)} for validation were asked for.",
+                "use fewer seeds (`validate=0` will do), or a file of (members, n, n).",
+            )
+        plan = replace(plan, states=states[own.start : own.stop])
+    return simulate_windows(
+        "train", plan, list(seeds)[own.start : own.stop], device, host_fft=request.host_fft, events=events
+    )
 
 
 def _without_seeds(windows: Windows) -> Windows:

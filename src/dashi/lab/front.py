@@ -18,6 +18,7 @@ from dashi.core.rollouts.run import Run
 from dashi.errors import InputError
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
+from dashi.io._shards import Shard
 from dashi.lab import decoded_rollouts, evaluations, fits, simulations
 from dashi.lab._arguments import number_pairs, several
 from dashi.lab._job import AnyPath
@@ -29,6 +30,7 @@ from dashi.lab.events import SILENT, Events
 from dashi.lab.fit_setup import FitRequest
 from dashi.lab.fits import FittedModel
 from dashi.lab.simulation_setup import SimulateRequest
+from dashi.report.live import LiveView
 from dashi.runtime.device import Device
 
 
@@ -44,6 +46,8 @@ def simulate(
     frame_every: int | None = None,
     hash_every: int | None = None,
     fields: Sequence[str] = ("vorticity",),
+    states_every: int | None = None,
+    states_bits: int | None = None,
     transfer: bool = False,
     host_fft: bool = False,
     observers: Sequence[Observer[Any]] = (),
@@ -51,22 +55,30 @@ def simulate(
     out: AnyPath | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    shard: Shard | None = None,
     events: Events = SILENT,
+    live: LiveView | None = None,
 ) -> Run:
     """Solves a flow for so many steps of dt, from `states` (`ensemble`, `from_field`) or from an initial condition with
     a seed for each member; a single number is one seed.
 
     Strides are in steps; None chooses (100 looks, 10 frames, 10 hashes) and 0 is never. With `out` the run has a
     folder: `run.fields` reads its frames, `run.certificate.verify()` repeats it, `run.resume(steps)` goes on.
-    `observers` look besides, and change no bit. Ctrl-C raises Interrupted, whose `partial` is the run so far.
+    `states_every` keeps states there, which the certificate names by digests of `states_bits` bits (128, or 256): what
+    lies between them can be verified apart. `observers` look besides, and change no bit; a `live` view shows the run
+    while it goes on. `shard` takes some of the members, into a folder for `lab.merge`. Ctrl-C raises Interrupted, whose
+    `partial` is the run so far.
     """
     request = SimulateRequest(
         flow=flow, steps=steps, seeds=frozen_seeds("seeds", seeds), initial=initial,
         initial_options=initial_options or {}, states=states, look_every=look_every,
         frame_every=frame_every, hash_every=hash_every, fields=several("fields", fields),
-        transfer=transfer, host_fft=host_fft, observers=several("observers", observers),
+        states_every=states_every, states_bits=states_bits,
+        transfer=transfer, host_fft=host_fft, observers=several("observers", observers), shard=shard,
     )  # fmt: skip
-    return simulations.simulate(request, device=device, out=out, resume=resume, overwrite=overwrite, events=events)
+    return simulations.simulate(
+        request, device=device, out=out, resume=resume, overwrite=overwrite, events=events, live=live
+    )
 
 
 def fit(
@@ -126,19 +138,21 @@ def evaluate(
     device: str | Device = "auto",
     out: AnyPath | None = None,
     overwrite: bool = False,
+    shard: Shard | None = None,
     events: Events = SILENT,
 ) -> ModelScores:
     """Rolls a fitted model and its baselines out from starts that they never saw, and scores them against what the
     flow did: `print(scores.table())`.
 
     `seeds` names seeds, or says how many that training did not see; `source` is a record to score on instead.
-    `perturb` has parameters (nu, cs, dt, n) of other flows to score on too. Ctrl-C raises Interrupted, whose `partial`
+    `perturb` has parameters (nu, cs, dt, n) of other flows to score on too. `shard` takes some of the seeds, into a
+    folder for `lab.merge`. Ctrl-C raises Interrupted, whose `partial`
     is the scores so far.
     """
     request = EvaluateRequest(
         model=_file_of(model), seeds=seeds, steps=steps, windows=windows, start=start, source=source,
         variables=several("variables", variables), dims=dims or {}, perturb=number_pairs("perturb", perturb),
-        perfect=perfect, residual=residual, allow_overlap=allow_overlap, host_fft=host_fft,
+        perfect=perfect, residual=residual, allow_overlap=allow_overlap, host_fft=host_fft, shard=shard,
     )  # fmt: skip
     return evaluations.evaluate(request, device=device, out=out, overwrite=overwrite, events=events)
 
@@ -153,6 +167,7 @@ def follow(
     out: AnyPath | None = None,
     overwrite: bool = False,
     events: Events = SILENT,
+    live: LiveView | None = None,
     **request: Any,
 ) -> Run:
     """Advances z, a flow's large scales, by a fitted model from the first frame of a run, and decodes it to fields on
@@ -161,7 +176,7 @@ def follow(
         model=None if model is None else _file_of(model), steps=steps, start=_folder_of(start),
         fit_from=_folder_of(fit_from), **request,
     )  # fmt: skip
-    return decoded_rollouts.follow(asked, device=device, out=out, overwrite=overwrite, events=events)
+    return decoded_rollouts.follow(asked, device=device, out=out, overwrite=overwrite, events=events, live=live)
 
 
 def _file_of(model: FittedModel | AnyPath) -> AnyPath:

@@ -17,11 +17,13 @@ from dashi.core.operators.affine import Affine, Linear
 from dashi.core.operators.operator import Operator
 from dashi.core.rollouts._checkpoint import identity
 from dashi.core.rollouts._observers import BandSheet, Hashes, StateMetrics
+from dashi.core.rollouts._state_files import BITS, StateFiles
 from dashi.core.rollouts.observer import Observer, require_observers
 from dashi.core.rollouts.rollout import require_operator
 from dashi.errors import DTypeError, InputError, ShapeError
 from dashi.io._files import require_writable
 from dashi.lab._job import AnyPath, Job, Request, as_path
+from dashi.lab._kept_states import check_states, claimed_stride, require_same_states, require_states_room
 from dashi.lab.events import Events
 from dashi.types import HostArray
 
@@ -58,6 +60,11 @@ class RolloutRequest(Request):
     sheet_every: int | None = None
     bands: int | None = None
     checkpoint_every: int | None = None
+    states_every: int | None = None
+    """Steps between states that are kept in the run folder, for its certificate: from each of them what follows can be
+    verified apart."""
+    states_bits: int | None = None
+    """Bits of the digests of kept states: 128, or 256; 128."""
     certificate: AnyPath | None = None
     """A file for a certificate that names the input files; a run folder has one in any case."""
     metrics: AnyPath | None = None
@@ -83,6 +90,9 @@ class RolloutStrides:
     sheet: int
     bands: int
     keep: int
+    states: int = 0
+    bits: int = BITS[0]
+    """Bits of the digests of kept states."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +114,10 @@ class RolloutSetup:
     def observers(self) -> list[Observer[Any]]:
         """The observers whose records a checkpoint holds."""
         every = self.strides
-        return [Hashes(every.hash), StateMetrics(every.observe), BandSheet(every.sheet, every.bands)]
+        return [
+            Hashes(every.hash), StateMetrics(every.observe), BandSheet(every.sheet, every.bands),
+            StateFiles(every.states, None, every.bits),
+        ]  # fmt: skip
 
     def settings(self, request: RolloutRequest) -> dict[str, object]:
         """All that decides the results of a run: how and where it runs does not."""
@@ -114,12 +127,14 @@ class RolloutSetup:
             "steps": request.steps, "hash-every": every.hash, "observe-every": every.observe,
             "sheet-every": every.sheet, "bands": every.bands, "fast": not request.portable,
             "keep-going": not request.stop_on_nonfinite,
+            **({"states-every": every.states, "states-bits": every.bits} if every.states else {}),
         }  # fmt: skip
 
     def resumed(self, request: RolloutRequest, settings: Mapping[str, Mapping[str, int]]) -> RolloutSetup:
         """The setup with the strides of the run that goes on; one that was asked for must be the same."""
         former = self.following(settings)
         every = former.strides
+        require_same_states(request, every.states, every.bits)
         for name, old in zip(_STRIDES, (every.hash, every.observe, every.sheet, every.bands), strict=True):
             new: int | None = getattr(request, name)
             if new is not None and new != old:
@@ -133,7 +148,11 @@ class RolloutSetup:
         """The setup with the strides that a checkpoint tells (`read_settings`)."""
         strides = [settings.get(name, {}).get("every", 0) for name in ("hashes", "observations", "sheet")]
         bands = settings.get("sheet", {}).get("bands", self.strides.bands)
-        return replace(self, strides=RolloutStrides(*strides, bands=bands, keep=self.strides.keep))
+        kept = settings.get(StateFiles.name, {})
+        every = RolloutStrides(
+            *strides, bands=bands, keep=self.strides.keep, states=kept.get("every", 0), bits=kept.get("bits", BITS[0])
+        )
+        return replace(self, strides=every)
 
 
 def check_request(request: RolloutRequest, job: Job) -> None:
@@ -160,6 +179,7 @@ def check_request(request: RolloutRequest, job: Job) -> None:
             "a certificate names the files of its inputs, and some of these are arrays.",
             "give `out=` instead of `certificate=`: a run folder keeps the inputs beside its certificate.",
         )
+    check_states(request, job.out, portable=request.portable)
     for file in (as_path(request.certificate), as_path(request.metrics)):
         if file is not None:
             require_writable(file)
@@ -198,6 +218,7 @@ def read_setup(request: RolloutRequest, job: Job) -> RolloutSetup:
             f"z0 has shape {z0.shape}; the operator advances states of shape {operator.shape}.",
             f"give z0 of shape {operator.shape}, or (M, {shape}) for an ensemble.",
         )
+    require_states_room(job.out, request, states)
     return RolloutSetup(operator, states, sources, _strides(request, operator, sheet=job.out is not None))
 
 
@@ -230,9 +251,11 @@ def _dense(request: RolloutRequest, arrays: dict[str, HostArray]) -> Operator:
 def _strides(request: RolloutRequest, operator: Operator, *, sheet: bool) -> RolloutStrides:
     observe = request.observe_every or max(1, request.steps // _OBSERVED)
     return RolloutStrides(
-        hash=request.hash_every or min(_HASHES, request.steps),
+        hash=claimed_stride(request.states_every, request.hash_every, min(_HASHES, request.steps)),
         observe=observe,
         sheet=request.sheet_every or (observe if sheet else 0),
         bands=request.bands or min(_BANDS, operator.shape[-1]),
         keep=request.checkpoint_every or 0,
+        states=request.states_every or 0,
+        bits=request.states_bits or BITS[0],
     )

@@ -24,12 +24,16 @@ from dashi.io.arrays import write_array, write_arrays
 from dashi.io.metrics import Metrics, PerfFlag, write_metrics
 from dashi.lab._arguments import require_request
 from dashi.lab._job import AnyPath, Job, as_path, interrupted_with, require_gpu_used, until_interrupted
+from dashi.lab._kept_states import remove_other_states, require_states, state_files
+from dashi.lab._live import sheet_observers
 from dashi.lab._run_job import FinishedJob, without_last_looks
 from dashi.lab.events import SILENT, Events
 from dashi.lab.rollout_setup import RolloutRequest, RolloutSetup, check_request, read_setup
+from dashi.report.live import LiveView
 from dashi.runtime.device import Device
 
 COMMAND: Final = "rollout"
+_FILES: Final = (*run_folder.RESULTS, run_folder.STATES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,18 +54,20 @@ def rollout(
     resume: bool = False,
     overwrite: bool = False,
     events: Events = SILENT,
+    live: LiveView | None = None,
 ) -> Run:
     """Runs the request on a device. With `out`, state, sheet, metrics, inputs and a certificate are left in that
     folder, and checkpoints where they are asked for; `resume` goes on from the folder's checkpoint.
 
     A state that is no longer finite raises `NonFiniteError`, and Ctrl-C `Interrupted` with the Run so far as its
     `partial`, both after what was finished is in the folder. A certificate or metrics file beside the folder that
-    cannot be written raises its `FileError`, with the Run of all else as `result`.
+    cannot be written raises its `FileError`, with the Run of all else as `result`. A `live` view shows band energies as
+    they come; no hash, certificate or state knows of it.
     """
     require_request(request, RolloutRequest)
     job = Job(
         command=COMMAND, request=request, device=device, out=as_path(out), resume=resume, overwrite=overwrite,
-        events=events,
+        events=events, live=live,
     )  # fmt: skip
     return _rollout(job, request)
 
@@ -71,12 +77,13 @@ def _rollout(job: Job, request: RolloutRequest, so_far: Run | None = None) -> Ru
     events = job.events
     with job.timed("encode", "reading"):
         setup = read_setup(request, job)
-    with job.place() as placed, job.open_folder(setup.settings(request) if job.out else None) as folder:
+    settings = setup.settings(request) if job.out else None
+    with job.place() as placed, job.open_folder(settings, files=_FILES) as folder:
         resumed = so_far
         if folder and job.resume:
             setup, resumed = _read_resume(folder, setup, request, events)
         outcome = _run(job, request, setup, placed, folder, resumed)
-        certificates, unwritten = _certify(request, setup, folder, outcome, events)
+        certificates, unwritten = _certify(job, request, setup, folder, outcome)
         metrics = build_metrics(
             COMMAND, outcome.run, placed, job.stages, verdict=judge(setup, outcome.run), flags=outcome.flags,
             certificate=next(iter(certificates.values()), None),
@@ -109,7 +116,7 @@ def _resume(run: Run, steps: int, *, device: str | Device, overwrite: bool = Fal
     every = setup.strides
     request: RolloutRequest = replace(
         run.request, steps=steps, hash_every=every.hash, observe_every=every.observe, sheet_every=every.sheet or None,
-        bands=every.bands,
+        bands=every.bands, states_every=every.states or None, states_bits=every.bits if every.states else None,
     )  # fmt: skip
     job = Job(
         command=COMMAND, request=request, device=device, out=run.out, resume=run.out is not None,
@@ -126,6 +133,7 @@ def _run(
     job: Job, request: RolloutRequest, setup: RolloutSetup, placed: Placement, folder: Path | None, resumed: Run | None
 ) -> _Outcome:
     every, start = setup.strides, resumed.steps if resumed else 0
+    files = state_files(folder, every.states, every.bits)
     strategy, flags = _strategy(request, setup, placed)
     failure: NonFiniteError | None = None
     job.events.remark(
@@ -134,7 +142,8 @@ def _run(
     with job.timed("rollout", "rollout", request.steps - start, "steps") as advance:
         work = partial(
             engine.rollout, setup.operator, setup.z0, request.steps, device=placed.device,
-            observers=request.observers, hash_every=every.hash,
+            observers=[*files, *request.observers, *sheet_observers(job.live, setup.operator, request.steps)],
+            hash_every=every.hash,
             observe_every=every.observe, sheet_every=every.sheet, bands=every.bands, keep_every=every.keep,
             keep=partial(keep_checkpoint, folder, setup) if folder and every.keep else None, strategy=strategy,
             stop_on_nonfinite=request.stop_on_nonfinite, progress=advance, resume=resumed,
@@ -167,10 +176,10 @@ def _strategy(request: RolloutRequest, setup: RolloutSetup, placed: Placement) -
 
 
 def _certify(
-    request: RolloutRequest, setup: RolloutSetup, folder: Path | None, outcome: _Outcome, events: Events
+    job: Job, request: RolloutRequest, setup: RolloutSetup, folder: Path | None, outcome: _Outcome
 ) -> tuple[dict[Path, str], FileError | None]:
     """Writes the certificates asked for; their digests by file, and why the one beside the folder is missing."""
-    run, asked = outcome.run, as_path(request.certificate)
+    run, asked, events = outcome.run, as_path(request.certificate), job.events
     if not any(taken.step % run.hash_every == 0 or not run.stopped for taken in run.hashes):
         if run.stopped:
             events.remark("it ended before the first hash: there is nothing to certify")
@@ -180,7 +189,7 @@ def _certify(
     digests: dict[Path, str] = {}
     unwritten: FileError | None = None
     if asked is not None:
-        certificate = certify(run, asked, setup.sources)
+        certificate = certify(run, asked, setup.sources, _states_place(job, folder, run))
         try:
             digests[asked] = write_certificate(asked, certificate)
             _remark_if_outside(asked, certificate, events)
@@ -190,6 +199,12 @@ def _certify(
     if folder is not None and digest is not None:
         digests[folder / run_folder.CERTIFICATE] = digest
     return digests, unwritten
+
+
+def _states_place(job: Job, folder: Path | None, run: Run) -> Path | None:
+    """Where kept states lie when the job is over: a finished run takes the place that was asked for."""
+    place = folder if run.stopped else job.out
+    return place / run_folder.STATES if place is not None else None
 
 
 def _close(setup: RolloutSetup, run: Run, metrics: Metrics, folder: Path, *, certified: bool) -> Path:
@@ -202,6 +217,7 @@ def _close(setup: RolloutSetup, run: Run, metrics: Metrics, folder: Path, *, cer
         written.add(run_folder.SHEET)
     if certified:
         written |= {run_folder.CERTIFICATE, run_folder.INPUTS}
+    remove_other_states(folder, run)
     write_metrics(folder / run_folder.METRICS, metrics)
     return run_folder.close_run(folder, written, finished=not run.stopped)
 
@@ -235,6 +251,7 @@ def _read_resume(
     settings = read_settings(file)
     observers = [*setup.following(settings).observers, *request.observers]
     run = read_checkpoint(file, setup.identity, setup.operator, observers, setup.z0.shape)
+    require_states(folder, run, setup.z0.shape, setup.operator.dtype)
     events.remark(f"going on after {run.steps} steps")
     return setup.resumed(request, settings), run
 
@@ -250,6 +267,8 @@ def judge(setup: RolloutSetup, run: Run) -> Verdict | None:
 def _remark_if_outside(file: Path, certificate: Certificate, events: Events) -> None:
     """A certificate whose inputs are not beside it is harder to verify, so that is said."""
     outside = [one.name for one in certificate.inputs if one.path.startswith("../")]
+    states = certificate.states.files if certificate.states else ()
+    outside += [run_folder.STATES] if any(record.file.startswith("../") for record in states) else []
     if outside:
         events.remark(
             f"{file}: {', '.join(outside)} not in its folder; elsewhere verification finds them with `inputs=DIR`"

@@ -9,16 +9,19 @@ from typing import Any, Final
 
 from dashi.core.certificates._certificate import array_digest
 from dashi.core.operators.operator import float_array
+from dashi.core.rollouts._state_files import BITS
 from dashi.core.rollouts.observer import Observer, require_observers
 from dashi.errors import InputError, ShapeError, suggestion
 from dashi.flow import initial
 from dashi.flow._derived_fields import DERIVED
 from dashi.flow._initial_files import is_field_file, states_from_file
-from dashi.flow._trajectory import FlowStrides
+from dashi.flow._trajectory_layout import FlowStrides
 from dashi.flow.equations import Flow, Stochastic
 from dashi.flow.grid import Floats
+from dashi.io._shards import Shard
 from dashi.io.arrays import LIMIT
 from dashi.lab._job import Request
+from dashi.lab._kept_states import check_states, claimed_stride, require_same_states
 from dashi.lab._seeds import follow_each_other, frozen_seeds, require_seeds, seed_count
 
 _STRIDES: Final = ("look_every", "frame_every", "hash_every")
@@ -45,6 +48,11 @@ class SimulateRequest(Request):
     """Steps between frames in the run folder, each with a checkpoint; 0 is never, None makes 10 frames."""
     hash_every: int | None = None
     """Steps between hashes of the state; 0 is never, None makes 10 hashes."""
+    states_every: int | None = None
+    """Steps between states that are kept in the run folder, for its certificate: from each of them what follows can be
+    verified apart."""
+    states_bits: int | None = None
+    """Bits of the digests of kept states: 128, or 256; 128."""
     fields: tuple[str, ...] = ("vorticity",)
     """What frames hold."""
     transfer: bool = False
@@ -53,6 +61,8 @@ class SimulateRequest(Request):
     """NumPy's own transforms on the device cpu: quick, not portable."""
     observers: tuple[Observer[Any], ...] = ()
     """What looks besides; the records of each are in `Run.records`, by its name."""
+    shard: Shard | None = None
+    """Only the members of this part of the ensemble, in a folder that `lab.merge` takes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,6 +93,7 @@ def check_simulation(request: SimulateRequest, out: Path | None) -> None:
             raise InputError(f"`{name}=` is {value}.", "use 1 or more, or 0 for never.")
     if request.frame_every and out is None:
         raise InputError("`frame_every=` writes frames to a run folder.", "name it with `out=`, or leave it away.")
+    check_states(request, out, portable=not request.host_fft)
     for name in request.fields:
         if name not in DERIVED:
             raise InputError(
@@ -129,7 +140,9 @@ def strides_of(request: SimulateRequest, out: Path | None) -> FlowStrides:
     return FlowStrides(
         look=chosen(request.look_every, max(1, request.steps // 100)),
         frame=chosen(request.frame_every, tenth) if out else 0,
-        hash=chosen(request.hash_every, tenth),
+        hash=claimed_stride(request.states_every, request.hash_every, tenth),
+        states=request.states_every or 0,
+        bits=request.states_bits or BITS[0],
     )
 
 
@@ -141,6 +154,7 @@ def resumed_strides(request: SimulateRequest, asked: FlowStrides, earlier: FlowS
         value, before = getattr(request, name), getattr(earlier, name.removesuffix("_every"))
         if value not in (None, before):
             raise InputError(f"the run that goes on has `{name}={before}`.", f"leave `{name}=` away, or give that.")
+    require_same_states(request, earlier.states, earlier.bits)
     return earlier
 
 
@@ -180,14 +194,17 @@ def named_start(request: SimulateRequest) -> tuple[str, list[str]]:
     return name, [f"{key}={value}" for key, value in request.initial_options.items()]
 
 
-def settings_of(request: SimulateRequest, every: FlowStrides, states: Floats) -> dict[str, object]:
-    """All that decides the results of a simulation: where it runs does not."""
+def settings_of(request: SimulateRequest, every: FlowStrides, states: Floats | None) -> dict[str, object]:
+    """All that decides the results of a simulation: where it runs does not. The initial states count where no name
+    says what they are."""
     name, numbers = named_start(request)
-    seeds = member_seeds(request, len(states))
     known = request.states is None and not request.from_file
-    start: dict[str, object] = {"initial": name if known else array_digest(states), "set": sorted(numbers)}
+    seeds = list(request.seeds) if states is None else member_seeds(request, len(states))
+    told = name if known or states is None else array_digest(states)
+    start: dict[str, object] = {"initial": told, "set": sorted(numbers)}
     return {
         **request.seeded_flow.parameters, **start, "seed": seeds[0] if follow_each_other(seeds) else seeds,
-        "members": len(states), "steps": request.steps, "look-every": every.look, "frame-every": every.frame,
+        "members": len(seeds), "steps": request.steps, "look-every": every.look, "frame-every": every.frame,
         "hash-every": every.hash, "fields": request.fields, "transfer": request.transfer, "fast": request.host_fft,
+        **({"states-every": every.states, "states-bits": every.bits} if every.states else {}),
     }  # fmt: skip

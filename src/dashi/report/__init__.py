@@ -13,6 +13,9 @@ from dashi._lazy import lazy_names
 
 if TYPE_CHECKING:
     from dashi.report.example import example_report as example_report
+    from dashi.report.live import LiveState as LiveState
+    from dashi.report.live import LiveView as LiveView
+    from dashi.report.live_page import LivePage as LivePage
     from dashi.report.page import Report as Report
     from dashi.report.page import render as render
     from dashi.report.page import write_report as write_report
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "example": "example_report",
+    "live": "LiveState LiveView",
+    "live_page": "LivePage",
     "page": "Report render write_report",
     "run": "read_run",
     "writing": "write",

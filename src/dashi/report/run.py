@@ -23,6 +23,7 @@ from dashi.io._run_folder import (
     SCORES,
     SHEET,
     STATE,
+    STATES,
     SUMMARY,
 )
 from dashi.io._run_names import EVALUATION, FIELDS, MODEL, STORY, TRACE, TRAINING, Z
@@ -43,7 +44,7 @@ _AGAIN: Final = "run the command again."
 _FRAMES: Final = 240
 """Frames that are read: more than a film shows are passed over."""
 _LONGEST_UNIT: Final = 40
-_ANYBODYS: Final = frozenset({MODEL, Z, STATE, INPUTS})
+_ANYBODYS: Final = frozenset({MODEL, Z, STATE, STATES, INPUTS})
 """Names that others give to their files too, and of which alone no page comes."""
 _LAST: Final = "the z of the model after its last step: dashi.flow.proxy.load_z reads it"
 """What z.npz is in a run of `flow rollout`."""
@@ -62,6 +63,7 @@ _MEANINGS: Final = {
     Z: "the states of the model left alone: dashi.flow.proxy.load_z reads them",
     SHEET: "band energies over time: dashi sheet view draws it",
     STATE: "the last state",
+    STATES: "states on the way, from which dashi verify repeats segments apart",
     TRACE: "every span of stages and device queues: open it in ui.perfetto.dev",
     STORY: "the sentences of this page",
     SUMMARY: "what the command printed",

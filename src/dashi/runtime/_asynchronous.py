@@ -16,7 +16,7 @@ from dashi.runtime._program import Waitable
 from dashi.runtime._steps import require_copyable
 from dashi.runtime._submissions import Listener, Listeners
 from dashi.runtime.array import Array
-from dashi.runtime.info import DeviceInfo
+from dashi.runtime.info import DeviceInfo, Role
 from dashi.runtime.landing import Download, require_tickets
 from dashi.types import HostArray
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from dashi.runtime.device import Device
 
 CopyBy = Literal["auto", "transfer", "kernel"]
+CopyQueue = Literal["upload", "download"]
 _COPY_BY: Final = get_args(CopyBy)
+_COPY_QUEUES: Final = get_args(CopyQueue)
 _T = TypeVar("_T", bound=Waitable)
 After = Sequence[Waitable] | None
 """The work that comes first; None: all that was submitted so far."""
@@ -39,8 +41,8 @@ class Asynchronous(ABC):
     listeners: Listeners
 
     @abstractmethod
-    def _copy(self, source: Array, target: Array, after: Sequence[Waitable]) -> Waitable:
-        """Starts a copy between arrays of equal shape and type."""
+    def _copy(self, source: Array, target: Array, after: Sequence[Waitable], queue: Role) -> Waitable:
+        """Starts a copy between arrays of equal shape and type on the queue for uploads or downloads."""
 
     @abstractmethod
     def _upload(self, array: Array, values: HostArray, after: After) -> Waitable:
@@ -72,17 +74,29 @@ class Asynchronous(ABC):
         return self._event(str(label))
 
     @inside
-    def copy(self, source: Array, target: Array, after: Iterable[Waitable] = (), *, by: CopyBy = "auto") -> Waitable:
+    def copy(
+        self,
+        source: Array,
+        target: Array,
+        after: Iterable[Waitable] = (),
+        *,
+        by: CopyBy = "auto",
+        queue: CopyQueue = "upload",
+    ) -> Waitable:
         """Starts a copy from one array of this device to another, and returns at once. `after` names the work that must
-        be done first. The driver copies on the queue for uploads (`by="transfer"`), a kernel on the first queue
-        (`by="kernel"`), which moves several times as much on a GPU; "auto" takes the kernel where it saves more than it
-        costs to start one. The bits are the same."""
+        be done first. The driver copies on the queue for uploads (`by="transfer"`), with `queue="download"` on that for
+        downloads; a kernel on the first queue (`by="kernel"`), which moves several times as much on a GPU; "auto" takes
+        the kernel where it saves more than it costs to start one. The bits are the same."""
         require_copyable(self._device, source, target)
+        if queue not in _COPY_QUEUES:
+            raise InputError(
+                f"queue={queue!r} is none of {', '.join(map(repr, _COPY_QUEUES))}.", "leave it away: 'upload' is usual."
+            )
         tickets = require_tickets(after) if after else ()
         if self._by_kernel(by, source, target):
             with self._device.program([kernel_copy(self._device, source, target)], label="copy") as program:
                 return program.submit(after=tickets)
-        return self._tell("upload", "copy", self._copy(source, target, tickets))
+        return self._tell(queue, "copy", self._copy(source, target, tickets, queue))
 
     def _by_kernel(self, by: CopyBy, source: Array, target: Array) -> bool:
         if by not in _COPY_BY:

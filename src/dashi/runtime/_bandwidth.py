@@ -53,15 +53,25 @@ class TimedProgram:
 
 def measure(device: Device) -> Bandwidth:
     """Copies an array that is larger than any cache, on the device, both ways."""
-    wanted = _HARDWARE_BYTES if device.info.is_hardware else _SOFTWARE_BYTES
-    count = min(wanted, device.limits.storage_range) // 4
-    source, target = device.array(np.ones(count, np.float32)), device.empty(count)
+    source, target = _large_arrays(device)
     step = device.bind("scale", source, out=target, a=2.0)
-    effort = effort_for(device)
-    copied = stopwatch.measure(lambda n: _copies(device, source, target, n), effort)
-    scaled = stopwatch.measure(lambda n: TimedProgram(device.program([step] * n, timed=True)), effort)
+    copied = stopwatch.measure(lambda n: _copies(device, source, target, n), effort_for(device))
+    scaled = stopwatch.measure(lambda n: TimedProgram(device.program([step] * n, timed=True)), effort_for(device))
     moved = 2 * source.nbytes
     return Bandwidth(moved / copied.median, moved / scaled.median, source.nbytes)
+
+
+def measure_copy(device: Device) -> float:
+    """Bytes per second of the driver's own copy alone, those read and those written counted both."""
+    source, target = _large_arrays(device)
+    copied = stopwatch.measure(lambda n: _copies(device, source, target, n), effort_for(device))
+    return 2 * source.nbytes / copied.median
+
+
+def _large_arrays(device: Device) -> tuple[Array, Array]:
+    wanted = _HARDWARE_BYTES if device.info.is_hardware else _SOFTWARE_BYTES
+    count = min(wanted, device.limits.storage_range) // 4
+    return device.array(np.ones(count, np.float32)), device.empty(count)
 
 
 def _copies(device: Device, source: Array, target: Array, times: int) -> stopwatch.TimedCalls:

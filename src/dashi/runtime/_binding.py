@@ -11,6 +11,7 @@ from dashi.errors import FeatureError, InputError
 from dashi.kernels._arguments import require_arrays
 from dashi.kernels._calls import resolve_call
 from dashi.kernels._general import general_form
+from dashi.kernels._text_types import variable_kernel
 from dashi.kernels._validate import check_plan
 from dashi.kernels.abi import Call, Kernel, Number, Plan, plan_features
 from dashi.runtime._operands import (
@@ -69,7 +70,9 @@ def as_kernel(kernel: str | Kernel) -> Kernel:
 
 def _serving(kernel: Kernel, inputs: Sequence[Any]) -> Kernel:
     """The kernel itself; or the one that stands in for it where arrays have several shapes, or element types that it
-    has no variant for."""
+    has no variant for, or that its type variables stand for."""
+    if kernel.variables is not None and all(type(array) is Array for array in inputs):
+        return variable_kernel(kernel, [array.dtype.name for array in inputs])
     if kernel.broadcasts or not inputs or not all(type(array) is Array for array in inputs):
         return kernel
     first = inputs[0]

@@ -35,7 +35,7 @@ class Graveyard:
     def __init__(self, queues: Sequence[Queue]) -> None:
         self._queues = queues
         self._tokens = itertools.count()
-        self._living: dict[int, Callable[[], object]] = {}
+        self._living: dict[int, Callable[[], None]] = {}
         self._dead: deque[tuple[list[int], Callable[[], None]]] = deque()
         self._lock = threading.Lock()
 
@@ -44,12 +44,12 @@ class Graveyard:
         token = next(self._tokens)
         finalizer = weakref.finalize(thing, self._bury, token, destroy)
         finalizer.atexit = False
-        self._living[token] = finalizer
+        self._living[token] = destroy
         return finalizer
 
     def _bury(self, token: int, destroy: Callable[[], None]) -> None:
-        self._living.pop(token, None)
-        self._dead.append(([queue.submitted for queue in self._queues], destroy))
+        if self._living.pop(token, None) is not None:  # else it went with the device
+            self._dead.append(([queue.submitted for queue in self._queues], destroy))
 
     def drain(self, *, everything: bool = False) -> None:
         """Destroys what no running work can use any more."""
@@ -68,8 +68,9 @@ class Graveyard:
 
     def close(self) -> None:
         """Destroys everything; the device is idle or lost."""
-        for finalizer in list(self._living.values()):
-            finalizer()
+        # Not by the finalizers, which do nothing any more while the interpreter ends.
+        for token, destroy in list(self._living.items()):
+            self._bury(token, destroy)
         self.drain(everything=True)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,22 +12,24 @@ import numpy as np
 from dashi.errors import BusyError
 from dashi.runtime._buffer import Buffer
 from dashi.runtime._clock import RunTimes
-from dashi.runtime._exports import Exports
+from dashi.runtime._direct import SlotMemory, direct_use, slot_memory
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._hazards import Batch
 from dashi.runtime._host_runs import HostRun
 from dashi.runtime._program import Program, Recording, Waitable
-from dashi.runtime._segments import named, segments
+from dashi.runtime._queue_tickets import QueueTicket
+from dashi.runtime._segments import commands_of, named, segments
+from dashi.runtime._slots import Landing, Slot
 from dashi.runtime._staging import synchronise
 from dashi.runtime._stamps import Stamps, parts_of
 from dashi.runtime._steps import AnyStep, HostStep
-from dashi.runtime._sync import Queue, QueueTicket
-from dashi.runtime._transfers import HostCall, copy_command, host_view
+from dashi.runtime._sync import Queue
+from dashi.runtime._transfers import HostCall, host_view
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_record import RawCommands, RawSubmission, Waits
 from dashi.runtime._waits import waits_of
 from dashi.runtime.array import Array
-from dashi.runtime.landing import Landing, Slot, require_tickets
+from dashi.runtime.landing import require_tickets
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
@@ -49,28 +50,31 @@ class VulkanProgram(Program):
         self._bury = device.graveyard.watch(self, _destroy(self._recorded))
         self._sources: list[Buffer] = [array.storage for array in self.fetches]
         self._targets: list[Buffer] = [array.storage for array in self.feeds]
-        self._segments = list(segments(device, self.steps, self._targets, self._sources, options.barriers))
+        self._direct = direct_use(device, self.steps, options)
+        if options.direct:
+            self.copied_feeds, self.copied_fetches = self._direct.feeds, self._direct.fetches
+        memory = self._slot_memory()
+        self._segments = list(segments(device, memory.steps, memory.feeds, memory.fetches, options.barriers))
         self._timed = bool(options.timed)
         self._stamps = self._timed and device.info.timestamp_ns > 0
         self._parts = parts_of(self._segments, self.steps) if options.timed == "steps" else None
         self._lock = threading.Lock()
         self._calls = [segment.call for segment in self._segments if segment.call is not None]
+        self._lone = not self._calls and sum(len(segment.batches) for segment in self._segments) == 1
         self._calling: int | None = None
-        first = self._record_slot()
-        self._submissions = first.submissions
+        self._first = first = self._record_slot(memory)
         if self.fetches or self.feeds or self._timed:
             reader, times = _reader(device.raw, self.fetches), _times if self._timed else None
-            self._landing = Landing(label, self.fetches, options.slots, first, reader, times)
+            self._landing = Landing(label, self.fetches, options.slots, first, reader, times, _Slot.shown)
         self.dispatches = sum(commands.dispatches for commands in self._recorded)
         self.barriers = sum(batch.step_barriers for segment in self._segments for batch in segment.batches)
 
-    def _record_slot(self) -> _Slot:
+    def _slot_memory(self) -> SlotMemory:
+        return slot_memory(self.device, self.steps, self._direct, self._targets, self._sources)
+
+    def _record_slot(self, memory: SlotMemory | None = None) -> _Slot:
         """Everything that a run needs which takes values from memory of its own, and brings them back there."""
-        uploads = [self.device.upload_memory(target.nbytes) for target in self._targets]
-        landing = [self.device.landing_memory(source.nbytes) for source in self._sources]
-        feeds = [copy_command(*pair) for pair in zip(uploads, self._targets, strict=True)]
-        fetches = [copy_command(*pair) for pair in zip(self._sources, landing, strict=True)]
-        timeline = self._queue.timeline
+        memory = memory or self._slot_memory()
         stamps = Stamps(self.device, self._parts) if self._stamps else None
         batches = [batch for segment in self._segments for batch in segment.batches]
         submissions: list[list[RawSubmission]] = []
@@ -79,19 +83,18 @@ class VulkanProgram(Program):
             for batch in segment.batches:
                 first, last = batch is batches[0], batch is batches[-1]
                 commands = self._begin()
-                before, after = feeds if first else batch.before, fetches if last else batch.after
+                before, after = memory.feeds if first else batch.before, memory.fetches if last else batch.after
                 transfers = bool(before or after or batch.transfers)
-                recorded = [*before, *batch.steps, *after]
+                steps = commands_of(memory.steps) if self._direct.any else batch.steps
+                recorded = [*before, *steps, *after]
                 if stamps is None:
                     commands.record(recorded, batch.barriers, transfers=transfers)
                 else:
                     stamps.record(commands, batches.index(batch), recorded, batch.barriers, transfers=transfers)
                     if last:
                         stamps.finish(commands)
-                self._end(commands)
-                submissions[-1].append(RawSubmission(self.device.raw, [commands.handle], timeline))
-        results = [_shaped(buffer, array) for buffer, array in zip(landing, self.fetches, strict=True)]
-        return _Slot(submissions, landing, results, uploads, self.feeds, self.device.exports, stamps)
+                submissions[-1].append(self._end(commands))
+        return _Slot(submissions, memory, self, stamps)
 
     def schedule(self) -> list[Batch]:
         return named(self._segments, self.steps)
@@ -103,10 +106,11 @@ class VulkanProgram(Program):
         commands.label(self.label)
         return commands
 
-    def _end(self, commands: RawCommands) -> None:
+    def _end(self, commands: RawCommands) -> RawSubmission:
         commands.end_label()
         commands.results_to_host()
         commands.end()
+        return RawSubmission(self.device.raw, [commands.handle], self._queue.timeline)
 
     def _barriers_by_step(self) -> list[int]:
         batches = [batch for segment in self._segments for batch in segment.batches]
@@ -128,7 +132,7 @@ class VulkanProgram(Program):
             ticket = QueueTicket(device, queue)
             slot = None
             if self.feeds:
-                slot = filled_slot(self, feed, self.feeds)
+                slot = feed if type(feed) is RunSlot else filled_slot(self, feed, self.feeds)
             elif feed is not None:
                 require_no_feed(self, feed)
             if self._calling is not None:
@@ -137,7 +141,7 @@ class VulkanProgram(Program):
                 self.require_open()
                 waits = waits_of(device, queue, require_tickets(after), ticket) if after else ()
                 if self._landing is None:
-                    self._submit_all(self._submissions, ticket, waits)
+                    self._submit_all(self._first, ticket, waits)
                 else:
                     self._submit_to(self._landing, slot, ticket, waits)
         finally:
@@ -155,13 +159,16 @@ class VulkanProgram(Program):
                 "submit it after the run, or another program.",
             )
 
-    def _submit_all(self, submissions: Sequence[Sequence[RawSubmission]], ticket: QueueTicket, waits: Waits) -> None:
+    def _submit_all(self, slot: _Slot, ticket: QueueTicket, waits: Waits) -> None:
         """Submits the parts of a program in order; the host steps between them are called by a thread of the device,
         unless this is one already, inside a step of the same queue."""
-        if self._calls and not self._queue.inside_host_step:
-            self._submit_gated(submissions, ticket, waits)
+        if self._lone:
+            ticket.value = self._queue.submit(slot.submissions[0][0], waits)
             return
-        for parts, segment in zip(submissions, self._segments, strict=True):
+        if self._calls and not self._queue.inside_host_step:
+            self._submit_gated(slot.submissions, ticket, waits)
+            return
+        for parts, segment in zip(slot.submissions, self._segments, strict=True):
             for submission in parts:
                 ticket.value = self._queue.submit(submission, waits)
                 waits = ()  # what follows on the queue comes after it
@@ -196,20 +203,38 @@ class VulkanProgram(Program):
             self._landing.give_back(ticket)
 
     def _submit_to(self, landing: Landing, filled: RunSlot | None, ticket: QueueTicket, waits: Waits) -> None:
+        if filled is not None and self._lone:
+            self._submit_filled(landing, filled, ticket, waits)
+            return
         if filled is None:
             slot: _Slot = landing.take(ticket, self._record_slot)
         else:
             slot = filled.take(landing, ticket)
-            for buffer in slot.uploads:
+            for buffer in slot.flushed:
                 synchronise(self.device.raw, buffer, flush=True)
         try:
-            self._submit_all(slot.submissions, ticket, waits)
+            self._submit_all(slot, ticket, waits)
         except BaseException:
             landing.give_back(ticket)
             raise
         finally:
             if filled is not None:
                 landing.under_way(ticket, QueueTicket(self.device, self._queue, ticket.value))
+
+    def _submit_filled(self, landing: Landing, filled: RunSlot, ticket: QueueTicket, waits: Waits) -> None:
+        """Submits a program of one part. Whatever can be done while the device is at work already comes after."""
+        slot: _Slot = landing.begin(filled.slot, filled)
+        try:
+            for buffer in slot.flushed:
+                synchronise(self.device.raw, buffer, flush=True)
+            ticket.value = self._queue.submit(slot.submissions[0][0], waits)
+        except BaseException:
+            landing.not_begun(filled.slot)
+            raise
+        landing.begun(filled.slot, ticket)
+        filled.let_go()
+        landing.under_way(ticket, QueueTicket(self.device, self._queue, ticket.value))
+        landing.spare_one()
 
     def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
         assert self._landing is not None
@@ -239,24 +264,54 @@ class VulkanProgram(Program):
             entered.pop()
 
 
-@dataclass(frozen=True)
 class _Slot:
     """A recording of the program, the memory that its results come back to, and that which its values come from."""
 
-    submissions: Sequence[Sequence[RawSubmission]]
-    landing: Sequence[Buffer]
-    results: Sequence[HostArray]
-    uploads: Sequence[Buffer]
-    feeds: Sequence[Array]
-    exports: Exports
-    stamps: Stamps | None
+    __slots__ = (
+        "__weakref__",
+        "_exports",
+        "_feeds",
+        "_plain",
+        "_views",
+        "flushed",
+        "memory",
+        "results",
+        "stamps",
+        "submissions",
+    )
 
-    def views(self) -> dict[int, HostArray]:
-        """The memory that values come from, for somebody to fill."""
-        return {
-            id(array): self.exports.show(buffer, array.shape, array.dtype, writeable=True)
-            for array, buffer in zip(self.feeds, self.uploads, strict=True)
-        }
+    def __init__(
+        self,
+        submissions: Sequence[Sequence[RawSubmission]],
+        memory: SlotMemory,
+        program: VulkanProgram,
+        stamps: Stamps | None,
+    ) -> None:
+        self.submissions, self.memory, self.stamps = submissions, memory, stamps
+        self.results = [_shaped(buffer, array) for buffer, array in zip(memory.landing, program.fetches, strict=True)]
+        self.flushed = [buffer for buffer in memory.uploads if not buffer.allocation.coherent]
+        """The memory whose values the device sees only when it is told."""
+        self._plain = [
+            values if buffer.allocation.coherent and array.dtype.name not in ("bool", "bf16") else None
+            for values, buffer, array in zip(self.results, memory.landing, program.fetches, strict=True)
+        ]
+        self._feeds, self._exports = program.feeds, program.device.exports
+        self._views: dict[int, HostArray] = {}
+
+    def views(self) -> Mapping[int, HostArray]:
+        """The memory that values come from, for somebody to fill: shown once, and as long as the device is open."""
+        if not self._views:
+            for array, buffer in zip(self._feeds, self.memory.uploads, strict=True):
+                self._views[id(array)] = self._exports.show(buffer, array.shape, array.dtype, writeable=True)
+            self._exports.lenders.add(self)
+        return self._views
+
+    def shown(self, index: int) -> HostArray | None:
+        """An array among the results, where it can be copied as it lies there."""
+        return self._plain[index]
+
+    def take_back(self) -> None:
+        self._views.clear()
 
 
 def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int, HostArray | None], HostArray]:
@@ -264,13 +319,15 @@ def _reader(raw: RawDevice, arrays: Sequence[Array]) -> Callable[[_Slot, int, Ho
     converted = [array.dtype if array.dtype.name in ("bool", "bf16") else None for array in arrays]
 
     def read(slot: _Slot, index: int, out: HostArray | None) -> HostArray:
-        synchronise(raw, slot.landing[index], flush=False)
+        buffer = slot.memory.landing[index]
+        if not buffer.allocation.coherent:
+            synchronise(raw, buffer, flush=False)
         values, dtype = slot.results[index], converted[index]
         if dtype is not None:
             values = dtype.from_bytes(values)
         if out is None:
             return values.copy() if dtype is None else values
-        np.copyto(out, values)
+        out[...] = values
         return out
 
     return read

@@ -20,11 +20,12 @@ from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside, watch_forks
 from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
 from dashi.runtime._host_queues import HostDownload, HostQueues, HostTicket
+from dashi.runtime._slots import Landing, Slot
 from dashi.runtime._steps import FillStep, HostStep
 from dashi.runtime.array import Array
 from dashi.runtime.device import LONGEST_WAIT, AnyStep, Device, Program, Recording, Step, Waitable
-from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Download, Landing, Slot, require_tickets
+from dashi.runtime.info import DeviceInfo, Role
+from dashi.runtime.landing import Download, require_tickets
 from dashi.types import HostArray
 from dashi.types import dtype as dtype_of
 
@@ -39,6 +40,7 @@ UNLIMITED = Limits(
     invocations=1024,
     shared_bytes=1 << 20,
     storage_range=1 << 62,
+    storage_buffers=1 << 20,
     push_bytes=256,
     offset_alignment=1,
     loop_trips=1 << 62,
@@ -112,7 +114,9 @@ class CpuProgram(Program):
             landing.under_way(ticket, ticket.end)
 
     def run(self, feed: Feed | None = None) -> None:
-        if feed is not None or self._landing is not None or self.device.listeners or not self._run_here():
+        device = self.device
+        apart = feed is not None or self._landing is not None or device.listeners or device.failures.listed
+        if apart or not self._run_here():
             super().run(feed)
 
     @inside
@@ -335,15 +339,15 @@ class CpuDevice(Device):
     def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         return CpuProgram(self, steps, label, options)
 
-    def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
+    def _copy(self, source: Array, target: Array, after: Iterable[Waitable], queue: Role) -> Waitable:
         ticket = HostTicket(self, self.host_queues)
-        self.host_queues.submit(ticket, "upload", partial(np.copyto, target.storage, source.storage), after)
+        self.host_queues.submit(ticket, queue, partial(np.copyto, target.storage, source.storage), after)
         return ticket
 
     def _upload(self, array: Array, values: HostArray, after: After) -> Waitable:
         ticket = HostTicket(self, self.host_queues)
         work = partial(np.copyto, _values(array), np.array(values))
-        self.host_queues.submit(ticket, "upload", work, self.host_queues.tails(self) if after is None else after)
+        self.host_queues.submit(ticket, "upload", work, after)
         return ticket
 
     def _download(self, array: Array, after: After) -> Download:
@@ -354,7 +358,7 @@ class CpuDevice(Device):
         def work() -> None:
             values.append(dtype.from_bytes(source.copy()).reshape(shape))
 
-        self.host_queues.submit(ticket, "download", work, self.host_queues.tails(self) if after is None else after)
+        self.host_queues.submit(ticket, "download", work, after)
         return ticket
 
     @inside

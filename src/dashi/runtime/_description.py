@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ class Description:
     steps: tuple[StepText, ...]
     memory: tuple[tuple[str, str], ...]
     fetches: tuple[str, ...]
+    feeds: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [self.title]
@@ -46,6 +47,8 @@ class Description:
                 lines.append("  ---- barrier ----" if step.barriers == 1 else f"  ---- {step.barriers} barriers ----")
             name = f"{step.kernel} {step.variant}".ljust(width)
             lines.append(f"  {i:3} {name}  {', '.join(step.reads) or '-'} -> {', '.join(step.writes) or '-'}")
+        if self.feeds:
+            lines.append(f"  from the host: {', '.join(self.feeds)}")
         if self.fetches:
             lines.append(f"  to the host: {', '.join(self.fetches)}")
         return "\n".join(lines)
@@ -107,9 +110,19 @@ def describe(program: Program, barriers: Sequence[int]) -> Description:
         reads, writes = (tuple(map(names.of, arrays)) for arrays in (step.inputs, step.outputs))
         variant = step.call.dtype.name if isinstance(step, Step) else ""
         rows.append(StepText(step.name, variant, reads, writes, placed))
-    fetches = tuple(map(names.of, program.fetches))
+    feeds, fetches = (
+        tuple(_ways(names, *arrays))
+        for arrays in ((program.feeds, program.copied_feeds), (program.fetches, program.copied_fetches))
+    )
     title = (
         f"program {program.label!r} on {program.device.info.spec}, {program.queue}: {len(rows)} steps, "
         f"{program.dispatches} dispatches, {program.barriers} barriers"
     )
-    return Description(title, tuple(rows), tuple(names.memory.values()), fetches)
+    return Description(title, tuple(rows), tuple(names.memory.values()), fetches, feeds)
+
+
+def _ways(names: _Names, arrays: Sequence[Array], copied: Sequence[str] | None) -> Iterator[str]:
+    """The names of arrays; of a direct program, with where kernels use them, or why they are copied."""
+    for i, array in enumerate(arrays):
+        way = "" if copied is None else f" (copied: {copied[i]})" if copied[i] else " (in the slot)"
+        yield names.of(array) + way

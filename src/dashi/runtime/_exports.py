@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -17,11 +17,20 @@ from dashi.types import DType, HostArray, Shape
 _NUMBERS: Final = itertools.count()
 
 
+class Lender(Protocol):
+    """Whoever keeps arrays that show memory, to hand out views of them again and again."""
+
+    def take_back(self) -> None:
+        """Forgets them: the device is closed."""
+        ...
+
+
 class Exports:
     """The arrays that show mapped memory of one device. NumPy arrays cannot be taken back: while one of them, or a view
     of it, is left, its buffer stays, and a device that is closed keeps its memory until then."""
 
     def __init__(self) -> None:
+        self.lenders: weakref.WeakSet[Lender] = weakref.WeakSet()
         self._living: dict[int, tuple[weakref.ref[HostArray], Buffer]] = {}
         self._finish: Callable[[], None] | None = None
         self._lock = threading.RLock()
@@ -53,6 +62,8 @@ class Exports:
 
     def when_none_is_left(self, finish: Callable[[], None]) -> None:
         """Calls a function once no array is left: now, or when the last one is forgotten."""
+        for lender in list(self.lenders):
+            lender.take_back()
         with self._lock:
             if self._living:
                 self._finish = finish

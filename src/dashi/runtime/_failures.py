@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable, Iterable
 from typing import Protocol
 
 
@@ -11,6 +12,14 @@ class Failure(Protocol):
 
     error: BaseException | None
     reported: bool
+
+    @property
+    def queue(self) -> Hashable: ...
+
+    @property
+    def number(self) -> int:
+        """The place in the queue: what comes later has a greater one."""
+        ...
 
 
 class UntoldFailures:
@@ -44,6 +53,19 @@ class UntoldFailures:
             if not self.listed:
                 return
             failure = self.listed[0]
+            self.forget(failure)
+        if failure.error is not None:
+            raise failure.error
+
+    def raise_before(self, places: Iterable[tuple[Hashable, int]]) -> None:
+        """Raises the oldest of the errors that nobody was told of, of work up to a place in one of the queues: whoever
+        comes after it there may have read what it should have written."""
+        with self._lock:
+            self._drop_reported()
+            last = dict(places)
+            failure = next((f for f in self.listed if f.number <= last.get(f.queue, -1)), None)
+            if failure is None:
+                return
             self.forget(failure)
         if failure.error is not None:
             raise failure.error

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from dashi.errors import InputError
 from dashi.runtime._host_values import host_array
+from dashi.runtime._slots import Landing, Slot
 from dashi.runtime.array import Array
-from dashi.runtime.landing import Landing, Slot, Ticket, require_same
+from dashi.runtime.landing import Ticket, require_same
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.runtime._program import Program
+
+_NOTHING: Final[Mapping[int, HostArray]] = {}
 
 
 class RunSlot:
@@ -29,17 +32,18 @@ class RunSlot:
     def __init__(self, program: Program) -> None:
         self._program = program
         self.slot: Slot | None = None
-        self.feeds: Mapping[int, HostArray] = {}
+        self.feeds = _NOTHING
 
     def __getitem__(self, array: Array) -> HostArray:
         values = self.feeds.get(id(array))
         if values is None:
+            self._program.device.require_open()
             self._require_held()  # what was submitted or given back has no feeds any more
             raise InputError(
                 f"the program {self._program.label!r} does not feed {_description(array)}.",
                 "name it when the program is made: device.program(..., feed=[array]).",
             )
-        return values
+        return values[...]  # a view: whoever gives it another form does not give that to the slot
 
     def __setitem__(self, array: Array, values: Any) -> None:
         """Copies values of the array's shape and type into the slot."""
@@ -61,14 +65,18 @@ class RunSlot:
     def take(self, landing: Landing, ticket: Ticket) -> Any:
         """The storage of the slot, which is the ticket's from now on."""
         storage = landing.submit(self.slot, self, ticket)
-        self.feeds = {}
+        self.let_go()
         return storage
+
+    def let_go(self) -> None:
+        """What it has shown is the run's."""
+        self.feeds = _NOTHING
 
     def close(self) -> None:
         """Gives the slot back without a run. Harmless once it was submitted; forgetting it does as much."""
         if self._held() and self.slot is not None:
             self.slot.holder = None
-            self.feeds = {}
+            self.feeds = _NOTHING
 
     def _require_held(self) -> None:
         if not self._held():

@@ -82,7 +82,10 @@ class Gate:
 
     def _entered_here(self) -> bool:
         """Whether this thread is inside: whoever enters has the list in a local variable of this name."""
-        frame = inspect.currentframe()
+        here = inspect.currentframe()
+        # Not from its own frame on: the locals of that would hold it, and all frames below, until the next collection.
+        frame = None if here is None else here.f_back
+        del here
         while frame is not None:
             if frame.f_locals.get("entered") is self.entered:
                 return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final, Protocol
 
 SUBMISSIONS_INSIDE: Final = 1 << 16
@@ -24,11 +25,12 @@ class Failable(Protocol):
 
 class RunOutcome:
     """The error of a run with host steps, if it failed, and whether somebody was told; `succeeded` once all of its
-    steps have returned."""
+    steps have returned. `number` is the value that its queue's timeline reaches with it."""
 
-    __slots__ = ("error", "reported", "succeeded")
+    __slots__ = ("error", "number", "queue", "reported", "succeeded")
 
-    def __init__(self) -> None:
+    def __init__(self, queue: Hashable, number: int) -> None:
+        self.queue, self.number = queue, number
         self.error: BaseException | None = None
         self.succeeded = self.reported = False
 

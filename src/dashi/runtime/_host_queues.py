@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -75,12 +75,14 @@ class HostJob:
 class HostTicket(Ticket):
     """Work that the thread of a device does."""
 
-    __slots__ = ("job", "queues")
+    __slots__ = ("all_before", "job", "queues")
 
     def __init__(self, device: Device, queues: HostQueues, job: HostJob | None = None) -> None:
         super().__init__(device)
         self.queues = queues
         self.job = job
+        self.all_before: Sequence[tuple[Hashable, int]] = ()
+        """The places of other queues up to which everything came first, of a transfer after all that was submitted."""
 
     def wait(self, timeout: float | None = None) -> None:
         job = self.job
@@ -89,6 +91,8 @@ class HostTicket(Ticket):
             if job.error is not None:
                 self.device.failures.forget(job)
                 raise job.error
+            if self.device.failures.listed:
+                self.device.failures.raise_before([*self.all_before, (job.queue, job.number)])
         if self.landing is not None:
             self.landing.waited_for(self)
 
@@ -109,7 +113,9 @@ class HostTicket(Ticket):
 
     @property
     def end(self) -> Ticket:
-        return HostTicket(self.device, self.queues, self.job)
+        ticket = HostTicket(self.device, self.queues, self.job)
+        ticket.all_before = self.all_before
+        return ticket
 
 
 class HostDownload(HostTicket, Download):
@@ -144,8 +150,13 @@ class HostQueues:
 
     # Submitting
 
-    def submit(self, ticket: HostTicket, queue: Hashable, work: Callable[[], None], after: Iterable[Ticket]) -> None:
-        """Puts work into a queue. What it comes after is waited for by nobody: it calls when it is done."""
+    def submit(
+        self, ticket: HostTicket, queue: Hashable, work: Callable[[], None], after: Iterable[Ticket] | None
+    ) -> None:
+        """Puts work into a queue. What it comes after is waited for by nobody: it calls when it is done. With None that
+        is all work submitted so far: where that fails, whoever waits is told, and the work is done nevertheless."""
+        everything = after is None
+        after = self._tails(ticket) if after is None else after
         with self._changed:
             job = ticket.job = HostJob(next(self._numbers), queue, work)
             self._last = job.number
@@ -154,15 +165,16 @@ class HostQueues:
                 self._thread = threading.Thread(target=self._serve, name="dashi-numpy", daemon=True)
                 self._thread.start()
         if after:
-            self._come_after(job, list(after), ticket.device)
+            self._come_after(job, list(after), ticket.device, whatever=everything)
         self._release(job, None, None)
 
-    def _come_after(self, job: HostJob, after: list[Ticket], device: Device) -> None:
+    def _come_after(self, job: HostJob, after: list[Ticket], device: Device, *, whatever: bool) -> None:
         waits = [other if other.device is device else relayed(other, device) for other in after]
         with self._changed:
             job.waits += len(waits)
         for wait in waits:
-            wait.when_done(partial(self._release, job, wait.job if isinstance(wait, HostTicket) else None))
+            release = partial(self._release, job, wait.job if isinstance(wait, HostTicket) else None)
+            wait.when_done((lambda _: self._release(job, None, None)) if whatever else release)
         device.awaited.add([wait for wait in waits if isinstance(wait, Event)])
 
     def _release(self, job: HostJob, other: HostJob | None, error: BaseException | None) -> None:
@@ -174,13 +186,14 @@ class HostQueues:
             if not job.waits:
                 self._changed.notify_all()
 
-    def tails(self, device: Device) -> list[Ticket]:
-        """The ends of all that was submitted so far."""
+    def _tails(self, ticket: HostTicket) -> list[Ticket]:
+        """The ends of all that was submitted so far, which the ticket's work comes after."""
         with self._changed:
             jobs = [jobs[-1] for jobs in self._queues.values() if jobs]
             if isinstance(self._busy, HostJob):
                 jobs.append(self._busy)
-        return [HostTicket(device, self, job) for job in jobs]
+            ticket.all_before = [(queue, self._last) for queue in self._queues]
+        return [HostTicket(ticket.device, self, job) for job in jobs]
 
     def try_now(self, work: Callable[[], None]) -> bool:
         """Does the work at once, on the calling thread, where nothing else is under way: that saves the way to another

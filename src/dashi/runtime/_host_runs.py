@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from dashi.errors import ClosedError
 from dashi.runtime._gate import Gate
 from dashi.runtime._host_gates import Failable, HostGate, RunOutcome
-from dashi.runtime._sync import Horizons, Queue, QueueTicket
+from dashi.runtime._queue_tickets import QueueTicket
+from dashi.runtime._sync import Horizons, Queue
 from dashi.runtime._transfers import HostCall
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class HostRun:
         before: Mapping[Queue, int],
         ticket: QueueTicket,
     ) -> None:
-        self.queue, self.outcome = ticket.queue, RunOutcome()
+        self.queue, self.outcome = ticket.queue, RunOutcome(ticket.queue, ticket.value)
         self._program = program
         self._calls = list(zip(gates, calls, strict=True))
         self._gates = gates

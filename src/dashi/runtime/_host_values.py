@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,9 @@ import numpy.typing as npt
 from dashi.errors import DashiError, DTypeError, InputError, OutOfMemoryError, ShapeError
 from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
+
+_HOST_KINDS: Final = frozenset({1, 3, 11, 13})
+"""DLPack's numbers for memory that the host reads: its own, that pinned for CUDA or ROCm, and CUDA's managed memory."""
 
 
 def host_array(values: Any, dtype: npt.DTypeLike | DType | None = None) -> HostArray:
@@ -43,6 +46,14 @@ def host_array(values: Any, dtype: npt.DTypeLike | DType | None = None) -> HostA
             "pass an array, or lists of one length. A torch tensor that requires grad: tensor.detach(); one of "
             "bfloat16: tensor.float().",
         ) from error
+
+
+def lies_on_a_device(values: Any) -> bool:
+    """Whether values of another library, or of a device of ours, lie where the host has to copy them from."""
+    if values is None or isinstance(values, np.ndarray) or not hasattr(values, "__dlpack_device__"):
+        return False
+    kind, _ = values.__dlpack_device__()
+    return int(kind) not in _HOST_KINDS
 
 
 def assignable(values: Any, dtype: DType, shape: Shape) -> HostArray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,12 +20,13 @@ ROUNDS = 9
 @dataclass(frozen=True)
 class HostCost:
     """Microseconds, the best of the rounds of one run. `wrappers` is None without the `vulkan` package, and where it is
-    not measured (`compared`)."""
+    not measured (`compared`); `parts` are what ours consists of, the median of each, where that is known."""
 
     ours: float
     bare: float
     wrappers: float | None
     compared: bool = True
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def ratio(self) -> float:
@@ -111,14 +112,14 @@ _FED = 1 << 14
 """float32 numbers that go to the device and come back: 64 KiB."""
 
 
-def feeding(device: VulkanDevice) -> HostCost:
+def feeding(device: VulkanDevice, *, direct: bool = True) -> HostCost:
     """Per run of one step that 64 KiB are fed to and fetched from, filled and read; beside it, as `bare`, a submission
-    and wait of the step alone."""
+    and wait of the step alone. The kernel reads and writes the slot (`direct`), or copies stand around it."""
     times = max(1, STEPS // 10)
     x, y = device.empty(_FED), device.empty(_FED)
     values, out = np.ones(_FED, np.float32), np.empty(_FED, np.float32)
     step = device.bind("scale", x, out=y, a=2.0)
-    with device.program([step]) as alone, device.program([step], feed=[x], fetch=[y]) as fed:
+    with device.program([step]) as alone, device.program([step], feed=[x], fetch=[y], direct=direct) as fed:
 
         def ours() -> float:
             start = time.perf_counter()
@@ -134,7 +135,23 @@ def feeding(device: VulkanDevice) -> HostCost:
                 alone.run()
             return (time.perf_counter() - start) / times
 
-        return _cost(ours, bare_runs)
+        def moments() -> Iterator[int]:
+            yield time.perf_counter_ns()
+            slot = fed.slot()
+            yield time.perf_counter_ns()
+            slot[x][...] = values
+            yield time.perf_counter_ns()
+            ticket = slot.submit()
+            yield time.perf_counter_ns()
+            ticket.wait()
+            yield time.perf_counter_ns()
+            ticket.fetched(y, out=out)
+            yield time.perf_counter_ns()
+
+        cost = _cost(ours, bare_runs)
+        lasted = np.median([np.diff(list(moments())) for _ in range(times)], axis=0) / 1000
+        names = ("slot", "fill", "submit", "wait", "read")
+        return replace(cost, parts={name: float(us) for name, us in zip(names, lasted, strict=True)})
 
 
 def binding(device: VulkanDevice) -> HostCost:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dashi.errors import LimitError
 from dashi.kernels.abi import Call, Dispatch, Groups, Kernel, Plan, Shader, features, pack
+from dashi.runtime._pipeline import PipelineSource
 from dashi.runtime._vk_device import RawPipeline
 from dashi.runtime._vk_record import push_buffer
 
@@ -61,6 +62,27 @@ class Preparation:
         return prepared
 
 
+def pipeline_source(device: VulkanDevice, kernel: Kernel, call: Call, dispatch: Dispatch) -> PipelineSource:
+    """What the pipeline of a dispatch is made from."""
+    shader = kernel.shaders[dispatch.shader]
+    return PipelineSource(
+        kernel.name,
+        origin_of(kernel),
+        dispatch.shader,
+        call.dtype.name,
+        device.binary(kernel, dispatch.shader, call.dtype.name),
+        len(shader.buffers),
+        len(pack(shader.push, dispatch.push, call.dtype)),
+        tuple(dispatch.spec.get(s.name, s.default) for s in shader.spec),
+        "subgroup_quad" in features(kernel, shader, call.dtype.name),
+    )
+
+
+def origin_of(kernel: Kernel) -> str:
+    """Where the binaries of a kernel come from: what they are generated from, or a folder."""
+    return kernel.binaries.key if kernel.binaries else str(kernel.folder)
+
+
 def _prepare(device: VulkanDevice, kernel: Kernel, call: Call, dispatch: Dispatch) -> Prepared:
     shader = kernel.shaders[dispatch.shader]
     if len(shader.buffers) > device.limits.storage_buffers:
@@ -69,12 +91,10 @@ def _prepare(device: VulkanDevice, kernel: Kernel, call: Call, dispatch: Dispatc
             f"{device.limits.storage_buffers}.",
             "split it into kernels of fewer arrays, or choose another device, for instance cpu.",
         )
-    spec = tuple(dispatch.spec.get(s.name, s.default) for s in shader.spec)
-    work = math.prod(dispatch.groups) * _invocations(device, kernel, shader, spec) * dispatch.trips
-    binary = device.binary(kernel, dispatch.shader, call.dtype.name)
+    source = pipeline_source(device, kernel, call, dispatch)
+    work = math.prod(dispatch.groups) * _invocations(device, kernel, shader, source.spec) * dispatch.trips
     push = pack(shader.push, dispatch.push, call.dtype)
-    quads = "subgroup_quad" in features(kernel, shader, call.dtype.name)
-    pipeline = device.pipelines.get(kernel.name, binary, len(shader.buffers), len(push), spec, full_subgroups=quads)
+    pipeline = device.pipelines.get(source)
     access = [binding.access for binding in shader.buffers]
     return Prepared(
         pipeline,

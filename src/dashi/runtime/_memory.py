@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -11,7 +12,9 @@ from dashi.errors import LimitError, OutOfMemoryError
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime.info import DeviceInfo, MemoryType
 
-Use = Literal["device", "upload", "readback"]
+Use = Literal["device", "upload", "readback", "feed"]
+"""What memory is for: the device alone; what the host writes, and what it reads, for copies; what the host writes and
+kernels read as fast as any memory of the device's."""
 # Blocks grow from the first to the second size: some drivers touch every byte of what they allocate.
 _FIRST_BLOCK: Final = 1 << 20
 _BLOCK: Final = 64 << 20
@@ -83,9 +86,17 @@ def _wishes(use: Use, kind: MemoryType) -> tuple[bool, ...] | None:
         return (kind.device_local, not kind.host_visible)
     if not kind.host_visible:
         return None
+    if use == "feed":
+        return (not kind.host_cached,) if kind.device_local and kind.host_coherent else None
     if use == "upload":
         return (kind.host_coherent, not kind.device_local, not kind.host_cached)
     return (kind.host_cached, kind.host_coherent, not kind.device_local)
+
+
+def suits(types: Sequence[MemoryType], use: Use) -> bool:
+    """Whether a device has memory fit for a use: for "readback", memory that the host caches."""
+    wishes = [wish for kind in types if (wish := _wishes(use, kind)) is not None]
+    return bool(wishes) and (use != "readback" or max(wishes)[0])
 
 
 def choose_type(types: tuple[MemoryType, ...], allowed: int, use: Use) -> int:

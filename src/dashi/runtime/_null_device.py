@@ -18,10 +18,11 @@ from dashi.runtime._events import Done, Event, relayed, when_all_done
 from dashi.runtime._feeding import Feed, RunSlot, filled_slot, require_no_feed
 from dashi.runtime._gate import inside
 from dashi.runtime._hazards import Batch, Range, Touched, place_barriers
+from dashi.runtime._slots import Landing, Slot
 from dashi.runtime.array import Array
 from dashi.runtime.device import AnyStep, Device, Program, Recording, Waitable
-from dashi.runtime.info import DeviceInfo
-from dashi.runtime.landing import Download, Landing, Slot, Ticket, require_tickets
+from dashi.runtime.info import DeviceInfo, Role
+from dashi.runtime.landing import Download, Ticket, require_tickets
 from dashi.types import HostArray
 
 
@@ -217,7 +218,7 @@ class NullDevice(Device):
     def _program(self, steps: Sequence[AnyStep], label: str, options: Recording) -> Program:
         return NullProgram(self, steps, label, options)
 
-    def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
+    def _copy(self, source: Array, target: Array, after: Iterable[Waitable], queue: Role) -> Waitable:
         return NullTicket(self, list(after)) if after else Ticket(self)
 
     def _upload(self, array: Array, values: HostArray, after: After) -> Waitable:

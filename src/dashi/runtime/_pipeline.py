@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +17,28 @@ from dashi.runtime.info import DeviceInfo
 
 _SETS_PER_POOL: Final = 256
 _BUFFERS_PER_SET: Final = 6
+_MOST_THREADS: Final = 8
+
+
+@dataclass(frozen=True)
+class PipelineSource:
+    """What a pipeline is made from: a binary, the numbers of its interface and its specialisation. `origin` says where
+    the kernel's binaries come from, and `name` is what profilers and validation layers show."""
+
+    name: str
+    origin: str
+    shader: str
+    variant: str
+    binary: Binary
+    buffers: int
+    push_bytes: int
+    spec: tuple[int, ...]
+    full_subgroups: bool
+
+    @property
+    def key(self) -> tuple[str, tuple[int, ...]]:
+        """Sources of one key make one pipeline."""
+        return self.binary.digest, self.spec
 
 
 @dataclass(frozen=True)
@@ -75,24 +99,55 @@ class Pipelines:
         self._lock = threading.Lock()
         self.generation = 0
         """How often pipelines were destroyed: those of an earlier generation are gone."""
-        self._pipelines: dict[tuple[str, tuple[int, ...]], RawPipeline] = {}
+        self._pipelines: dict[tuple[str, tuple[int, ...]], Future[RawPipeline]] = {}
         self._file = cache_folder() / "pipelines" / f"{info.vendor_id:x}-{info.device_id:x}-{info.uuid}.bin"
         self._start = read_cache(self._file)
         self._cache = raw.create_pipeline_cache(self._start)
 
-    def get(
-        self, name: str, binary: Binary, buffers: int, push_bytes: int, spec: tuple[int, ...], *, full_subgroups: bool
-    ) -> RawPipeline:
-        """The pipeline for a binary, made at most once; `name` is what profilers and validation layers show."""
-        key = (binary.digest, spec)
+    def get(self, source: PipelineSource) -> RawPipeline:
+        """The pipeline of a source, made at most once."""
+        while True:
+            promised, claimed = self._claim(source)
+            if claimed:
+                self._make(source, promised)
+            elif promised.exception() is not None:  # somebody else's try: the next is this caller's
+                continue
+            return promised.result()
+
+    def prepare(self, sources: Sequence[PipelineSource]) -> None:
+        """Begins to make the pipelines of some sources, on threads of its own: whoever gets one waits for it."""
+        claims = [(source, *self._claim(source)) for source in sources]
+        missing = [(source, promised) for source, promised, claimed in claims if claimed]
+        if missing:
+            pool = ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1, len(missing)), "dashi-pipelines")
+            for source, promised in missing:
+                pool.submit(self._make, source, promised)
+            pool.shutdown(wait=False)
+
+    def _claim(self, source: PipelineSource) -> tuple[Future[RawPipeline], bool]:
+        """Where the pipeline of a source is, or will be; and whether the caller is to make it."""
         with self._lock:
-            if key not in self._pipelines:
-                pipeline = self._raw.create_pipeline(
-                    binary.words, buffers, push_bytes, spec, self._cache, full_subgroups=full_subgroups
-                )
-                self._raw.set_name(PIPELINE_OBJECT, pipeline.pipeline, name)
-                self._pipelines[key] = pipeline
-            return self._pipelines[key]
+            known = self._pipelines.get(source.key)
+            if known is not None and not (known.done() and known.exception()):
+                return known, False
+            promised = self._pipelines[source.key] = Future[RawPipeline]()
+            return promised, True
+
+    def _make(self, source: PipelineSource, promised: Future[RawPipeline]) -> None:
+        try:
+            pipeline = self._raw.create_pipeline(
+                source.binary.words,
+                source.buffers,
+                source.push_bytes,
+                source.spec,
+                self._cache,
+                full_subgroups=source.full_subgroups,
+            )
+            self._raw.set_name(PIPELINE_OBJECT, pipeline.pipeline, source.name)
+        except BaseException as error:  # whoever asks for the pipeline gets the error
+            promised.set_exception(error)
+        else:
+            promised.set_result(pipeline)
 
     def clear(self) -> None:
         """Destroys all pipelines; nothing may be using them."""
@@ -104,7 +159,8 @@ class Pipelines:
 
     def _destroy_pipelines(self) -> None:
         self.generation += 1
-        for pipeline in self._pipelines.values():
+        # Asking for the error of one waits for the thread that makes it.
+        for pipeline in [promised.result() for promised in self._pipelines.values() if promised.exception() is None]:
             self._raw.destroy("Pipeline", pipeline.pipeline)
             self._raw.destroy("PipelineLayout", pipeline.layout)
             self._raw.destroy("DescriptorSetLayout", pipeline.set_layout)

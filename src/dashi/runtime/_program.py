@@ -16,10 +16,11 @@ from dashi.runtime._feeding import Feed, RunSlot, require_no_feed
 from dashi.runtime._gate import Gate, inside
 from dashi.runtime._hazards import BarrierProof, Batch
 from dashi.runtime._notebook import html_text
+from dashi.runtime._slots import Landing, Slot
 from dashi.runtime._steps import AnyStep
 from dashi.runtime.array import Array
 from dashi.runtime.info import Barriers, Role
-from dashi.runtime.landing import Landing, Slot, Ticket
+from dashi.runtime.landing import Ticket
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class Timing:
 @dataclass(frozen=True)
 class Recording:
     """How steps are recorded: where barriers go, whether runs are timed on the device, for which queue, which arrays
-    come back to the host with every run, how many runs may wait to be read, and which arrays go to the device with
-    every run."""
+    come back to the host with every run, how many runs may wait to be read, which arrays go to the device with every
+    run, and whether kernels may use all these in the slots themselves."""
 
     barriers: Barriers = "auto"
     timed: Timed = False
@@ -54,6 +55,7 @@ class Recording:
     fetch: tuple[Array, ...] = ()
     slots: int = 2
     feed: tuple[Array, ...] = ()
+    direct: bool = False
 
 
 class Program(ABC):
@@ -67,6 +69,9 @@ class Program(ABC):
         """The name of the queue that it is submitted to."""
         self.fetches = options.fetch
         self.feeds = options.feed
+        self.copied_feeds: Sequence[str] | None = None
+        self.copied_fetches: Sequence[str] | None = None
+        """Why each array of a direct program is copied; empty where kernels use the slot instead."""
         self.dispatches = 0
         self.barriers = 0
         self._closed = False
@@ -90,20 +95,28 @@ class Program(ABC):
 
     def run(self, feed: Feed | None = None) -> None:
         """Runs and waits."""
-        self.submit(feed=feed).wait()
+        _finish(self.submit(feed=feed))
 
-    @inside
     def slot(self, timeout: float | None = None) -> RunSlot:
         """Memory of the host to fill for one run of a program that is fed. Waits, `timeout` seconds at most, for the
         oldest run where all slots are used by runs that are under way; raises BusyError where they are being filled,
         or hold results that nobody has read."""
-        self.require_open()
-        if not self.feeds:
-            require_no_feed(self, {})
-        handed_out = RunSlot(self)
-        handed_out.slot = self._hand_out(handed_out, timeout)
-        handed_out.feeds = handed_out.slot.storage.views()
-        return handed_out
+        gate = self.device.gate  # as the decorator `inside` does, without the cost of a call
+        entered = gate.entered
+        try:
+            entered.append(None)
+            if gate.refusal is not None:
+                raise gate.refusal()
+            if self._closed:
+                self.require_open()
+            if not self.feeds:
+                require_no_feed(self, {})
+            handed_out = RunSlot(self)
+            handed_out.slot = slot = self._hand_out(handed_out, timeout)
+            handed_out.feeds = slot.storage.views()
+            return handed_out
+        finally:
+            entered.pop()
 
     @abstractmethod
     def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
@@ -114,9 +127,22 @@ class Program(ABC):
         start = time.perf_counter_ns()
         ticket = self.submit()
         submitted = time.perf_counter_ns()
-        ticket.wait()
+        _finish(ticket)
         end = time.perf_counter_ns()
         return Timing(end - start, submitted - start, end - submitted, self.device_ns())
+
+    def fetched_of(self, run: int, array: Array) -> HostArray:
+        """A copy of one of the arrays that came back with a certain run (`Ticket.run`), which is done; an error where
+        its slot went to another."""
+        self.require_open()
+        if self._landing is None:
+            raise InputError(f"nothing comes back with the program {self.label!r}.", "name what should: fetch=[array].")
+        return self._landing.of_run(run, array)
+
+    @property
+    def slot_counts(self) -> tuple[int, int]:
+        """How many slots its runs took anew so far, and how often one that was there already."""
+        return (0, 0) if self._landing is None else self._landing.counts
 
     def device_ns(self) -> int | None:
         """Nanoseconds that the last run took on the device's own clock; waits for it. None where that is not known
@@ -207,3 +233,14 @@ class Program(ABC):
             f"<Program {self.label!r} on {self.device.info.spec}: {len(self.steps)} steps, "
             f"{self.dispatches} dispatches, {self.barriers} barriers{closed}>"
         )
+
+
+def _finish(ticket: Waitable) -> None:
+    """Waits for a run whose ticket nobody else has. The error of a wait that fails holds the ticket, in its traceback:
+    the slot is let go nevertheless."""
+    try:
+        ticket.wait()
+    except BaseException:
+        if ticket.landing is not None:
+            ticket.landing.let_go(ticket)
+        raise

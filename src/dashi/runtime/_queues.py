@@ -7,8 +7,9 @@ from typing import Final
 
 from dashi.errors import InputError, LimitError
 from dashi.runtime._events import Awaited
+from dashi.runtime._ports import Port
 from dashi.runtime._relay import Relay
-from dashi.runtime._sync import Horizons, Port, Queue
+from dashi.runtime._sync import Horizons, Queue
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime.info import DeviceInfo, Role
 

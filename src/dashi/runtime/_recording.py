@@ -23,7 +23,7 @@ _ROLES: Final = get_args(Role)
 
 
 def recording(
-    device: Device, barriers: Any, timed: Any, queue: Any, fetch: Any, slots: Any, feed: Any = ()
+    device: Device, barriers: Any, timed: Any, queue: Any, fetch: Any, slots: Any, feed: Any, direct: Any
 ) -> Recording:
     """The options of a program, each of them checked."""
     if not isinstance(barriers, str) or barriers not in _BARRIERS:
@@ -47,8 +47,13 @@ def recording(
                 f"two of the arrays that a program is fed with share memory: {array.description} is written twice.",
                 "feed arrays that do not overlap.",
             )
+    if direct and not (feeds or fetches):
+        raise InputError(
+            "a direct program uses the memory of arrays that are fed or fetched, and there are none.",
+            "name them (feed=[array], fetch=[array]), or leave `direct` away.",
+        )
     times: Timed = "steps" if isinstance(timed, str) else bool(timed)
-    return Recording(cast("Barriers", barriers), times, number, fetches, most, feeds)
+    return Recording(cast("Barriers", barriers), times, number, fetches, most, feeds, bool(direct))
 
 
 def _arrays(device: Device, name: str, arrays: Any) -> tuple[Array, ...]:

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dashi.runtime._binding import Step
-from dashi.runtime._buffer import Buffer
 from dashi.runtime._hazards import Barrier, Batch, place_barriers
 from dashi.runtime._steps import AnyStep, HostStep
-from dashi.runtime._transfers import HostCall, copy_command
+from dashi.runtime._transfers import HostCall
 from dashi.runtime._vk_record import RawDispatch
 from dashi.runtime.info import Barriers
 
 if TYPE_CHECKING:
     from dashi.runtime._vulkan_device import Lowered, VulkanDevice
-
-_WORK_PER_SUBMISSION: Final = 32
-"""A submission holds at most this many times the work of the largest dispatch: drivers kill long ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +49,14 @@ class Segment:
 
 
 def segments(
-    device: VulkanDevice, steps: Sequence[AnyStep], targets: Sequence[Buffer], sources: Sequence[Buffer], mode: Barriers
+    device: VulkanDevice,
+    steps: Sequence[AnyStep],
+    before: Sequence[RawDispatch],
+    after: Sequence[RawDispatch],
+    mode: Barriers,
 ) -> Iterator[Segment]:
-    """The parts of a program that takes values from the host to `targets` and leaves those of `sources` there. The
-    copies of the first and last batch stand for those of every slot."""
-    before = [copy_command(buffer, buffer)._replace(reads=()) for buffer in targets]
-    after = [copy_command(buffer, buffer)._replace(writes=()) for buffer in sources]
+    """The parts of a program, between copies that bring values from the host and leave some there: those of one slot,
+    which stand for those of every slot."""
     start = 0
     # Programs of thousands of kernels are looked at as a whole.
     for i, step in enumerate(steps) if HostStep in set(map(type, steps)) else ():
@@ -99,9 +97,9 @@ def _placed(
 
 def _cut(device: VulkanDevice, ready: Sequence[Lowered]) -> Iterator[list[RawDispatch]]:
     """The commands of steps, cut where a submission would grow too long; at least one piece."""
-    budget = device.work_per_dispatch * _WORK_PER_SUBMISSION
+    budget = device.work_per_submission
     if sum([lowered.work for lowered in ready]) <= budget:
-        yield list(chain.from_iterable([lowered.dispatches for lowered in ready]))
+        yield _commands_of(ready)
         return
     batch: list[RawDispatch] = []
     total = 0
@@ -112,6 +110,15 @@ def _cut(device: VulkanDevice, ready: Sequence[Lowered]) -> Iterator[list[RawDis
         batch += lowered.dispatches
         total += lowered.work
     yield batch
+
+
+def commands_of(steps: Sequence[AnyStep]) -> list[RawDispatch]:
+    """The commands of steps, in order."""
+    return _commands_of([step.lowered for step in steps])
+
+
+def _commands_of(ready: Sequence[Lowered]) -> list[RawDispatch]:
+    return list(chain.from_iterable([lowered.dispatches for lowered in ready]))
 
 
 def named(parts: Sequence[Segment], steps: Sequence[AnyStep]) -> list[Batch]:

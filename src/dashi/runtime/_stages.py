@@ -14,8 +14,9 @@ import numpy as np
 
 from dashi.runtime._buffer import Buffer
 from dashi.runtime._memory import Use
+from dashi.runtime._queue_tickets import QueueTicket
 from dashi.runtime._staging import synchronise
-from dashi.runtime._sync import Queue, QueueTicket
+from dashi.runtime._sync import Queue
 from dashi.runtime._vk_record import RawCommands, RawSubmission
 from dashi.runtime._waits import waits_of
 from dashi.runtime.array import Array
@@ -142,7 +143,8 @@ class QueueStages:
     ) -> None:
         device, queue = self.device, self.queue
         if after is None:
-            after = [QueueTicket(device, q, q.horizon) for q in device.queues if q.horizon]
+            ticket.all_before = [(other, other.horizon) for other in device.queues if other.horizon]
+            after = [QueueTicket(device, *place) for place in ticket.all_before]
         waits = waits_of(device, queue, after, ticket)
         commands = stage.commands
         commands.reset()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,10 +37,11 @@ Listener = Callable[[Submission], None]
 class Listeners:
     """Functions that are called with every submission to a device."""
 
-    __slots__ = ("_calls",)
+    __slots__ = ("_calls", "_labels")
 
     def __init__(self) -> None:
         self._calls: tuple[Listener, ...] = ()
+        self._labels = threading.local()
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -56,8 +59,19 @@ class Listeners:
 
         return remove
 
+    @contextmanager
+    def labelled(self, label: str) -> Generator[None]:
+        """While it lasts, submissions of this thread have this label, whatever their programs are called."""
+        before = getattr(self._labels, "label", "")
+        self._labels.label = label
+        try:
+            yield
+        finally:
+            self._labels.label = before
+
     def tell(self, device: Device, queue: str, label: str, ticket: Ticket, dispatches: int = 0) -> None:
         """Tells all of them; what fails in one is logged, since the work was submitted all the same."""
+        label = getattr(self._labels, "label", "") or label
         submission = Submission(device, queue, label, ticket.end, dispatches, time.perf_counter_ns())
         for call in self._calls:
             try:

@@ -6,99 +6,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, NamedTuple
 
 from dashi.errors import BusyError, ClosedError
 from dashi.runtime._events import Awaited, Done
-from dashi.runtime._host_gates import FARTHEST_VALUE, SUBMISSIONS_INSIDE, Failable, HostGate, RunOutcome
+from dashi.runtime._host_gates import FARTHEST_VALUE, SUBMISSIONS_INSIDE, HostGate
+from dashi.runtime._ports import Port
 from dashi.runtime._relay import Relay
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_record import RawSubmission, RawWait, Waits
-from dashi.runtime.landing import Ticket
-
-if TYPE_CHECKING:
-    from dashi.runtime.device import Device
 
 _SLICE_NS: Final = 100_000_000  # waits come up for air this often, so that Ctrl-C works
-
-
-class QueueTicket(Ticket):
-    """A submission: done when its queue's timeline reaches `value`. `events` are those that it
-    waited for: what was to signal one and failed has failed this too. Its own host steps are among them."""
-
-    __slots__ = ("events", "queue", "value")
-
-    def __init__(self, device: Device, queue: Queue, value: int = 0) -> None:
-        self.device = device
-        self.landing = None
-        self.queue = queue
-        self.value = value
-        self.events: Sequence[Failable] = ()
-
-    def wait(self, timeout: float | None = None) -> None:
-        # As the decorator `inside` does, without the cost of a call: this is as hot as submitting.
-        gate = self.device.gate
-        entered = gate.entered
-        try:
-            entered.append(None)
-            if gate.refusal is not None:
-                raise gate.refusal()
-            self.queue.wait(self.value, timeout)
-        finally:
-            entered.pop()
-        if self.events:
-            self._raise_error()
-        if self.landing is not None:
-            self.landing.waited_for(self)
-
-    def _raise_error(self) -> None:
-        """Raises the first error of what it waited for. Whoever gets that need not be told of the others."""
-        failed = [event for event in self.events if event.error is not None]
-        for event in failed:
-            if isinstance(event, RunOutcome):
-                self.device.failures.forget(event)
-        if failed and failed[0].error is not None:
-            raise failed[0].error
-
-    @property
-    def done(self) -> bool:
-        gate = self.device.gate
-        entered = gate.entered
-        try:
-            entered.append(None)
-            if gate.refusal is not None:
-                raise gate.refusal()
-            return self.queue.reached() >= self.value
-        finally:
-            entered.pop()
-
-    def when_done(self, call: Done) -> None:
-        events = self.events
-        if not events:
-            self.queue.when_reached(self.value, call)
-            return
-
-        def call_with_error(error: BaseException | None) -> None:
-            call(error or next((event.error for event in events if event.error is not None), None))
-
-        self.queue.when_reached(self.value, call_with_error)
-
-    @property
-    def end(self) -> Ticket:
-        ticket = QueueTicket(self.device, self.queue, self.value)
-        ticket.events = self.events
-        return ticket
-
-
-class Port:
-    """A queue of the driver, and the queues of ours that use it: one, or several where the driver has too few."""
-
-    def __init__(self, raw: RawDevice, family: int, index: int) -> None:
-        self.handle = raw.queue(family, index)
-        self.family = family
-        self.lock = threading.RLock()
-        self.users: dict[int, Queue] = {}
 
 
 class _Held(NamedTuple):
@@ -144,6 +63,8 @@ class Queue:
         self._timeout = timeout
         self._relay = relay
         self._awaited = awaited
+        self.known = 0
+        """A value that the timeline has reached, and perhaps passed: whoever needs no later one need not ask."""
         self.name = name
         self.family = port.family
         self.timeline = raw.create_timeline(export=export)
@@ -160,7 +81,10 @@ class Queue:
                     return self._submit_inside(submission, waits)
                 self._hold(_Held(submission, value, waits, None))
             else:
-                submission.submit(self._handle, value, waits)
+                if self._port.gatherer:
+                    self._port.submit(submission, value, waits)
+                else:
+                    submission.submit(self._handle, value, waits)
                 self._begun = value
             self._submitted = value
         if self._horizons:
@@ -190,7 +114,7 @@ class Queue:
                 if gate is not None or self._held or (waits and self._missing(waits)):
                     self._hold(_Held(submission, value, waits, gate))
                 else:
-                    submission.submit(self._handle, value, waits)
+                    self._port.submit(submission, value, waits)
                     self._begun = value
                 self._submitted = value
                 waits = ()  # what follows on the queue comes after it
@@ -232,7 +156,7 @@ class Queue:
             if not place:
                 self._watch(missing)
         else:
-            submission.submit(self._handle, value, waits)
+            self._port.submit(submission, value, waits)
             self._begun = value
         gate.value = value
         self._note(value)
@@ -299,7 +223,7 @@ class Queue:
                     self._watch(missing)
                     return
                 try:
-                    submission.submit(self._handle, value, waits)
+                    self._port.submit(submission, value, waits)
                 except Exception as failure:
                     error = failure
                     break
@@ -320,6 +244,8 @@ class Queue:
 
     def wait_a_moment(self, value: int) -> bool:
         """Whether the timeline reaches the value within a moment."""
+        if self._port.gathered:
+            self._port.flush()
         if self._failure is not None:
             raise self._failure
         waiter = self._waiters.pop() if self._waiters else RawWait(self._raw, self.timeline)
@@ -330,6 +256,8 @@ class Queue:
 
     def wait(self, value: int, timeout: float | None = None) -> None:
         """Blocks until the timeline reaches `value`; a hung device gives an error, not a hung process."""
+        if self._port.gathered:
+            self._port.flush()
         # list.pop and append are atomic, so a wait costs no lock and no allocation.
         try:
             waiter = self._waiters.pop()
@@ -338,6 +266,8 @@ class Queue:
         try:
             if not waiter.wait(value, _SLICE_NS):
                 self._wait_on(waiter, value, self._timeout if timeout is None else timeout)
+            if value > self.known:
+                self.known = value
         finally:
             self._waiters.append(waiter)
 
@@ -359,6 +289,14 @@ class Queue:
         """The timeline value of the last submission."""
         return self._submitted
 
+    def together(self) -> AbstractContextManager[None]:
+        """While it lasts, what the calling thread submits is gathered: see `Port.together`."""
+        return self._port.together()
+
+    def fail(self, error: BaseException) -> None:
+        """From now on every wait for what was not reached raises the error."""
+        self._failure = error
+
     def reached(self) -> int:
         """The timeline's present value."""
         return self._raw.timeline_value(self.timeline)
@@ -368,6 +306,7 @@ class Queue:
         with self._lock:
             self._handle = 0
             self._held.clear()
+            self._port.forget()
             self._port.users.pop(self.timeline, None)
         self._raw.destroy("Semaphore", self.timeline)
         self._waiters.clear()

@@ -30,9 +30,9 @@ def copy_command(source: Buffer, target: Buffer) -> RawDispatch:
     return raw_transfer((source.bytes,), (target.bytes,), record)
 
 
-def fill_command(device: VulkanDevice, target: Buffer, element: HostArray) -> tuple[RawDispatch, tuple[Buffer, ...]]:
-    """A fill of a buffer with an element's bytes, and the buffers that it needs. Devices fill whole words with a word;
-    for what is none, or does not lie at words, a pattern is copied."""
+def fill_command(device: VulkanDevice, target: Buffer, element: HostArray) -> tuple[RawDispatch, Buffer | None]:
+    """A fill of a buffer with an element's bytes, and the buffer that it needs, if any. Devices fill whole words with a
+    word; for what is none, or does not lie at words, a pattern is copied."""
     pattern = element.tobytes()
     repeated = pattern * max(1, _WORD // len(pattern))
     words = {repeated[i : i + _WORD] for i in range(0, len(repeated), _WORD)}
@@ -42,7 +42,7 @@ def fill_command(device: VulkanDevice, target: Buffer, element: HostArray) -> tu
         def fill(commands: RawCommands) -> None:
             commands.fill(target.range[:2], target.nbytes, word)
 
-        return raw_transfer((), (target.bytes,), fill), (target,)
+        return raw_transfer((), (target.bytes,), fill), None
     source = device.upload_memory(min(_PATTERN, max(target.nbytes, len(pattern))))
     host_view(source)[...] = np.frombuffer(pattern * (source.nbytes // len(pattern)), np.uint8)
     synchronise(device.raw, source, flush=True)
@@ -52,7 +52,7 @@ def fill_command(device: VulkanDevice, target: Buffer, element: HostArray) -> tu
     def repeat(commands: RawCommands) -> None:
         commands.copy_regions(source.handle, target.handle, regions)
 
-    return raw_transfer((), (target.bytes,), repeat), (target, source)
+    return raw_transfer((), (target.bytes,), repeat), source
 
 
 def host_view(buffer: Buffer) -> HostArray:

@@ -87,11 +87,23 @@ class Memory:
         entries = cast("dict[Any, Any]", document) if isinstance(document, dict) else {}
         return {k: v for k, v in entries.items() if isinstance(k, str) and isinstance(v, str)}
 
+    @property
+    def known(self) -> dict[str, str]:
+        """The tunings, by kernel and variant."""
+        return dict(self._known)
+
     def get(self, kernel: Kernel, variant: str) -> str | None:
         return self._known.get(_key(kernel, variant))
 
+    def get_call(self, kernel: Kernel, call: str) -> str | None:
+        """The tuning for a call of a kernel, named by types and shapes; None where none was measured, or is named in
+        the environment."""
+        name = self._known.get(_key(kernel, call))
+        return name if name in kernel.tunings and kernel.name not in from_environment() else None
+
     def put(self, kernel: Kernel, variant: str, name: str) -> None:
-        """Remembers a tuning, here and on disk; what others wrote meanwhile stays."""
+        """Remembers a tuning for a variant, or for calls of these types and shapes, here and on disk; what others wrote
+        meanwhile stays."""
         self._known = {**self._load(), _key(kernel, variant): _known(kernel, name)}
         if self._identity:
             body = json.dumps(self._known, indent=1, sort_keys=True).encode()

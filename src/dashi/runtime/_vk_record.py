@@ -256,13 +256,24 @@ class RawSubmission:
     def submit(self, queue: int, value: int, waits: Waits = ()) -> None:
         """Submits; the semaphore reaches `value` at the end, and nothing begins before the timelines that `waits`
         names have reached their values. Callers hold the queue's lock."""
+        self.prepare(value, waits)
+        result = self._submit(queue, 1, self._at, 0)
+        if result < 0:
+            raise vk.error(result, "vkQueueSubmit")
+
+    def prepare(self, value: int, waits: Waits = ()) -> None:
+        """Readies the next submission, which whoever has the structs submits."""
         self._signal[0] = value
         if len(waits) != self._count:
             self._expect(len(waits))
         for i, (timeline, reached) in enumerate(waits):
             self._room[i] = timeline
             self._values[i] = reached
-        result = self._submit(queue, 1, self._at, 0)
+
+    def together(self, queue: int, others: Sequence[RawSubmission]) -> None:
+        """Submits this one and others behind it in one call, each as it was readied."""
+        infos = (s.SubmitInfo * (1 + len(others)))(self._info, *(other._info for other in others))
+        result = self._submit(queue, len(infos), ctypes.addressof(infos), 0)
         if result < 0:
             raise vk.error(result, "vkQueueSubmit")
 

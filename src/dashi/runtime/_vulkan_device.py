@@ -27,17 +27,18 @@ from dashi.runtime._hazards import Range
 from dashi.runtime._host_runs import HostRuns
 from dashi.runtime._instance import Instance
 from dashi.runtime._kernel_copies import kernel_copies_faster, kernel_copy
-from dashi.runtime._lowering import Preparation
+from dashi.runtime._lowering import Preparation, Prepared, origin_of, pipeline_source
 from dashi.runtime._memory import Allocator, MemoryStats
 from dashi.runtime._outside_memory import borrowed_array
-from dashi.runtime._pipeline import DescriptorSets, Pipelines, PoolSet
+from dashi.runtime._pipeline import DescriptorSets, Pipelines, PipelineSource, PoolSet
 from dashi.runtime._probes import SAFE_TRIPS, loop_limit
+from dashi.runtime._queue_tickets import QueueTicket
 from dashi.runtime._queues import QueuePlan, Queues
 from dashi.runtime._relay import Relay
 from dashi.runtime._residence import known_groups, resident_groups
 from dashi.runtime._stages import QueueStages
 from dashi.runtime._staging import Staging
-from dashi.runtime._sync import Horizons, Queue, QueueTicket
+from dashi.runtime._sync import Horizons, Queue
 from dashi.runtime._transfers import copy_command, fill_command
 from dashi.runtime._vk import skip_exit_handlers
 from dashi.runtime._vk_clock import bracketed, calibrated, can_calibrate
@@ -46,23 +47,27 @@ from dashi.runtime._vk_external import export_timeline, external_facts, import_t
 from dashi.runtime._vk_record import RawCommands, RawDispatch, RawSubmission, raw_dispatch
 from dashi.runtime._waits import Timelines, VulkanEvent, waits_of
 from dashi.runtime.array import Array
-from dashi.runtime.device import AnyStep, Device, Program, Recording, Waitable
-from dashi.runtime.info import DeviceInfo
+from dashi.runtime.device import AnyStep, Device, Program, Recording, Step, Waitable
+from dashi.runtime.info import DeviceInfo, Role
 from dashi.runtime.landing import Download
 from dashi.types import HostArray
 
 _HARDWARE_WORK: Final = 1 << 33
 _SOFTWARE_WORK: Final = 1 << 27
 """Loop trips of all invocations that run in roughly 100 ms: larger dispatches are split."""
+_DISPATCHES_PER_SUBMISSION: Final = 32
+"""A submission holds at most this many times the work of the largest dispatch: drivers kill long ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """A step's dispatches, their amount of work, and the buffers that must live as long as they do."""
+    """A step's dispatches, their amount of work, the buffers that must live as long as they do, by the operands that
+    they are bound to, and what the dispatches were made from."""
 
     dispatches: tuple[RawDispatch, ...]
     work: int
-    buffers: tuple[Buffer, ...]
+    storage: Mapping[str, Buffer]
+    prepared: tuple[Prepared, ...] = ()
 
 
 class VulkanDevice(Device):
@@ -89,6 +94,7 @@ class VulkanDevice(Device):
             stack.callback(self.by_role.close)
             self.queues = self.by_role.all
             self.queue, self.transfer = self.by_role.compute[0], self.by_role.upload
+            self.together = self.queue.together
             self.graveyard = Graveyard(self.queues)
             self.allocator = Allocator(self.raw, info)
             stack.callback(self.allocator.close)
@@ -127,6 +133,11 @@ class VulkanDevice(Device):
         skip_exit_handlers()
 
     @property
+    def work_per_submission(self) -> int:
+        """The work of one submission at most."""
+        return self.work_per_dispatch * _DISPATCHES_PER_SUBMISSION
+
+    @property
     def limits(self) -> Limits:
         """The driver's limits, and the longest loop that runs right, which is known since the device was opened."""
         return self._limits
@@ -162,6 +173,11 @@ class VulkanDevice(Device):
         self.graveyard.drain()
         return self.allocator.stats()
 
+    @property
+    def peak_memory(self) -> int:
+        """The most bytes of device memory that were reserved so far."""
+        return self.allocator.stats().peak
+
     def _allocate(self, nbytes: int) -> Buffer:
         self.graveyard.drain()
         return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "device")
@@ -169,6 +185,10 @@ class VulkanDevice(Device):
     def upload_memory(self, nbytes: int) -> Buffer:
         """Memory that the host writes and the device reads."""
         return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "upload")
+
+    def feed_memory(self, nbytes: int) -> Buffer:
+        """Memory of the device that the host writes."""
+        return Buffer(self.raw, self.allocator, self.graveyard, nbytes, "feed")
 
     def landing_memory(self, nbytes: int) -> Buffer:
         """Memory that the host reads while the device works on."""
@@ -264,17 +284,18 @@ class VulkanDevice(Device):
     def _event(self, label: str) -> Event:
         return VulkanEvent(self, label)
 
-    def _copy(self, source: Array, target: Array, after: Iterable[Waitable]) -> Waitable:
-        commands = RawCommands(self.raw, self.transfer.family)
-        ticket = QueueTicket(self, self.transfer)
+    def _copy(self, source: Array, target: Array, after: Iterable[Waitable], queue: Role) -> Waitable:
+        transfer = self.by_role.download if queue == "download" else self.transfer
+        commands = RawCommands(self.raw, transfer.family)
+        ticket = QueueTicket(self, transfer)
         try:
             commands.begin()
             commands.copy(source.storage.range[:2], target.storage.range[:2], source.nbytes)
             commands.results_to_host()
             commands.end()
-            waits = waits_of(self, self.transfer, after, ticket)
-            submission = RawSubmission(self.raw, [commands.handle], self.transfer.timeline)
-            ticket.value = self.transfer.submit(submission, waits)
+            waits = waits_of(self, transfer, after, ticket)
+            submission = RawSubmission(self.raw, [commands.handle], transfer.timeline)
+            ticket.value = transfer.submit(submission, waits)
         finally:
             # The ticket remembers the buffers: they must outlive the copy, whoever closes the arrays.
             self.graveyard.watch(ticket, partial(_end_copy, commands, (source.storage, target.storage)))
@@ -287,8 +308,11 @@ class VulkanDevice(Device):
         return self._downloads.download(array, after)
 
     def lower(self, kernel: Kernel, call: Call, plan: Plan, arrays: Mapping[str, Array]) -> Lowered:
-        prepared = self.preparation.dispatches(kernel, call, plan)
         storage: dict[str, Buffer] = {name: array.storage for name, array in arrays.items()}
+        return self.lower_prepared(self.preparation.dispatches(kernel, call, plan), storage)
+
+    def lower_prepared(self, prepared: tuple[Prepared, ...], storage: Mapping[str, Buffer]) -> Lowered:
+        """Dispatches that were made ready, on buffers by the names of operands."""
         dispatches: list[RawDispatch] = []
         sets: list[tuple[PoolSet, int]] = []
         for ready in prepared:
@@ -299,31 +323,48 @@ class VulkanDevice(Device):
             writes = tuple([buffers[i].bound_bytes for i in ready.writes])
             dispatches.append(raw_dispatch(ready, held.handle, reads, writes))
         work = sum([ready.work for ready in prepared])
-        lowered = Lowered(tuple(dispatches), work, tuple(storage.values()))
+        lowered = Lowered(tuple(dispatches), work, storage, prepared)
         self.graveyard.watch(lowered, partial(_free_sets, self.sets, sets))
         return lowered
 
     def lower_copy(self, source: Array, target: Array) -> Lowered:
         if kernel_copies_faster(self, source, target):
             return kernel_copy(self, source, target).lowered
-        buffers = (source.storage, target.storage)
-        return Lowered((copy_command(*buffers),), source.nbytes, buffers)
+        x, y = source.storage, target.storage
+        return Lowered((copy_command(x, y),), source.nbytes, {"x": x, "result": y})
 
     def lower_fill(self, array: Array, element: HostArray) -> Lowered:
-        command, buffers = fill_command(self, array.storage, element)
-        return Lowered((command,), array.nbytes, buffers)
+        command, pattern = fill_command(self, array.storage, element)
+        held = {"result": array.storage} if pattern is None else {"result": array.storage, "pattern": pattern}
+        return Lowered((command,), array.nbytes, held)
 
     def lower_host(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Any:
         return [array.storage for array in inputs], [array.storage for array in outputs]
 
     def binary(self, kernel: Kernel, shader: str, variant: str) -> Binary:
         """The SPIR-V of a shader, read once."""
-        key = (kernel.binaries.key if kernel.binaries else kernel.folder, shader, variant)
+        key = (origin_of(kernel), shader, variant)
         with self._lock:
             if key not in self._binaries:
                 binary = self._loader.load(kernel, shader, variant)
                 self._binaries[key] = self._with_float_controls(binary) if kernel.portable else binary
             return self._binaries[key]
+
+    def pipeline_sources(self, steps: Sequence[AnyStep]) -> tuple[PipelineSource, ...]:
+        sources: dict[tuple[str, tuple[int, ...]], PipelineSource] = {}
+        for step in steps:
+            if isinstance(step, Step):
+                for dispatch in step.kernel.plan(step.call).dispatches:
+                    source = pipeline_source(self, step.kernel, step.call, dispatch)
+                    sources[source.key] = source
+        return tuple(sources.values())
+
+    @inside
+    def prepare_pipelines(self, sources: Sequence[PipelineSource]) -> None:
+        with self._lock:
+            for source in sources:
+                self._binaries.setdefault((source.origin, source.shader, source.variant), source.binary)
+        self.pipelines.prepare(sources)
 
     def _with_float_controls(self, binary: Binary) -> Binary:
         """The binary as the driver sees it; its digest keeps pipelines with and without declarations apart."""
@@ -340,15 +381,10 @@ class VulkanDevice(Device):
         self.relay.stop()
         with contextlib.suppress(Exception):
             self.raw.wait_idle()
-        closers, instance = self._closers, self.instance
-
-        def finish() -> None:
-            try:
-                closers.close()
-            finally:
-                instance.close()
-
-        self.exports.when_none_is_left(finish)
+        everything = contextlib.ExitStack()  # the instance last, whatever fails before
+        everything.callback(self.instance.close)
+        everything.callback(self._closers.close)
+        self.exports.when_none_is_left(everything.close)
 
 
 def _end_copy(commands: RawCommands, _buffers: tuple[Buffer, Buffer]) -> None:

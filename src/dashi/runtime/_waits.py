@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from dashi.runtime._events import Event, RelayedEvent
 from dashi.runtime._host_gates import Failable
-from dashi.runtime._sync import Queue, QueueTicket
+from dashi.runtime._queue_tickets import QueueTicket
+from dashi.runtime._sync import Queue
 from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_external import ExternalFacts
 from dashi.runtime._vk_record import Waits

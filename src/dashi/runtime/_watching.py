@@ -9,9 +9,9 @@ from dashi.runtime._clock import RunTimes
 from dashi.runtime._description import Description
 from dashi.runtime._feeding import Feed, RunSlot
 from dashi.runtime._hazards import Batch
+from dashi.runtime._slots import Slot
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program, Recording, Waitable
-from dashi.runtime.landing import Slot
 from dashi.types import HostArray
 
 
@@ -24,12 +24,20 @@ class WatchedProgram(Program):
         )
         self._inner = program
         self.dispatches, self.barriers, self.queue = program.dispatches, program.barriers, program.queue
+        self.copied_feeds, self.copied_fetches = program.copied_feeds, program.copied_fetches
 
     def submit(self, after: Iterable[Waitable] = (), feed: Feed | None = None) -> Waitable:
         return self._inner.submit(after, feed)
 
     def _hand_out(self, slot: RunSlot, timeout: float | None) -> Slot:
         return self._inner._hand_out(slot, timeout)
+
+    def fetched_of(self, run: int, array: Array) -> HostArray:
+        return self._inner.fetched_of(run, array)
+
+    @property
+    def slot_counts(self) -> tuple[int, int]:
+        return self._inner.slot_counts
 
     def _last_times(self) -> RunTimes | None:
         return self._inner._last_times()

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,9 @@ from dashi.runtime.info import Barriers, DeviceInfo, Role
 from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 
+if TYPE_CHECKING:
+    from dashi.runtime._pipeline import PipelineSource
+
 LONGEST_WAIT: Final = 600.0
 
 
@@ -70,6 +73,8 @@ class Device(StepMaker, Asynchronous):
         """Variants of kernels from text that were compared with their references here."""
         self.plans = PlanCache()
         self.listeners = Listeners()
+        self.together: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
+        """`with device.together():` what this thread submits meanwhile goes to the driver in one call, at the end."""
         self.failures = UntoldFailures()
         self.awaited = Awaited()
         """The events that work or threads wait for."""
@@ -311,6 +316,14 @@ class Device(StepMaker, Asynchronous):
         remembered = self.tunings.get(kernel, variant) if kernel.tunings else None
         return choose(kernel, variant, self.limits, remembered, asked)
 
+    def pipeline_sources(self, steps: Sequence[AnyStep]) -> tuple[PipelineSource, ...]:
+        """What the pipelines of bound steps are made from, each once; nothing where none are made."""
+        return ()
+
+    def prepare_pipelines(self, sources: Sequence[PipelineSource]) -> None:
+        """Begins to make pipelines that steps are about to need, beside what the caller does. The binaries must be
+        those that this device gave for the same kernels."""
+
     def check(self, kernel: str | Kernel) -> None:
         """Compares what this device computes with the kernel's NumPy reference, bit for bit, on its own small cases; a
         TwinError names the first difference. `dashi kernels check` tries more."""
@@ -328,6 +341,7 @@ class Device(StepMaker, Asynchronous):
         fetch: Sequence[Array] = (),
         slots: int = 2,
         feed: Sequence[Array] = (),
+        direct: bool = False,
     ) -> Program:
         """Records steps in order; each sees what those before it wrote. Programs of one queue run in the order of
         their submission; between queues, `submit(after=...)` says what must come first. `timed` programs know how
@@ -335,8 +349,10 @@ class Device(StepMaker, Asynchronous):
         (`Ticket.step_times`). What `fetch` names comes back to the host with every run
         (`Program.fetched`, `Ticket.fetched`), whatever is submitted meanwhile; what `feed` names takes new values from
         the host with every run (`submit(feed={array: values})`, or `Program.slot`). `slots` is how many runs may be
-        under way or wait to be read (memory for them is taken when it is first needed)."""
-        options = recording(self, barriers, timed, queue, fetch, slots, feed)
+        under way or wait to be read (memory for them is taken when it is first needed). With `direct`, kernels may
+        read and write these arrays in the slots themselves, which saves copies: what the arrays hold after a run is
+        undefined then, and nobody else may use them."""
+        options = recording(self, barriers, timed, queue, fetch, slots, feed, direct)
         program = self._program(require_steps(self, steps), str(label), options)
         return self.watcher(program) if self.watcher else program
 

@@ -59,9 +59,9 @@ def _require(device: Any, timeout: Any, queues: Any) -> None:
         raise InputError(f"a device cannot be opened with {queues} queues.", "ask for 1 or more.")
 
 
-def open_instead(asked: str) -> Device:
+def open_instead(asked: str, queues: int = 1) -> Device:
     """The best device there is, where the one asked for cannot be opened: what is told begins with that one."""
-    return _best(_TIMEOUT, None, 1, prefix=f"{asked} cannot be opened, so instead")
+    return _best(_TIMEOUT, None, queues, prefix=f"{asked} cannot be opened, so instead")
 
 
 def _best(timeout: float, validation: bool | None, queues: int, prefix: str = "auto") -> Device:

@@ -3,6 +3,9 @@
 A certificate names its inputs (path, key and digest), the operator, and the state's hash every so many steps. Device,
 driver and the digests of the kernels' SPIR-V are recorded, not compared: a portable run gives the same hashes
 everywhere. The last field is the digest of all the others, so an edited certificate is known at once.
+
+Version 1 is the certificate of a run that is repeated from its start. Version 2 may name states that were kept on the
+way, from which segments of the run are repeated apart.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dashi.core.operators.operator import Strategy
+from dashi.core.rollouts._state_files import BITS_OF
 from dashi.errors import CertificateError
 from dashi.io._array_digest import array_digest as array_digest
 from dashi.io._files import read_plain, write_text
@@ -24,6 +28,9 @@ from dashi.kernels.hash._blake3 import hexdigest128
 from dashi.types import HostArray
 
 VERSION: Final = 1
+WITH_STATES: Final = 2
+_ADDED: Final = ("kind", "float_rules", "states")
+"""Fields of version 2 that version 1 does not have."""
 STATE: Final = "z0"
 """The input that is not an array of the operator: the initial states."""
 
@@ -33,6 +40,7 @@ _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _Whole = Annotated[int, Field(ge=1, lt=1 << 53)]
 _Text = Annotated[str, Field(max_length=1000)]
 _Version = Annotated[str, Field(max_length=60, pattern=r"^[0-9][0-9A-Za-z.+!_-]*$")]
+_Path = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]+$")]
 _KernelName = Annotated[str, Field(max_length=200, pattern=r"^\w+/\w+\.\w+$")]
 
 
@@ -44,7 +52,7 @@ class InputRecord(_StrictModel):
     """An array that the run read."""
 
     name: _Name
-    path: Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]+$")]
+    path: _Path
     """Relative to the certificate's folder, with forward slashes."""
     key: _Name
     dtype: _Name
@@ -77,11 +85,40 @@ class Claim(_StrictModel):
     hash: Digest
 
 
+class StateRecord(_StrictModel):
+    """States that were kept after so many steps: where they are, and BLAKE3 of their bytes."""
+
+    step: _Whole
+    file: _Path
+    """Relative to the certificate's folder, with forward slashes."""
+    digest: Digest | Fingerprint
+
+
+class StateRecords(_StrictModel):
+    """The states of every so many steps, each an .npy file of the run's shape and type."""
+
+    every: _Whole
+    bits: Literal[128, 256]
+    """Length of their digests; the hashes of the run have 128 bits."""
+    files: Annotated[tuple[StateRecord, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _fit(self) -> StateRecords:
+        wrong = next((r.step for r in self.files if BITS_OF[len(r.digest)] != self.bits), None)
+        if wrong is not None:
+            raise ValueError(f"the digest of the state after step {wrong} does not have {self.bits} bits")
+        if len({record.file for record in self.files}) < len(self.files):
+            raise ValueError("two states are in one file")
+        return self
+
+
 class Certificate(_StrictModel):
     """All that is claimed, in the order of the file; the digest comes last and is not part of the model."""
 
-    schema_version: Literal[1]
+    schema_version: Literal[1, 2]
     dashi_version: _Version
+    kind: Literal["rollout"] | None = None
+    """What is repeated; of version 2."""
     operator: OperatorRecord
     inputs: Annotated[tuple[InputRecord, ...], Field(min_length=1, max_length=64)]
     dtype: Literal["float32", "float64"]
@@ -89,10 +126,15 @@ class Certificate(_StrictModel):
     portable: bool
     device: DeviceRecord
     kernels: Annotated[dict[_KernelName, Fingerprint], Field(max_length=1000)]
+    float_rules: Annotated[str, Field(pattern=r"^(declared for [a-z0-9 ]{1,40}|by custom|)$")] | None = None
+    """Whether its modules declared rounding and NaN, or these were held by custom; empty where there was no driver. Of
+    version 2; version 1 has it behind the driver's version."""
     way: Strategy
     steps: _Whole
     hash_every: _Whole
     hashes: Annotated[tuple[Claim, ...], Field(min_length=1)]
+    states: StateRecords | None = None
+    """States that were kept on the way; of version 2."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Certificate:
@@ -110,6 +152,29 @@ class Certificate(_StrictModel):
             raise ValueError("the inputs must be z0 and the operator's arrays, each once")
         return self
 
+    @model_validator(mode="after")
+    def _of_its_version(self) -> Certificate:
+        there = self.model_fields_set & set(_ADDED)
+        if self.schema_version == VERSION and there:
+            raise ValueError(f"version {VERSION} has no field {min(there)!r}")
+        if self.schema_version == WITH_STATES:
+            if self.states is None or None in (self.kind, self.float_rules):
+                raise ValueError(f"version {WITH_STATES} has the fields {', '.join(_ADDED)}")
+            self._require_claimed(self.states)
+        return self
+
+    def _require_claimed(self, states: StateRecords) -> None:
+        if states.every % self.hash_every:
+            raise ValueError(f"states of every {states.every} steps have no hashes of every {self.hash_every}")
+        # Counted before they are listed, as hashes are.
+        steps = [record.step for record in states.files]
+        if len(steps) != self.steps // states.every or steps != [*range(states.every, self.steps + 1, states.every)]:
+            raise ValueError(f"the states are not those of every {states.every} steps up to {self.steps}")
+        for record in states.files:
+            claimed = self.hashes[record.step // self.hash_every - 1]
+            if not record.digest.startswith(claimed.hash):
+                raise ValueError(f"the digest of the state after step {record.step} is not its hash")
+
 
 def hashed_steps(steps: int, every: int) -> Sequence[int]:
     """The steps after which a certified run hashes its state: every so many, and the last."""
@@ -124,6 +189,8 @@ class Source:
     path: Path
     key: str
     values: HostArray
+    digest: str = ""
+    """Digest of the array (`array_digest`), where it is known already."""
 
 
 def to_json(certificate: Certificate) -> str:
@@ -132,7 +199,8 @@ def to_json(certificate: Certificate) -> str:
 
 
 def _text(certificate: Certificate) -> tuple[str, str]:
-    document = certificate.model_dump(mode="json")
+    older = certificate.schema_version == VERSION
+    document = certificate.model_dump(mode="json", exclude=set(_ADDED) if older else None)
     digest = document_digest(document)
     return json.dumps({**document, "digest": digest}, indent=1, allow_nan=False) + "\n", digest
 
@@ -155,9 +223,10 @@ def read_certificate(file: Path) -> Certificate:
     data = read_plain(file, _LARGEST)
     document, digest = _parse(file, data)
     version = document.get("schema_version")
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or version not in (VERSION, WITH_STATES):
         raise CertificateError(
-            f"{file} is a certificate of version {str(version)[:40]}; this dashi reads version {VERSION}.",
+            f"{file} is a certificate of version {str(version)[:40]}; this dashi reads versions {VERSION} and "
+            f"{WITH_STATES}.",
             "use the dashi that made it, or a newer one.",
         )
     if document.get("digest") != digest:

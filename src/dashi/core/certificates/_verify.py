@@ -1,4 +1,5 @@
-"""Verifying a certificate: the run is repeated in order, and ends at the first hash that is not the one claimed."""
+"""Verifying a certificate: the run, or a segment of it, is repeated in order, up to the first hash that is not the one
+claimed."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from dashi.core.certificates._certificate import Certificate, Claim
+from dashi.core.certificates._certificate import Certificate
+from dashi.core.certificates._segments import CertifiedSegment
 from dashi.core.operators.operator import Operator
+from dashi.core.rollouts._state_files import BITS_OF, state_digest
 from dashi.core.rollouts.rollout import rollout
 from dashi.core.rollouts.run import Run
 from dashi.errors import Interrupted, NoResultError
@@ -73,17 +76,32 @@ def check(
     strategy: str = "auto",
     progress: Callable[[int], None] | None = None,
 ) -> Check:
-    """Repeats the run on a device and compares every hash, in order, up to the first that differs."""
-    groups = -(-len(certificate.hashes) // LOOKS)
-    compared = _Comparison(certificate, device)
+    """Repeats the run from its start on a device and compares every hash, in order, up to the first that differs."""
+    whole = CertifiedSegment(0, 0, certificate.hash_every, certificate.hashes)
+    return check_segment(whole, operator, z0, device, strategy=strategy, progress=progress)
+
+
+def check_segment(
+    segment: CertifiedSegment,
+    operator: Operator,
+    states: HostArray,
+    device: Device,
+    *,
+    strategy: str = "auto",
+    progress: Callable[[int], None] | None = None,
+) -> Check:
+    """Repeats a segment on a device, from the states that it begins with, and compares every hash and the states that
+    it must end with, up to the first that differ."""
+    groups = -(-len(segment.claims) // LOOKS)
+    compared = _Comparison(segment, device)
     try:
         run = rollout(
             operator,
-            z0,
-            certificate.steps,
+            states,
+            segment.steps,
             device=device,
-            hash_every=certificate.hash_every,
-            keep_every=certificate.hash_every * groups,
+            hash_every=segment.hash_every,
+            keep_every=segment.hash_every * groups,
             keep=compared.look,
             strategy=strategy,
             stop_on_nonfinite=False,
@@ -94,11 +112,11 @@ def check(
         return _until_stopped(compared, stop)
     except _DiffersError as found:
         return found.check
-    if len(run.hashes) < len(certificate.hashes):
+    if len(run.hashes) < len(segment.claims):
         raise NoResultError(
             f"{device.info.name!r} gave no hashes to compare.", "verify on a device that computes: auto, cpu, vulkan:0."
         )
-    return compared.verdict(None)
+    return compared.ended(run.state)
 
 
 def _until_stopped(compared: _Comparison, stop: Interrupted) -> Check:
@@ -111,27 +129,36 @@ def _until_stopped(compared: _Comparison, stop: Interrupted) -> Check:
 
 
 class _Comparison:
-    """The hashes of a run beside those claimed."""
+    """The hashes of a segment that is repeated beside those claimed."""
 
-    def __init__(self, certificate: Certificate, device: Device) -> None:
-        self._claims = certificate.hashes
-        self._device = device
+    def __init__(self, segment: CertifiedSegment, device: Device) -> None:
+        self._segment, self._device = segment, device
         self._agreed = 0
         self._finite = True
 
     def look(self, run: Run) -> None:
         """Compares what has come since the last look."""
+        first = self._segment.first
         self._finite = self._finite and bool(np.isfinite(run.state).all())
-        for claim, found in zip(self._claims[self._agreed :], run.hashes[self._agreed :], strict=False):
-            if (claim.step, claim.hash) != (found.step, found.digest):
-                raise _DiffersError(self.verdict(Difference(self._steps(), claim.step, claim.hash, found.digest)))
+        for claim, found in zip(self._segment.claims[self._agreed :], run.hashes[self._agreed :], strict=False):
+            if (claim.step, claim.hash) != (first + found.step, found.digest):
+                raise _DiffersError(self._verdict(Difference(self._steps(), claim.step, claim.hash, found.digest)))
             self._agreed += 1
 
-    def _steps(self) -> int:
-        last: Claim | None = self._claims[self._agreed - 1] if self._agreed else None
-        return last.step if last else 0
+    def ended(self, states: HostArray) -> Check:
+        """The verdict on a segment of which every hash agreed: its last states must be those that were kept, also where
+        their digest is longer than a hash."""
+        claimed = self._segment.end
+        digest = state_digest(states, BITS_OF[len(claimed.digest)]) if claimed else ""
+        if claimed is None or digest == claimed.digest:
+            return self._verdict(None)
+        self._agreed -= 1
+        return self._verdict(Difference(self._steps(), claimed.step, claimed.digest, digest))
 
-    def verdict(self, difference: Difference | None) -> Check:
+    def _steps(self) -> int:
+        return self._segment.claims[self._agreed - 1].step if self._agreed else self._segment.first
+
+    def _verdict(self, difference: Difference | None) -> Check:
         info = self._device.info
         return Check(info.spec, info.name, self._agreed, self._steps(), difference, self._finite)
 

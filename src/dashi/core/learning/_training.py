@@ -37,7 +37,7 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class TrainerState:
     """What a step changes: the weights, and Adam's running means of the gradient and its square."""
 
     weights: Array
@@ -55,7 +55,7 @@ class DeviceTraining:
         self.inputs, self.targets = device.array(inputs), device.array(targets)
         zero = np.zeros_like(weights)
         self.state, self._spare = (
-            State(device.array(weights), device.array(zero), device.array(zero)) for _ in range(2)
+            TrainerState(device.array(weights), device.array(zero), device.array(zero)) for _ in range(2)
         )
         rows = settings.batch or len(inputs)
         # Of a batch's rows in each step; without batches nothing is chosen.
@@ -126,7 +126,7 @@ class DeviceTraining:
             # Back into the array that the step came from: the next one starts there.
             rows = new.weights.shape[0] - 1
             yield bind("column_clamp", new.weights, out=old.weights, rows=rows, limit=how.clamp)
-            old, new = State(new.weights, old.mean, old.square), State(old.weights, new.mean, new.square)
+            old, new = TrainerState(new.weights, old.mean, old.square), TrainerState(old.weights, new.mean, new.square)
         self.state, self._spare = new, old
 
     def losses(self) -> Loss:

@@ -50,17 +50,18 @@ def build_metrics(
     verdict: Verdict | None = None,
     flags: Sequence[PerfFlag] = (),
     certificate: str | None = None,
-    parts: Sequence[str] = (),
+    parts: Mapping[str, Placement] = MappingProxyType({}),
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Metrics:
-    """The metrics of a run: what advanced the states and where, as the run itself says. `parts` ran on the device of
-    the placement too ("fft", "decode"); `more` are fields of `Metrics` that only the caller knows."""
+    """The metrics of a run: what advanced the states and where, as the run itself says. `parts` ("fft",
+    "decode") say where they ran; `more` are fields of `Metrics` that only the caller knows."""
     import dashi
 
     info = run.device or place.device.info
-    used = place.device.info
-    there = {"backend_requested": place.requested, "backend_used": used.spec, "device": used.name}
-    values = {f"{part}_{name}": value for part in parts for name, value in there.items()}
+    values: dict[str, Any] = {}
+    for part, at in parts.items():
+        there = {"backend_requested": at.requested, "backend_used": at.device.info.spec, "device": at.device.info.name}
+        values |= {f"{part}_{name}": value for name, value in there.items()}
     per_step = run.seconds_per_step
     metrics = Metrics(
         schema_version=VERSION,
@@ -114,4 +115,4 @@ def peak_host_memory() -> int:
 
 def peak_device_memory(device: Device) -> int:
     """The most that was reserved on the device so far, in bytes; 0 for devices that have no memory of their own."""
-    return device.memory().peak if isinstance(device, VulkanDevice) else 0
+    return device.peak_memory if isinstance(device, VulkanDevice) else 0

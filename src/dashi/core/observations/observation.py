@@ -17,6 +17,15 @@ class Hash:
 
 
 @dataclass(frozen=True)
+class KeptState:
+    """The states after so many steps are in a file of the run: BLAKE3 of their bytes."""
+
+    step: int
+    digest: str
+    """32 or 64 lower-case hexadecimal digits."""
+
+
+@dataclass(frozen=True)
 class Observation:
     """Numbers of one step, over all states of an ensemble together: from the state before it to the state after.
 

@@ -115,7 +115,7 @@ class Operator(ABC):
         """One step to record that advances all states `count` times by a kernel of that strategy. `flag` is a u32[4]
         that a tagged kernel leaves 0 when all went well; `source` is left as it was, so that the chunk can be
         repeated."""
-        raise FeatureError(f"{self.kind} has no kernel for the way {strategy!r}.", "use the way stepwise.")
+        raise FeatureError(f"{self.kind} has no kernel for the strategy {strategy!r}.", "use the strategy stepwise.")
 
     def unsupported_reason(self, strategy: Strategy, limits: Limits, states: int) -> str:
         """Why the strategy is not possible on a device with these limits for so many states; empty if it is."""

@@ -46,7 +46,9 @@ def require_strategy(operator: Operator, strategy: Strategy, limits: Limits) -> 
         "" if strategy == "workgroup" else "it takes a dispatch for each step"
     )
     if problem:
-        raise FeatureError(f"{operator.kind} has no kernel for the way {strategy!r} here: {problem}.", "use stepwise.")
+        raise FeatureError(
+            f"{operator.kind} has no kernel for the strategy {strategy!r} here: {problem}.", "use stepwise."
+        )
 
 
 def list_microseconds(strategy: Strategy, limits: Limits, states: int, products: int, moved: int) -> float:

@@ -29,13 +29,13 @@ _HEAD: Final = ("version", "identity", "step", "state")
 _INT: Final = np.dtype(np.int64)
 
 
-def identity(operator: Operator, z0: HostArray, **more: Any) -> str:
+def identity(operator: Operator, z0: HostArray | str, **more: Any) -> str:
     """The digest of all that decides the states of a run, but not of how far it goes, nor where; and of what else its
-    files depend on, plain values by name."""
+    files depend on, plain values by name. `z0` are the initial states, or their digest."""
     facts = {
         "operator": [operator.kind, operator.version, dict(operator.parameters)],
         "arrays": {name: array_digest(values) for name, values in operator.arrays.items()},
-        "z0": array_digest(z0),
+        "z0": z0 if isinstance(z0, str) else array_digest(z0),
         **more,
     }
     return hexdigest128(json.dumps(facts, sort_keys=True).encode())

@@ -22,7 +22,7 @@ from dashi.core.rollouts._record import SlotBuffer
 from dashi.core.rollouts._segments import MOST_SEGMENTS, StepBlock, StepSegment
 from dashi.core.rollouts.observer import Bound, Context, Observer, Slot, Values
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Step, Waitable
+from dashi.runtime.device import AnyStep, Device, Program, Step, Waitable
 from dashi.types import HostArray
 
 SIDES: Final = 2
@@ -219,7 +219,7 @@ class DeviceEngine:
     def look(self, numbers: Sequence[int]) -> Sequence[Values | None]:
         chosen = [self.bound[number] for number in numbers]
         record = SlotBuffer(self.device, [slot for bound in chosen for slot in bound.slots])
-        slots, states, steps = iter(record.parts), self.state[self.at], list[Step]()
+        slots, states, steps = iter(record.parts), self.state[self.at], list[AnyStep]()
         for bound in chosen:
             steps += bound.steps(states, states, [next(slots) for _ in bound.slots])
         if not steps or self._null:
@@ -267,9 +267,10 @@ class DeviceEngine:
         )
         # Multiplying canonical values by 1 copies them.
         saving = self.device.bind("scale", self.state[start], out=self._saved[side], a=1.0)
-        steps, named = [saving], [saving] if self._repeats else list[Step]()
+        steps: list[AnyStep] = [saving]
+        named: list[AnyStep] = [saving] if self._repeats else []
         slots, at = iter(record.parts), start
-        deferred: list[Step] = []
+        deferred: list[AnyStep] = []
         for segment in segments:
             own: list[Step] = []
             count = self._alone(segment)
@@ -293,16 +294,17 @@ class DeviceEngine:
                 # It is not among those used: no state and no observation comes of it.
                 deferred.append(self._check.step(self.device, self.state[at], next(slots)))
         steps += deferred
-        self.used |= {(s.kernel.name, s.call.dtype.name, s.tuning): (s.kernel, s.call) for s in named}
+        kernels = [step for step in named if isinstance(step, Step)]
+        self.used |= {(s.kernel.name, s.call.dtype.name, s.tuning): (s.kernel, s.call) for s in kernels}
         program = self.device.program(steps, label=_LABELS[strategy], fetch=[record.array])
         return BlockProgram(program, record, strategy, at)
 
     def _looks(
         self, segment: StepSegment, at: int, slots: Iterator[Array]
-    ) -> tuple[list[Step], list[Step], list[Step]]:
+    ) -> tuple[list[AnyStep], list[AnyStep], list[AnyStep]]:
         """The steps of observers that compare, which follow a segment's last step at once; those of the others, which
         read the states that it ends with and nothing else; and those of both that certificates name."""
-        compared, deferred, certified = list[Step](), list[Step](), list[Step]()
+        compared, deferred, certified = list[AnyStep](), list[AnyStep](), list[AnyStep]()
         for number in segment.due:
             observer, bound = self._observers[number], self.bound[number]
             steps = bound.steps(self.state[1 - at], self.state[at], [next(slots) for _ in bound.slots])

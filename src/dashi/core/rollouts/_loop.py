@@ -163,7 +163,7 @@ class Loop:
             if record is None:
                 continue
             if isinstance(observer, StateCopies):
-                observer.keep(self._result(stopped=False, steps=step, state=record))
+                observer.keep(self._result(stopped=False, steps=step, state=record, over=False))
             # A run that goes on from its start has been looked at there.
             elif observer.due(step, self.end) if step else not self._records[observer.name]:
                 self._records[observer.name].append(record)
@@ -251,8 +251,18 @@ class Loop:
         error.rollout = run
         return error
 
-    def _result(self, *, stopped: bool, steps: int | None = None, state: HostArray | None = None) -> Run:
-        """The run so far; its states are read back, unless they are at hand."""
+    def _take_late(self) -> None:
+        """Takes in the records that observers left for later."""
+        for observer, bound in zip(self.observers, self.engine.bound, strict=True):
+            self._records[observer.name] += bound.late()
+
+    def _result(
+        self, *, stopped: bool, steps: int | None = None, state: HostArray | None = None, over: bool = True
+    ) -> Run:
+        """The run so far; its states are read back, unless they are at hand. Where it is `over`, all is taken in."""
+        seconds = self.so_far.seconds + time.perf_counter() - self._began
+        if over:
+            self._take_late()
         if state is None:
             state = self.so_far.state if self._null else self.engine.states()
         records: Mapping[str, tuple[Any, ...]] = {name: tuple(rows) for name, rows in self._records.items() if rows}
@@ -261,7 +271,7 @@ class Loop:
             steps=self._done if steps is None else steps,
             state=state,
             records={**self.so_far.records, **records},
-            seconds=self.so_far.seconds + time.perf_counter() - self._began,
+            seconds=seconds,
             dispatches=self.so_far.dispatches + self.engine.dispatches,
             reruns=self._reruns,
             stopped=stopped,

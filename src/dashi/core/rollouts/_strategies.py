@@ -44,8 +44,8 @@ def _asked(operator: Operator, asked: str, unsupported: dict[Strategy, str]) -> 
             if unsupported[strategy]:
                 others = ", ".join(w for w in STRATEGIES if not unsupported[w])
                 raise FeatureError(
-                    f"{operator.kind} cannot run the way {strategy!r} here: {unsupported[strategy]}.",
+                    f"{operator.kind} cannot run by the strategy {strategy!r} here: {unsupported[strategy]}.",
                     f"use auto, or {others}.",
                 )
             return strategy, f"{_WORDS[strategy]} (asked for)"
-    raise InputError(f"there is no way {asked!r}.", f"use auto or one of {', '.join(STRATEGIES)}.")
+    raise InputError(f"there is no strategy {asked!r}.", f"use auto or one of {', '.join(STRATEGIES)}.")

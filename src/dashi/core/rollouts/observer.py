@@ -33,14 +33,14 @@ import numpy as np
 from dashi.core.operators.operator import Constants, Operator
 from dashi.errors import FeatureError, InputError
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Step
+from dashi.runtime.device import AnyStep, Device
 from dashi.types import HostArray, Shape
 
 Slot = tuple[Shape, Any]
 """Shape and element type of a value that an observed step leaves."""
 Values = Sequence[HostArray]
 """The contents of an observer's slots after one step."""
-BindSteps = Callable[[Array, Array, Sequence[Array]], Sequence[Step]]
+BindSteps = Callable[[Array, Array, Sequence[Array]], Sequence[AnyStep]]
 """Binds the steps that fill slots from the states before and after the last step."""
 TakeValues = Callable[[int, Values], Any]
 """Makes a record of the values of a step; None where nothing is to be kept."""
@@ -78,6 +78,12 @@ class Bound:
     slots: Sequence[Slot] = ()
     steps: BindSteps = lambda _before, _after, _slots: ()
     take: TakeValues = lambda _step, _values: None
+    late: Callable[[], Sequence[Any]] = tuple
+    """Waits for records that `take` left for later, of work that goes on beside the run, and gives them, each once.
+    Asked when the last block is in, whatever ended the run but an error of its own."""
+    close: Callable[[], None] = lambda: None
+    """Ends what `bind` began, such as a thread, and forgets what of it is not done. Called once, whatever ended the
+    run."""
 
     @property
     def nbytes(self) -> int:
@@ -102,6 +108,8 @@ class Observer(ABC, Generic[Row]):
     """Whether the states are checked wherever it looks, so that it is given nothing that is made of NaN."""
     certified: bool = True
     """Whether certificates name its kernels: not those of observers whose values nobody repeats, such as pictures."""
+    transient: bool = False
+    """Whether the run says nothing of it, neither its stride nor records, as of what only shows."""
     columns_of: ClassVar[Mapping[str, Slot]] = {}
 
     @abstractmethod

@@ -88,7 +88,7 @@ def _rolled_out(
     if stop and resume:
         require_finite("the state to go on from", resume.state)
     strategy, reason = _chosen(operator, device, len(start), asked)
-    kept = tuple(one for one in observers if one.every and not isinstance(one, StateCopies))
+    kept = tuple(one for one in observers if one.every and not one.transient and not isinstance(one, StateCopies))
     so_far = replace(
         so_far, operator=operator.facts, device=device.info, observers=kept, reason=reason, job=None,
         strategy=operator.strategy if isinstance(operator, HostOperator) else strategy,
@@ -101,6 +101,8 @@ def _rolled_out(
         return loop.go(progress or (lambda _: None))
     finally:
         engine.close()
+        for bound in engine.bound:
+            bound.close()
 
 
 def _engine(context: Context, states: HostArray, observers: Sequence[Observer[Any]], guard: Guard | None) -> Engine:

@@ -23,9 +23,9 @@ _LAST_WAIT: Final = 60.0
 class _Watch:
     """The submissions that have not ended yet, and when each queue was last done with one."""
 
-    def __init__(self, device: Device, trace: Trace) -> None:
+    def __init__(self, trace: Trace, group: str) -> None:
         self._trace = trace
-        self._group = device.info.name
+        self._group = group
         self._changed = threading.Condition()
         self._under_way = 0
         self._free: dict[str, int] = {}
@@ -53,9 +53,11 @@ class _Watch:
 
 
 @contextmanager
-def watch(device: Device, trace: Trace) -> Generator[None]:
-    """While it lasts, every submission to the device leaves a span on the track of its queue."""
-    watching = _Watch(device, trace)
+def watch(device: Device, trace: Trace, part: str = "") -> Generator[None]:
+    """While it lasts, every submission to the device leaves a span on the track of its queue. `part` tells a second
+    device of the same name from the first."""
+    name = device.info.name
+    watching = _Watch(trace, f"{name}, {part}" if part else name)
     stop = device.on_submit(watching.submitted)
     try:
         yield

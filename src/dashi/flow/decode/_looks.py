@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dashi.flow.decode import _tables as tables
-from dashi.flow.decode._pipeline import Pipeline
+from dashi.flow.decode._pipeline import DecodePipeline
 from dashi.kernels.view.images import pack, unpack
 from dashi.runtime.array import Array
-from dashi.runtime.device import Step
+from dashi.runtime.device import AnyStep, Step
 from dashi.types import HostArray
 
 _STOPS: Final = ((5, 48, 97), (67, 147, 195), (247, 247, 247), (214, 96, 77), (103, 0, 31))
@@ -21,19 +21,18 @@ _STOPS: Final = ((5, 48, 97), (67, 147, 195), (247, 247, 247), (214, 96, 77), (1
 class Looks:
     """Binds what is measured of the field and the mask of a pipeline."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: DecodePipeline) -> None:
         self._pipeline = pipeline
         device, schema, kind = pipeline.device, pipeline.schema, pipeline.settings.numpy_dtype
         n, members = schema.n, pipeline.members
         self._weights = device.array(tables.looks(schema).astype(kind))
         self._modes = device.empty((members, n, n // 2 + 1, 2), kind)
 
-    def steps(self, field: Array, mask: Array, sums: Array, counts: Array) -> list[Step]:
+    def steps(self, field: Array, mask: Array, sums: Array, counts: Array) -> list[AnyStep]:
         """The steps that fill `sums` (`tables.LOOKS` of every member) and `counts` (sites that are +1 and -1)."""
-        pipeline = self._pipeline
-        device, n = pipeline.device, pipeline.schema.n
+        device = self._pipeline.device
         return [
-            device.bind("rfft2", field, *pipeline.twiddles, out=self._modes, modes=n // 2 + 1, scale=1.0 / (n * n)),
+            self._pipeline.transforms.forward(field, self._modes),
             device.bind("band_energies", self._modes, self._weights, out=sums),
             device.bind("trit_counts", mask, out=counts),
         ]
@@ -42,7 +41,7 @@ class Looks:
 class Pictures:
     """Binds the colours of the fields of a pipeline, from -span to span."""
 
-    def __init__(self, pipeline: Pipeline, span: float) -> None:
+    def __init__(self, pipeline: DecodePipeline, span: float) -> None:
         self._pipeline, self.span = pipeline, span
         self._colours = pipeline.device.array(diverging())
 

@@ -8,26 +8,27 @@ import numpy as np
 
 from dashi.errors import InputError
 from dashi.flow.decode import _tables as tables
+from dashi.flow.decode._transforms import FieldTransforms
 from dashi.flow.decode.settings import GATES, Settings
 from dashi.flow.decode.statistics import Statistics
 from dashi.flow.grid import Floats
 from dashi.flow.proxy.lowpass import Lowpass
 from dashi.flow.proxy.schema import Schema
-from dashi.kernels.fft._roots import real_table, table
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Step
+from dashi.runtime.device import AnyStep, Device, Step
 
 
-class Pipeline:
+class DecodePipeline:
     """Binds the stages that make `field` and `mask` of z (members, D)."""
 
     def __init__(
-        self, schema: Schema, device: Device, settings: Settings, members: int, statistics: Statistics | None
-    ) -> None:
+        self, schema: Schema, device: Device, settings: Settings, members: int, statistics: Statistics | None,
+        fft_device: Device | None = None,
+    ) -> None:  # fmt: skip
         self.schema, self.device, self.settings, self.members = schema, device, settings, members
         n, kind = schema.n, settings.numpy_dtype
         self._lowpass = Lowpass(schema, device, kind)
-        self.twiddles = (device.array(real_table(n, kind)), device.array(table(n, kind)))
+        self.transforms = FieldTransforms(device, n, kind, fft_device)
         self.spectrum = self._modes()
         self.low = self._field()
         self.detail = self._field()
@@ -57,15 +58,15 @@ class Pipeline:
         self.present_energy = device.array(np.zeros((self.members, 2), kind))
         self.residual, self.field = self._field(), self._field()
 
-    def stages(self, z: Array, field: Array | None = None, mask: Array | None = None) -> dict[str, list[Step]]:
+    def stages(self, z: Array, field: Array | None = None, mask: Array | None = None) -> dict[str, list[AnyStep]]:
         """The steps of every stage, by its name, in their order. They leave the field and the mask in arrays of the
         caller's, where those are passed."""
         bind, s = self.device.bind, self.settings
         field, mask = self.field if field is None else field, self.mask if mask is None else mask
         low = self.low if s.draws else field
-        stages = {
-            "scatter": self._lowpass.state_steps(z, self.spectrum),
-            "ifft_lp": [bind("irfft2", self.spectrum, *self.twiddles, out=low)],
+        stages: dict[str, list[AnyStep]] = {
+            "scatter": [*self._lowpass.state_steps(z, self.spectrum)],
+            "ifft_lp": [self.transforms.back(self.spectrum, low)],
             "smooth": [bind("box_smooth", low, out=self.detail, radius=s.radius, detail=1)],
             "threshold": [
                 bind("ternary_relative", self.detail, out=(self.rough, self.peaks), tau=s.tau, eps=s.eps),
@@ -74,7 +75,7 @@ class Pipeline:
         }
         return stages | self._residual_stages(z, field, mask) if s.draws else stages
 
-    def _residual_stages(self, z: Array, field: Array, mask: Array) -> dict[str, list[Step]]:
+    def _residual_stages(self, z: Array, field: Array, mask: Array) -> dict[str, list[AnyStep]]:
         bind, s = self.device.bind, self.settings
         gaussian = int(s.residual == "statistics")
         first = self.schema.parts["mid_energy"].start
@@ -89,7 +90,7 @@ class Pipeline:
                 *self._present(),
                 bind("band_scale", self.drawn, self._band, *energies, z, out=self.scaled, first=first),
             ],
-            "ifft_resid": [bind("irfft2", self.scaled, *self.twiddles, out=self.residual)],
+            "ifft_resid": [self.transforms.back(self.scaled, self.residual)],
             "combine": [
                 bind("gated_sum", self.low, self.residual, mask, out=field, gate=GATES.index(s.gate))
             ],

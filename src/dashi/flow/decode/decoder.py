@@ -16,7 +16,7 @@ from dashi.core.rollouts.observer import Slot
 from dashi.errors import InputError, ShapeError
 from dashi.flow.decode import _tables as tables
 from dashi.flow.decode._looks import Looks, Pictures, nice_span
-from dashi.flow.decode._pipeline import Pipeline
+from dashi.flow.decode._pipeline import DecodePipeline
 from dashi.flow.decode.settings import OBSERVERS, Settings, one_of
 from dashi.flow.decode.statistics import Statistics
 from dashi.flow.grid import Floats
@@ -25,7 +25,7 @@ from dashi.flow.proxy.schema import Schema
 from dashi.kernels.portable import canon
 from dashi.runtime import _stopwatch as stopwatch
 from dashi.runtime.array import Array
-from dashi.runtime.device import Device, Program, Step
+from dashi.runtime.device import AnyStep, Device, Program
 from dashi.runtime.using import using_device
 from dashi.types import HostArray
 
@@ -77,7 +77,8 @@ class Decoder:
 
     Everything is recorded once for each observer, the arrays are made once, and states that live on the device
     already are decoded where they are. Statistics are needed for the residual of that name. `span` is the end of the
-    scale of colours; unless given, it is that of the first field that is looked at.
+    scale of colours; unless given, it is that of the first field that is looked at. `queue` is the device's compute
+    queue that it runs on; `fft_device` another open device that computes the transforms, for the same bits.
     """
 
     def __init__(
@@ -89,6 +90,8 @@ class Decoder:
         members: int = 1,
         statistics: Statistics | None = None,
         span: float | None = None,
+        queue: int = 0,
+        fft_device: Device | None = None,
         **options: Any,
     ) -> None:
         if members < 1:
@@ -98,7 +101,8 @@ class Decoder:
         """Holds a device that was named, and so opened here."""
         device = self._opened.enter_context(using_device(device))
         self.schema, self.device, self.members = schema, device, members
-        self.pipeline = Pipeline(schema, device, self.settings, members, statistics)
+        self.queue = queue
+        self.pipeline = DecodePipeline(schema, device, self.settings, members, statistics, fft_device)
         self.stage_ns: Mapping[str, float] = MappingProxyType({})
         self.bytes_read = 0
         """Bytes that came back from the device since this was made."""
@@ -118,11 +122,7 @@ class Decoder:
         Nothing is allocated and nothing is read back for the observer `none`: it returns None, and warns, once.
         """
         one_of("observer", observer, OBSERVERS)
-        states, lead = self._on_device(z)
-        self._draw_frame(frame)
-        recorded = self._recorded(observer, states)
-        recorded.program.run()
-        self.snapshots += 1
+        recorded, lead = self._run(z, observer, frame)
         if observer == "none":
             self._warn()
             return None
@@ -130,7 +130,28 @@ class Decoder:
             return None
         return self.decoded(observer, [recorded.program.fetched(array) for array in recorded.fetch], lead)
 
-    def steps(self, z: Array) -> list[Step]:
+    def run(self, z: Any, *, frame: int = 0) -> None:
+        """Decodes z as `decode` does, and reads nothing back: `field` and `mask` stay on the device."""
+        self._run(z, "none", frame)
+
+    def _run(self, z: Any, observer: str, frame: int) -> tuple[_Recorded, tuple[int, ...]]:
+        """What decoded z, and the leading axes of that."""
+        self._draw_frame(frame)
+        if isinstance(z, Array):
+            lead: tuple[int, ...] = (self.members,)
+            recorded = self._recorded(observer, self._require_own(z))
+            recorded.program.run()
+        else:
+            # They come with the run, so that nothing else that the device does is waited for.
+            states, lead = self._host_states(z)
+            if observer == "visualize":
+                self.choose_span(states)
+            recorded = self._recorded(observer, self._z)
+            recorded.program.run(feed={self._z: states})
+        self.snapshots += 1
+        return recorded, lead
+
+    def steps(self, z: Array) -> list[AnyStep]:
         """The steps that fill `field` and `mask` from z (members, D) on the device, for programs of one's own."""
         return [step for stage in self.pipeline.stages(z).values() for step in stage]
 
@@ -145,7 +166,7 @@ class Decoder:
         }
         return [] if observer == "none" else [*sums, *images.get(observer, ())]
 
-    def observed_steps(self, z: Array, observer: str, out: Sequence[Array]) -> list[Step]:
+    def observed_steps(self, z: Array, observer: str, out: Sequence[Array]) -> list[AnyStep]:
         """The steps that decode z (members, D) and fill arrays of these `slots`, for programs of one's own. The colours
         of pictures need `choose_span` before."""
         field, mask = out[2:] if observer == "snapshots" else (self.field, self.mask)
@@ -160,7 +181,7 @@ class Decoder:
     def choose_span(self, z: Any) -> None:
         """Makes the end of the scale of colours that of the field of z, unless one was given or chosen before."""
         if self._pictures is None:
-            span = self._span_of(self._on_device(z)[0]) if self._span is None else self._span
+            span = self._span_of(self._on_device(z)) if self._span is None else self._span
             self._pictures = Pictures(self.pipeline, span)
 
     def restart_residual(self) -> None:
@@ -186,6 +207,7 @@ class Decoder:
         for recorded in self._programs.values():
             recorded.program.close()
         self._programs.clear()
+        self.pipeline.transforms.close()
         self._opened.close()
 
     def __enter__(self) -> Self:
@@ -194,16 +216,26 @@ class Decoder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _on_device(self, z: Any) -> tuple[Array, tuple[int, ...]]:
-        """z on the device, and its leading axes."""
-        shape = (self.members, self.schema.size)
+    def _on_device(self, z: Any) -> Array:
+        """z on the device."""
         if isinstance(z, Array):
-            if z.device is not self.device or z.shape != shape or z.dtype.numpy != self.settings.numpy_dtype:
-                raise ShapeError(
-                    f"z is {z!r}; this decoder takes {self.settings.dtype} of shape {shape} of its own device.",
-                    "make a decoder for it, or pass it as a NumPy array.",
-                )
-            return z, (self.members,)
+            return self._require_own(z)
+        self.device.write(self._z, self._host_states(z)[0])
+        return self._z
+
+    def _require_own(self, z: Array) -> Array:
+        """z, if it is of this device, and what is decoded here."""
+        shape = (self.members, self.schema.size)
+        if z.device is not self.device or z.shape != shape or z.dtype.numpy != self.settings.numpy_dtype:
+            raise ShapeError(
+                f"z is {z!r}; this decoder takes {self.settings.dtype} of shape {shape} of its own device.",
+                "make a decoder for it, or pass it as a NumPy array.",
+            )
+        return z
+
+    def _host_states(self, z: Any) -> tuple[HostArray, tuple[int, ...]]:
+        """z as states (members, D), and its leading axes."""
+        shape = (self.members, self.schema.size)
         host = require_z(self.schema, z)
         lead = host.shape[:-1]
         if lead not in ((self.members,), () if self.members == 1 else (self.members,)):
@@ -212,8 +244,7 @@ class Decoder:
                 f"pass z of shape {shape}, or make a decoder with members={int(np.prod(lead))}.",
             )
         states: Any = canon(np.ascontiguousarray(host.reshape(shape).astype(self.settings.numpy_dtype)))
-        self.device.write(self._z, states)
-        return self._z, lead
+        return states, lead
 
     def _draw_frame(self, frame: int) -> None:
         if self.settings.draws and frame != self._frame:
@@ -229,7 +260,8 @@ class Decoder:
                 self.choose_span(z)
             fetch = self._arrays(observer)
             steps = self.observed_steps(z, observer, fetch)
-            program = self.device.program(steps, label=f"decode {observer}", fetch=fetch)
+            feed = [z] if z is self._z else []
+            program = self.device.program(steps, label=f"decode {observer}", fetch=fetch, feed=feed, queue=self.queue)
             self._programs[key] = _Recorded(program, fetch, z)
         self._programs.move_to_end(key)
         return self._programs[key]
@@ -251,7 +283,7 @@ class Decoder:
     def _span_of(self, z: Array) -> float:
         extremes = self.device.empty((4,), self.settings.numpy_dtype)
         steps = [*self.steps(z), self.device.bind("reduce_statistics", self.field, out=extremes)]
-        with self.device.program(steps, label="decode span", fetch=[extremes]) as program:
+        with self.device.program(steps, label="decode span", fetch=[extremes], queue=self.queue) as program:
             program.run()
             if self.device.info.type == "null":
                 return 1.0
@@ -289,14 +321,14 @@ class Decoder:
         stages = self.pipeline.stages(self._z)
         groups = {**stages, "decode": [step for steps in stages.values() for step in steps]}
         if self.device.info.is_hardware:
-            with self.device.program(groups["decode"] * repeats, label="warming") as program:
+            with self.device.program(groups["decode"] * repeats, label="warming", queue=self.queue) as program:
                 stopwatch.warm(program.run, stopwatch.HARDWARE.warm)
         self.stage_ns = MappingProxyType({name: self._timed(steps, repeats) for name, steps in groups.items()})
         return self.stage_ns
 
-    def _timed(self, steps: list[Step], repeats: int) -> float:
+    def _timed(self, steps: list[AnyStep], repeats: int) -> float:
         took: list[float] = []
-        with self.device.program(steps * repeats, label="decode stage", timed=True) as program:
+        with self.device.program(steps * repeats, label="decode stage", timed=True, queue=self.queue) as program:
             for _ in range(4):
                 timing = program.run_timed()
                 took.append((timing.wall if timing.device is None else timing.device) / repeats)

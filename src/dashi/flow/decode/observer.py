@@ -10,16 +10,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dashi.core.rollouts.observer import Bound, Context, Observer, Values
 from dashi.core.rollouts.run import Run
-from dashi.errors import InputError, ShapeError
+from dashi.errors import InputError, NoResultError, ShapeError
+from dashi.flow.decode._beside import WINDOW, DecodeThread
 from dashi.flow.decode.decoder import Decoded, Decoder
 from dashi.flow.decode.settings import OBSERVERS, one_of
 from dashi.runtime.array import Array
-from dashi.runtime.device import Step
+from dashi.runtime.device import AnyStep
 from dashi.types import HostArray
 
 Snapshot = Callable[[int, Decoded], None]
@@ -42,7 +44,11 @@ class DecodeRecord:
 class Decodes(Observer[DecodeRecord]):
     """Decodes the states of a run, which are z (members, D): z0 and those on a stride. What the observer asks for
     (none, metrics, snapshots, visualize) comes back with the block in which it was decoded; it is given to `snapshot`,
-    or kept in the records where there is none."""
+    or kept in the records where there is none.
+
+    A decoder of another device, or of another queue of the same one, decodes beside the run: z comes back with its
+    block, and a thread decodes it in its turn, calls `snapshot` and fills the records, while the run goes on. Up to
+    `window` of them wait; then the run does. The bits are the same."""
 
     name = "decodes"
     at_start = True
@@ -50,13 +56,19 @@ class Decodes(Observer[DecodeRecord]):
     certified = False
 
     def __init__(
-        self, decoder: Decoder, every: int, observer: str = "metrics", snapshot: Snapshot | None = None
-    ) -> None:
+        self, decoder: Decoder, every: int, observer: str = "metrics", snapshot: Snapshot | None = None, *,
+        window: int = WINDOW,
+    ) -> None:  # fmt: skip
         if every < 1:
             raise InputError(f"a field after every {every} steps cannot be decoded.", "use 1 or more.")
+        if window < 1:
+            raise InputError(f"`window=` is {window}.", "use 1 or more states that wait; 3 is the default.")
         one_of("observer", observer, OBSERVERS)
-        self.every, self.observer = every, observer
+        self.every, self.observer, self.window = every, observer, window
+        self.waited = 0.0
+        """Seconds that the run waited for the thread that decodes beside it, in the last run that is over."""
         self._decoder, self._snapshot = decoder, snapshot
+        self._beside: DecodeThread[DecodeRecord] | None = None
         self._not_counted = 0
         """Bytes that came back before the first decode, to choose colours."""
 
@@ -68,11 +80,47 @@ class Decodes(Observer[DecodeRecord]):
             before = decoder.bytes_read
             decoder.choose_span(context.states)
             self._not_counted = decoder.bytes_read - before
+        if decoder.device is not context.device or decoder.queue:
+            return self._bind_beside(context)
+        self._beside = None
 
-        def steps(_: Array, after: Array, slots: Sequence[Array]) -> Sequence[Step]:
+        def steps(_: Array, after: Array, slots: Sequence[Array]) -> Sequence[AnyStep]:
             return decoder.observed_steps(after, self.observer, slots)
 
         return Bound(decoder.slots(self.observer), steps, self._take)
+
+    def _bind_beside(self, context: Context) -> Bound:
+        """The observer on a run that another device or queue decodes: the states come back, and a thread has them."""
+        self._beside = thread = DecodeThread(self._decoded_beside, self.window)
+
+        def steps(_: Array, after: Array, slots: Sequence[Array]) -> Sequence[AnyStep]:
+            return [context.device.bind("copy", after, out=slots[0])]
+
+        def take(step: int, values: Values) -> None:
+            if values:
+                thread.put(step, values[0].copy())
+
+        def close() -> None:
+            thread.close()
+            self.waited = thread.waited
+
+        return Bound([(context.shape, context.operator.dtype)], steps, take, late=thread.rows, close=close)
+
+    def _decoded_beside(self, step: int, states: HostArray) -> DecodeRecord:
+        before = self._decoder.bytes_read - self._not_counted
+        self._not_counted = 0
+        if self.observer == "none":
+            self._decoder.run(states)
+            return self._record(step, None, before)
+        return self._record(step, self._decoder.decode(states, self.observer), before)
+
+    def measure(self, stepper: Any) -> Values | None:
+        return None if self._beside is None else [stepper.states()]
+
+    def wait(self) -> None:
+        """Until all states that were handed to the thread beside the run are decoded."""
+        if self._beside is not None:
+            self._beside.wait()
 
     def _require_fit(self, context: Context) -> None:
         decoder = self._decoder
@@ -91,22 +139,27 @@ class Decodes(Observer[DecodeRecord]):
             raise InputError(
                 f"the operator is {context.operator.dtype}, and fields are {dtype}.", "use one element type for both."
             )
-        if context.device is not decoder.device:
-            raise InputError(
-                f"the run is on {context.device.info.name!r}, the decoder on {decoder.device.info.name!r}.",
-                "make the decoder with the open device that the run is given.",
+        computes = [one.info.type != "null" for one in (context.device, decoder.device)]
+        if any(computes) and not all(computes):
+            raise NoResultError(
+                f"the run is on {context.device.info.name!r}, the decoder on {decoder.device.info.name!r}: one of them "
+                "computes nothing.",
+                "use the null device for both, or for neither.",
             )
 
     def _take(self, step: int, values: Values) -> DecodeRecord:
         decoder, before = self._decoder, self._decoder.bytes_read - self._not_counted
         self._not_counted = 0
         decoder.snapshots += 1
-        decoded = decoder.decoded(self.observer, values) if values else None
+        return self._record(step, decoder.decoded(self.observer, values) if values else None, before)
+
+    def _record(self, step: int, decoded: Decoded | None, before: int) -> DecodeRecord:
+        """What is kept of a decode, once whoever wants it has it; `before` it so many bytes had come back."""
         began = time.perf_counter()
         if decoded is not None and self._snapshot is not None:
             self._snapshot(step, decoded)
         kept = None if self._snapshot is not None else decoded
-        return DecodeRecord(step, kept, time.perf_counter() - began, decoder.bytes_read - before)
+        return DecodeRecord(step, kept, time.perf_counter() - began, self._decoder.bytes_read - before)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from dashi.flow.proxy.lowpass import decode
 from dashi.flow.proxy.model import Model
 from dashi.flow.windows import Windows
 from dashi.runtime.device import Device
+
+ENERGIES: Final = ("times", "reference", "proxy", "alone")
+"""The arrays of the figure, in their order in files."""
 
 
 def continuation(

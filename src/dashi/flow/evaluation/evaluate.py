@@ -16,6 +16,7 @@ from dashi.core.rollouts._interrupt import deferred_interrupt
 from dashi.errors import InputError, Interrupted, NonFiniteError, ShapeError
 from dashi.flow._resample import resample
 from dashi.flow.equations import Flow
+from dashi.flow.evaluation._parts import EvaluationPart, combined
 from dashi.flow.evaluation._window import Scored, WindowScores
 from dashi.flow.evaluation.overlap import require_disjoint
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Line
@@ -53,6 +54,23 @@ def evaluate(
     own, and its fields are resampled back. Ctrl-C raises Interrupted, whose `partial` is the Evaluation of the models
     that are finished: `stopped`, or `interrupted` if it came while the last of them ran.
     """
+    try:
+        part = evaluate_part(
+            models, windows, device=device, split=split, train_energy=train_energy, progress=progress, beyond=beyond,
+            settings=settings, allow_overlap=allow_overlap,
+        )  # fmt: skip
+    except Interrupted as stop:
+        raise Interrupted(None if stop.partial is None else combined([stop.partial])) from None
+    return combined([part])
+
+
+def evaluate_part(
+    models: Mapping[str, Model], windows: Windows, *, device: Device | str, split: str,
+    train_energy: float | None = None, progress: Callable[[int], None] | None = None, beyond: int = 0,
+    settings: Mapping[str, int | float | str] | None = None, allow_overlap: bool = False, among: int | None = None,
+) -> EvaluationPart:  # fmt: skip
+    """`evaluate`, of windows that are some of `among` (of all of them, unless told). Without `train_energy` what is
+    admissible would depend on which they are. Ctrl-C raises Interrupted, whose `partial` is an EvaluationPart."""
     if not models:
         raise InputError("there is no model to evaluate.", "pass at least one.")
     if windows.frames < 2:
@@ -61,13 +79,15 @@ def evaluate(
         require_fit(name, model, windows.flow, windows.interval)
     overlaps = split not in SEEN and _overlaps(models, windows, allow=allow_overlap)
     with using_device(device) as opened:
-        evaluation = _evaluated(
-            models, windows, opened, split, train_energy, progress, beyond, {"overlap": "yes"} if overlaps else {}
+        pinned = {name: model.pinned(opened, among or len(windows)) for name, model in models.items()}
+        part = _evaluated(
+            pinned, windows, opened, split, train_energy, progress, beyond, {"overlap": "yes"} if overlaps else {}
         )
-    evaluation = replace(evaluation, settings={**evaluation.settings, **(settings or {})})
+    evaluation = replace(part.evaluation, settings={**part.evaluation.settings, **(settings or {})})
+    part = replace(part, evaluation=evaluation)
     if evaluation.stopped or evaluation.interrupted:
-        raise Interrupted(evaluation)
-    return evaluation
+        raise Interrupted(part)
+    return part
 
 
 def _overlaps(models: Mapping[str, Model], windows: Windows, *, allow: bool) -> bool:
@@ -80,18 +100,20 @@ def _overlaps(models: Mapping[str, Model], windows: Windows, *, allow: bool) -> 
 def _evaluated(
     models: Mapping[str, Model], windows: Windows, device: Device, split: str, train_energy: float | None,
     progress: Callable[[int], None] | None, beyond: int, settings: Mapping[str, int | float | str],
-) -> Evaluation:  # fmt: skip
+) -> EvaluationPart:  # fmt: skip
     """The evaluation of the models that were finished."""
     reference = Reference(windows.flow, windows.fields)
     largest = float(reference.energy[:, 0].max()) if train_energy is None else train_energy
     run = _SharedEvaluation(windows, reference, device, LIMIT * largest, beyond, progress or (lambda _: None))
-    lines, interrupted = _finished(models, run)
+    scored, interrupted = _finished(models, run)
+    lines = tuple(each.line for each in scored)
     cuts = {model.schema.k_cut for model in models.values()}
     settings_used: dict[str, int | float | str] = {
         "k_cut": max(cuts), "schema": VERSION, "interval": windows.interval, "train_energy": largest,
         "device": device.info.name,
     }  # fmt: skip
-    return Evaluation(
+    spectra = reference.measured[0][:, -1]
+    evaluation = Evaluation(
         split=split,
         times=windows.times,
         seeds=windows.seeds,
@@ -99,17 +121,29 @@ def _evaluated(
         lines=lines,
         energy=reference.energy,
         enstrophy=reference.enstrophy,
-        spectrum=reference.measured[0][:, -1].mean(0),
+        spectrum=spectra.mean(0),
         parameters=windows.flow.parameters,
         settings={**settings_used, **settings},
         stopped=len(lines) < len(models),
         interrupted=interrupted and len(lines) == len(models),
     )
+    return EvaluationPart(
+        evaluation, spectra, tuple(each.spectra for each in scored), tuple(each.notes for each in scored)
+    )
 
 
-def _finished(models: Mapping[str, Model], run: _SharedEvaluation) -> tuple[tuple[Line, ...], bool]:
+@dataclass(frozen=True, eq=False)
+class _ScoredLine:
+    """A line, with what means over windows are made of."""
+
+    line: Line
+    spectra: Floats
+    notes: tuple[str, ...]
+
+
+def _finished(models: Mapping[str, Model], run: _SharedEvaluation) -> tuple[tuple[_ScoredLine, ...], bool]:
     """The lines of the models that were scored before Ctrl-C came, and whether it did."""
-    lines: list[Line] = []
+    lines: list[_ScoredLine] = []
     stopped = False
     with deferred_interrupt() as interrupt:
         for name, model in models.items():
@@ -157,27 +191,29 @@ class _SharedEvaluation:
     beyond: int
     progress: Callable[[int], None]
 
-    def line(self, name: str, model: Model) -> Line:
+    def line(self, name: str, model: Model) -> _ScoredLine:
         windows, frames = self.windows, self.windows.frames
         every = round(windows.interval * windows.flow.dt / model.interval)
         z0 = self._start(model)
         began = time.perf_counter()
-        rolled, note = _rolled(model, z0, (frames - 1 + self.beyond) * every, self.device)
+        rolled, notes = _rolled(model, z0, (frames - 1 + self.beyond) * every, self.device)
         seconds = time.perf_counter() - began
         parts = [self._scored(model, rolled[w, ::every], w) for w in range(len(windows))]
         scores = {key: np.stack([part.series[key] for part in parts]) for key in parts[0].series}
-        return Line(
+        spectra = np.stack([part.spectrum for part in parts])
+        line = Line(
             model=name,
             numbers=model.state_size,
             horizons=horizons(scores["correlation"], windows.times, THRESHOLDS),
             failures=tuple(part.failure for part in parts),
-            spectrum=np.mean([part.spectrum for part in parts], axis=0),
+            spectrum=np.mean(spectra, axis=0),
             seconds=seconds,
             device=model.where(self.device, len(windows)),
-            story=f"{model.description}{note}",
+            story=model.description,
             continued=np.stack([part.continued for part in parts]),
             **scores,
         )
+        return _ScoredLine(line, spectra, notes)
 
     def _start(self, model: Model) -> Floats:
         """z0 of all windows: the first frame, and of it what the schema holds."""
@@ -194,23 +230,26 @@ class _SharedEvaluation:
         return scores.close(self.limit)
 
 
-def _rolled(model: Model, z0: Floats, frames: int, device: Device) -> tuple[Floats, str]:
-    """The rollout, as z or as fields, and what is to be told of it. The model gets a copy of z0: it has nothing else to
-    read from. One that knows more of its fields than the modes of z has a method `rollout_fields`."""
+def _rolled(model: Model, z0: Floats, frames: int, device: Device) -> tuple[Floats, tuple[str, ...]]:
+    """The rollout, as z or as fields, and for each window what stopped it. The model gets a copy of z0: it has nothing
+    else to read from. One that knows more of its fields than the modes of z has a method `rollout_fields`. Where a
+    rollout of several windows is stopped, each is rolled out alone: what becomes of one says nothing of the others."""
     own: Callable[..., Floats] | None = getattr(model, "rollout_fields", None)
     size = (model.schema.n, model.schema.n) if own else (model.schema.size,)
-    note = ""
+    shape = (len(z0), frames + 1, *size)
     try:
         states = (own or model.rollout)(z0.copy(), frames, device=device, stop_on_nonfinite=False)
     except NonFiniteError as error:
-        note = f"; stopped: {error.what}"
-        states = np.full((len(z0), frames + 1, *size), np.nan, z0.dtype)
-    if states.shape != (len(z0), frames + 1, *size):
+        if len(z0) == 1:
+            return np.full(shape, np.nan, z0.dtype), (error.what,)
+        alone = [_rolled(model, z0[w : w + 1], frames, device) for w in range(len(z0))]
+        return np.concatenate([one for one, _ in alone]), sum((notes for _, notes in alone), ())
+    if states.shape != shape:
         raise ShapeError(
-            f"the rollout of {model.name} has shape {states.shape} instead of {(len(z0), frames + 1, *size)}.",
+            f"the rollout of {model.name} has shape {states.shape} instead of {shape}.",
             "a model gives all frames of z of its schema, z0 first.",
         )
-    return states, note
+    return states, ("",) * len(z0)
 
 
 def _decoded(model: Model, states: Floats, device: Device) -> Generator[tuple[Floats, Floats]]:

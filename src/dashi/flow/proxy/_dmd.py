@@ -79,14 +79,19 @@ class Dmd(Model):
     def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         held = self.schema.parts["modes"]
         z0 = require_start(self.schema, z0, np.asarray(z0).dtype)
-        start = np.linalg.lstsq(self._modes, z0[:, held].T.astype(np.complex128), rcond=None)[0]
         with np.errstate(over="ignore", invalid="ignore"):
             powers = self._eigenvalues[:, None] ** np.arange(1, frames + 1)
-            advanced = np.einsum("dr,rm,rf->mfd", self._modes, start, powers, optimize=True).real
+            # One by one: BLAS gives a state other bits beside others than alone.
+            advanced = np.stack([self._advanced(state, powers) for state in z0[:, held]])
         z = np.repeat(z0[:, None], frames + 1, axis=1)
         with np.errstate(over="ignore"):
             z[:, 1:, held] = advanced.astype(z0.dtype)
         return z
+
+    def _advanced(self, state: Floats, powers: Any) -> Floats:
+        """The frames (frames, 2 K) after one state."""
+        start = np.linalg.lstsq(self._modes, state.astype(np.complex128), rcond=None)[0]
+        return np.einsum("dr,r,rf->fd", self._modes, start, powers, optimize=True).real
 
     @property
     def state_size(self) -> int:

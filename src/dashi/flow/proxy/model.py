@@ -135,6 +135,11 @@ class Model(ABC):
         """The strategy of a rollout of so many states on a device, and why; None where there is but one."""
         return None
 
+    def pinned(self, device: Device, states: int) -> Self:
+        """The model with the strategy that it would choose for so many states: its bits are the same in a rollout of
+        fewer."""
+        return self
+
     def where(self, device: Device, states: int) -> str:
         """Where a rollout of so many states from this device runs, and by which strategy, for people."""
         return device.info.name

@@ -9,11 +9,12 @@ from typing import Final
 import numpy as np
 
 from dashi.errors import GraphError
-from dashi.graph._values import canonical
-from dashi.graph._views import attribute_view, read_through
+from dashi.graph._values import as_stored, canonical, canonical_input
+from dashi.graph._views import attribute_view, read_through, require_inside
 from dashi.graph.ir import Node, TensorType, attributes_of, tensor_type
 from dashi.graph.op import Op
-from dashi.types import HostArray
+from dashi.types import DType, HostArray
+from dashi.types import dtype as dtype_of
 
 _LARGEST: Final = 1 << 53
 """Formulas hold numbers as fp64."""
@@ -21,17 +22,18 @@ _MOST_BYTES: Final = 1 << 30
 """Bytes of one constant: larger ones would take a text of one line to fill memory."""
 
 
-def constant_node(name: str, values: HostArray) -> Node:
-    """A constant: one number where all elements are the same, else its bytes."""
-    kind = tensor_type(values.shape, values.dtype)
+def constant_node(name: str, values: HostArray, dtype: DType | None = None) -> Node:
+    """A constant: one number where all elements are the same, else its bytes. Its type is that of the array, unless
+    `dtype` names another that has such values on the host: bf16."""
+    kind = tensor_type(values.shape, dtype or values.dtype)
     _require_small(name, kind)
-    array = canonical(values)
+    array = canonical_input(values, kind.dtype)
     flat = array.reshape(-1)
     if kind.size and (flat.view(np.uint8).reshape(kind.size, -1) == flat[:1].view(np.uint8)).all():
         number = flat[0].item()
         if number == number and abs(number) != float("inf"):
             return Node(name, "constant", (), kind, attributes_of({"value": number}))
-    data = base64.b64encode(array.tobytes()).decode("ascii")
+    data = base64.b64encode(kind.dtype.to_stored(array).tobytes()).decode("ascii")
     return Node(name, "constant", (), kind, attributes_of({"data": data}))
 
 
@@ -40,7 +42,8 @@ def constant_values(node: Node) -> HostArray:
     number = _checked_number(node)
     if number is not None:
         return canonical(np.full(node.shape, number, node.dtype.numpy))
-    return canonical(np.frombuffer(_bytes(node), node.dtype.numpy).reshape(node.shape))
+    stored = np.frombuffer(_bytes(node), np.uint8)
+    return canonical(node.dtype.from_bytes(stored).reshape(node.shape))
 
 
 def require_constant(node: Node) -> Node:
@@ -94,14 +97,15 @@ def uniform(node: Node) -> int | float | None:
 
 def _require_exact(node: Node, number: float) -> None:
     with np.errstate(all="ignore"):
-        element = np.asarray(number).astype(node.dtype.numpy)
+        element = as_stored(np.asarray(number).astype(node.dtype.numpy), node.dtype)
     if element.item() != number:
         raise GraphError(f"the constant {node.name!r} is {number!r}, which no {node.dtype} is.", "round it first.")
 
 
 def packed_values(node: Node, values: HostArray) -> HostArray:
-    """A param in the order in which its kernel reads it."""
-    return np.ascontiguousarray(read_through(attribute_view(node.get("view")), values))
+    """A param in the order, and the type, in which its kernel reads it."""
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(read_through(attribute_view(node.get("view")), values)).astype(node.dtype.numpy)
 
 
 def _infer_leaf(node: Node, types: Sequence[TensorType]) -> TensorType:
@@ -112,7 +116,12 @@ def _infer_packed(node: Node, types: Sequence[TensorType]) -> TensorType:
     view = attribute_view(node.get("view"))
     if view is None:
         raise GraphError("a packed param has no view.", "say which elements of the param it consists of.")
-    return TensorType(view.shape, types[0].dtype)
+    require_inside(view, types[0].size)
+    to = node.get("to")
+    dtype = types[0].dtype if to is None else dtype_of(str(to))
+    if dtype != types[0].dtype and not (dtype.is_float and types[0].dtype.is_float):
+        raise GraphError(f"{types[0].dtype} is not packed as {dtype}.", "keep its type, or name another float.")
+    return TensorType(view.shape, dtype)
 
 
 def _no_evaluation(node: Node, *values: HostArray) -> HostArray:

@@ -17,7 +17,8 @@ from dashi.graph._values import canonical
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.kernels._ops import OPS as FUNCTIONS
-from dashi.types import HostArray, Shape
+from dashi.kernels._storage import COMPUTE
+from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,11 @@ _UNARY: Final = (
     "abs", "neg", "relu", "sign", "square", "cos", "exp", "log", "reciprocal", "rsqrt", "sigmoid", "sin", "softplus",
     "sqrt", "tanh", "erf", "atan", "floor", "ceil", "trunc", "round",
 )  # fmt: skip
-_BINARY: Final = ("add", "sub", "mul", "div", "maximum", "minimum", "pow", "atan2")
+_BINARY: Final = (
+    "add", "sub", "mul", "div", "maximum", "minimum", "pow", "atan2", "mod", "quotient", "bit_and", "bit_or", "bit_xor",
+    "shift_left", "shift_right",
+)  # fmt: skip
+_LOGICAL: Final = {"logical_and": 2, "logical_or": 2, "logical_xor": 2, "logical_not": 1}
 _COMPARE: Final = {
     "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
     "greater": np.greater, "greater_equal": np.greater_equal,
@@ -54,10 +59,17 @@ def one_dtype(types: Sequence[TensorType]) -> TensorType:
 def _infer_number(node: Node, types: Sequence[TensorType]) -> TensorType:
     kind = one_dtype(types)
     function = FUNCTIONS.get(node.op)
-    integers = kind.dtype.name in ("i32", "u32") and function is not None and function.for_integers
-    if kind.dtype.name not in ("f32", "f64") and not integers:
-        raise GraphError(f"{node.op} is not defined for {kind.dtype}.", "cast to float32.")
+    is_float = kind.dtype.is_float
+    known = (function.for_floats if is_float else function.for_integers) if function else is_float
+    if kind.dtype == BOOL or kind.dtype.name not in COMPUTE or not known:
+        raise GraphError(f"{node.op} is not defined for {kind.dtype}.", f"cast to {'int' if is_float else 'float'}32.")
     return TensorType(broadcast(types), kind.dtype)
+
+
+def _infer_logical(node: Node, types: Sequence[TensorType]) -> TensorType:
+    if any(kind.dtype != BOOL for kind in types):
+        raise GraphError(f"{node.op} is not defined for {one_dtype(types).dtype}.", "compare, or cast to bool.")
+    return TensorType(broadcast(types), BOOL)
 
 
 def _infer_compare(node: Node, types: Sequence[TensorType]) -> TensorType:
@@ -78,6 +90,9 @@ def _infer_cast(node: Node, types: Sequence[TensorType]) -> TensorType:
 def compute(op: str, *values: HostArray) -> HostArray:
     """What an op makes of values, by its kernel's reference; the shapes are stretched."""
     function = FUNCTIONS.get(op)
+    if is_narrow(dtype_of(values[0].dtype)):
+        own, computed = dtype_of(values[0].dtype).name, COMPUTE[dtype_of(values[0].dtype).name]
+        return converted(compute(op, *(converted(v, computed) for v in values)), own)
     stretched = [np.ascontiguousarray(v) for v in np.broadcast_arrays(*values)]
     with np.errstate(all="ignore"):
         if function is not None:
@@ -97,9 +112,29 @@ def _launch(node: Node, types: Sequence[TensorType]) -> Launch | None:
     return Launch(kernels.get(node.op), tuple(flat for _ in types), flat)
 
 
+def is_narrow(kind: DType) -> bool:
+    """Whether numbers of a type are computed in a wider one, and rounded or wrapped round after every op."""
+    return kind != BOOL and COMPUTE.get(kind.name, kind.name) != kind.name
+
+
+def _expand_narrow(node: Node, *inputs: Tensor) -> Tensor | None:
+    """The op of wider numbers, narrowed again; None where they are wide."""
+    if not is_narrow(node.dtype):
+        return None
+    wide = COMPUTE[node.dtype.name]
+    return cast(inputs[0].builder.apply(node.op, *(cast(x, wide) for x in inputs)), node.dtype)
+
+
 def _number_op(name: str, inputs: int) -> Op:
-    launch = None if name in FUNCTIONS else _launch
-    return Op(name, _infer_number, _evaluate, "elementwise", arity=(inputs, inputs), launch=launch)
+    launch, arity = None if name in FUNCTIONS else _launch, (inputs, inputs)
+    return Op(name, _infer_number, _evaluate, "elementwise", arity=arity, expand=_expand_narrow, launch=launch)
+
+
+def _logical_op(name: str, inputs: int) -> Op:
+    def evaluate(node: Node, *values: HostArray) -> HostArray:
+        return FUNCTIONS[name].twin(*(np.asarray(v) for v in values))
+
+    return Op(name, _infer_logical, evaluate, "elementwise", arity=(inputs, inputs))
 
 
 def _compare_op(name: str, function: Callable[..., Any]) -> Op:
@@ -114,9 +149,15 @@ def _launch_cast(node: Node, types: Sequence[TensorType]) -> Launch | None:
     return Launch(kernels.cast(types[0].dtype.name, node.dtype.name), (flat,), flat)
 
 
+def converted(x: HostArray, to: str) -> HostArray:
+    """Values of another element type, as `cast` has them: those of bf16 are float32 on the host."""
+    kernel = kernels.cast(dtype_of(x.dtype).name, to)
+    stored = np.asarray(kernel.reference(np.ascontiguousarray(x).reshape(-1)))
+    return (dtype_of(to).from_bytes(stored) if to == "bf16" else stored).reshape(x.shape)
+
+
 def _cast_values(node: Node, x: HostArray) -> HostArray:
-    kernel = kernels.cast(dtype_of(x.dtype).name, node.dtype.name)
-    return np.asarray(kernel.reference(np.ascontiguousarray(x).reshape(-1))).reshape(x.shape)
+    return converted(x, node.dtype.name)
 
 
 def _where_values(node: Node, condition: HostArray, x: HostArray, y: HostArray) -> HostArray:
@@ -137,27 +178,12 @@ COPY: Final = Op("copy", _infer_copy, _copy_values, "elementwise", arity=(1, 1))
 """The value itself: what passes put where a value must lie in memory of its own."""
 
 
-def gelu(x: Tensor) -> Tensor:
-    """x times the normal distribution function of x, by erf."""
-    return x.builder.add(GELU, x)
-
-
-def _expand_gelu(node: Node, x: Tensor) -> Tensor:
-    return (x * 0.5) * (1.0 + erf(x * float(np.float32(math.sqrt(0.5)))))
-
-
-def _gelu_values(node: Node, x: HostArray) -> HostArray:
-    half, root, one = (np.asarray(v, x.dtype) for v in (0.5, np.float32(math.sqrt(0.5)), 1.0))
-    return compute("mul", compute("mul", x, half), compute("add", one, compute("erf", compute("mul", x, root))))
-
-
-GELU: Final = Op("gelu", _infer_number, _gelu_values, "elementwise", arity=(1, 1), expand=_expand_gelu)
-
 OPS: Final = (
     *(_number_op(name, 1) for name in _UNARY),
     *(_number_op(name, 2) for name in _BINARY),
     *(_compare_op(name, function) for name, function in _COMPARE.items()),
-    CAST, WHERE, COPY, GELU,
+    *(_logical_op(name, inputs) for name, inputs in _LOGICAL.items()),
+    CAST, WHERE, COPY,
 )  # fmt: skip
 
 
@@ -175,7 +201,10 @@ absolute, relu, sign, square, cos, exp, log = map(unary, ("abs", "relu", "sign",
 reciprocal, rsqrt, sigmoid, sin = map(unary, ("reciprocal", "rsqrt", "sigmoid", "sin"))
 softplus, sqrt, tanh, erf, atan = map(unary, ("softplus", "sqrt", "tanh", "erf", "atan"))
 floor, ceil, trunc, round_ = map(unary, ("floor", "ceil", "trunc", "round"))
-maximum, minimum, power, atan2 = map(binary, ("maximum", "minimum", "pow", "atan2"))
+maximum, minimum, power, atan2, mod = map(binary, ("maximum", "minimum", "pow", "atan2", "mod"))
+logical_and, logical_or, logical_xor = map(binary, ("logical_and", "logical_or", "logical_xor"))
+bit_and, bit_or, bit_xor = map(binary, ("bit_and", "bit_or", "bit_xor"))
+shift_left, shift_right = map(binary, ("shift_left", "shift_right"))
 equal, not_equal, less, less_equal, greater, greater_equal = map(binary, _COMPARE)
 
 
@@ -189,6 +218,40 @@ def where(condition: Tensor, x: Operand, y: Operand) -> Tensor:
     return condition.builder.apply("where", condition, x, y)
 
 
-def clip(x: Tensor, lo: float, hi: float) -> Tensor:
-    """x, but at least lo and at most hi."""
-    return minimum(maximum(x, lo), hi)
+def logical_not(x: Tensor) -> Tensor:
+    """True where x is not."""
+    return x.builder.apply("logical_not", x)
+
+
+def divide(x: Tensor, y: Operand) -> Tensor:
+    """x / y, correctly rounded; of integers towards 0, and 0 where y is 0."""
+    return x.builder.apply("div" if x.dtype.is_float else "quotient", x, y)
+
+
+def truncated_mod(x: Tensor, y: Operand) -> Tensor:
+    """x - y trunc(x / y), which has the sign of x; `mod`, x - y floor(x / y), has that of y. Of integers 0 is x - 0."""
+    whole = divide(x, y)
+    return x - (trunc(whole) if x.dtype.is_float else whole) * y
+
+
+def fma(x: Tensor, y: Operand, z: Operand) -> Tensor:
+    """x y + z, rounded after the product and after the sum."""
+    return x * y + z
+
+
+def clip(x: Tensor, lo: Operand | None = None, hi: Operand | None = None) -> Tensor:
+    """x, but at least lo, and then at most hi; NaN stays."""
+    least = x if lo is None else maximum(x, lo)
+    return least if hi is None else minimum(least, hi)
+
+
+def is_nan(x: Tensor) -> Tensor:
+    """True where x is not a number."""
+    return not_equal(x, x)
+
+
+def is_infinite(x: Tensor, negative: bool = True, positive: bool = True) -> Tensor:
+    """True where x is infinite, of either sign or of one alone."""
+    limit = x.builder.constant(float("inf"), x.dtype)
+    values = absolute(x) if negative and positive else x if positive else -x
+    return equal(values, limit) if negative or positive else less(x, x)

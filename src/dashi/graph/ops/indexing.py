@@ -1,10 +1,11 @@
-"""Ops that move whole elements: gather, concat."""
+"""Ops that pick elements by index: gather along an axis, element by element, and by tuples of indices.
+
+All become a list of flat places and one gather of single elements (`take`); what lies past an end is 0."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,56 +13,170 @@ import numpy as np
 from dashi import kernels
 from dashi.errors import GraphError
 from dashi.graph.ir import MOST_ELEMENTS, Node, TensorType
-from dashi.graph.op import Copies, Launch, Op
-from dashi.graph.ops.elementwise import minimum, one_dtype
-from dashi.graph.ops.movement import expand
-from dashi.types import HostArray
+from dashi.graph.op import Launch, Op
+from dashi.graph.ops._compositions import composition
+from dashi.graph.ops._places import (
+    Index,
+    axis_of,
+    counted,
+    flat_places,
+    narrowed,
+    resolved,
+    strides_of,
+    widened,
+)
+from dashi.graph.ops.elementwise import minimum
+from dashi.graph.ops.movement import expand, slice_
+from dashi.types import HostArray, Shape
 
 if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
 
-def gather(table: Tensor, index: Tensor) -> Tensor:
-    """Rows of a table: result[i, ...] = table[index[i], ...]; zeros where the index (uint32) is past the end."""
-    return table.builder.add(GATHER, table, index)
+def gather(table: Tensor, index: Tensor, axis: int = 0) -> Tensor:
+    """Slices of a table along an axis: result[..., i, ...] = table[..., index[i], ...]. The axes of the index stand
+    where the axis was. Signed indices count from the end where they are negative; past the end are zeros."""
+    place = axis_of(table, axis)
+    attributes: dict[str, Any] = {"axis": place} if place else {}
+    return table.builder.add(GATHER, table, resolved(index, table.shape[place]), **attributes)
 
 
-def concat(parts: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Values one behind another along an axis."""
-    return parts[0].builder.add(CONCAT, *parts, axis=axis + len(parts[0].shape) if axis < 0 else axis)
+def gather_elements(x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
+    """result[i, j, ...] = x[index[i, j, ...], j, ...] for axis 0, and alike for others: the result has the shape of the
+    index, which reaches no farther than x along the other axes. Negative indices and those past the end as in
+    `gather`."""
+    place = axis_of(x, axis)
+    return x.builder.add(GATHER_ELEMENTS, x, resolved(index, x.shape[place]), axis=place)
+
+
+def gather_nd(x: Tensor, index: Tensor, batch_axes: int = 0) -> Tensor:
+    """result[i, ...] = x[index[i, 0], index[i, 1], ...]: the last axis of the index has an index for each of the first
+    axes of x behind `batch_axes`, which both have in common. Negative indices and those past an end as in `gather`."""
+    width = index.shape[-1] if index.shape else 0
+    lengths = x.shape[batch_axes : batch_axes + width]
+    known = resolved(index, lengths) if len(lengths) == width else index
+    return x.builder.add(GATHER_ND, x, known, batch_axes=batch_axes)
+
+
+def take(x: Tensor, places: Tensor) -> Tensor:
+    """The elements of x at flat places (uint32), in the shape of those; 0 past the end."""
+    moved = x if x.dtype.name in kernels.get("gather").dtypes else widened(x)
+    flat = x.builder.add(TAKE, moved.reshape(-1), places.reshape(-1))
+    return narrowed(flat.reshape(*places.shape), x.node.type)
+
+
+def _require_index(index: TensorType) -> None:
+    if index.dtype.name != "u32":
+        raise GraphError(f"the index is {index}.", "pass indices of uint32.")
+
+
+def _node_axis(node: Node, rank: int) -> int:
+    axis = node.integer("axis") if node.get("axis") is not None else 0
+    if not 0 <= axis < rank:
+        raise GraphError(f"there is no axis {axis} among {rank}.", "count axes from 0.")
+    return axis
 
 
 def _infer_gather(node: Node, types: Sequence[TensorType]) -> TensorType:
     table, index = types
     if index.dtype.name != "u32" or not table.shape:
         raise GraphError(f"{table} cannot be gathered by {index}.", "pass a table with rows, and an index of uint32.")
-    return TensorType((*index.shape, *table.shape[1:]), table.dtype)
+    axis = _node_axis(node, len(table.shape))
+    return TensorType((*table.shape[:axis], *index.shape, *table.shape[axis + 1 :]), table.dtype)
 
 
 def _gather(node: Node, table: HostArray, index: Any) -> HostArray:
-    inside = index < len(table)
-    rows = np.zeros((*index.shape, *table.shape[1:]), table.dtype)
-    rows[inside] = table[index[inside].astype(np.int64)]
-    return rows
+    axis = _node_axis(node, table.ndim)
+    front = np.moveaxis(table, axis, 0)
+    inside = index < len(front)
+    rows = np.zeros((*index.shape, *front.shape[1:]), table.dtype)
+    rows[inside] = front[index[inside].astype(np.int64)]
+    return np.moveaxis(rows, range(index.ndim), range(axis, axis + index.ndim))
 
 
 def _expand_gather(node: Node, table: Tensor, index: Tensor) -> Tensor:
-    """Flat places, min(index, rows) width + column, and a gather of single elements. The minimum keeps what is past
-    the end from wrapping round."""
-    width = math.prod(table.shape[1:])
+    """Flat places, outer rows width + index width + column, and a gather of single elements."""
+    axis = _node_axis(node, len(table.shape))
+    outer, rows, width = math.prod(table.shape[:axis]), table.shape[axis], math.prod(table.shape[axis + 1 :])
     builder = table.builder
-    rows = expand(index.reshape(*index.shape, 1), (*index.shape, width))
-    columns = builder.constant(np.arange(width, dtype=np.uint32))
-    places = minimum(rows, table.shape[0]) * width + columns
-    flat = builder.add(TAKE, table.reshape(-1), places.reshape(-1))
-    return flat.reshape(*node.shape)
+    if outer == 1 and (rows + 1) * width <= MOST_ELEMENTS:
+        # The minimum keeps what is past the end from wrapping round: rows width is past the end of all.
+        columns = builder.constant(np.arange(width, dtype=np.uint32))
+        chosen = expand(index.reshape(*index.shape, 1), (*index.shape, width))
+        return take(table, minimum(chosen, rows) * width + columns).reshape(*node.shape)
+    offsets = [counted(builder, 3, 0, outer, rows * width), counted(builder, 3, 2, width, 1)]
+    chosen = Index(index.reshape(1, -1, 1), rows, width)
+    places = flat_places(builder, (outer, math.prod(index.shape), width), offsets, [chosen])
+    return take(table, places).reshape(*node.shape)
 
 
-def can_expand(table: TensorType) -> bool:
-    """Whether the places of all elements, and those past the end, can be counted in 32 bits, by kernels that exist."""
-    width = math.prod(table.shape[1:])
-    known = table.dtype.name in kernels.get("gather").dtypes
-    return known and width > 0 and (table.shape[0] + 1) * width <= MOST_ELEMENTS
+def element_places(shape: Shape, index: Tensor, axis: int) -> Tensor:
+    """The flat places in an array of a shape of [i, index[i, j], j] (for axis 1), in the shape of the index."""
+    rank, strides = len(shape), strides_of(shape)
+    lengths = index.shape
+    offsets = [
+        counted(index.builder, rank, a, lengths[a], strides[a]) for a in range(rank) if a != axis and lengths[a] != 1
+    ]
+    return flat_places(index.builder, lengths, offsets, [Index(index, shape[axis], strides[axis])])
+
+
+def require_elements_of(shape: Shape, index: TensorType, axis: int) -> None:
+    """An error where an index, one for each element, does not lie within an array of a shape."""
+    _require_index(index)
+    others = [a for a in range(len(shape)) if a != axis]
+    if len(index.shape) != len(shape) or any(index.shape[a] > shape[a] for a in others):
+        raise GraphError(
+            f"an index of shape {index.shape} does not lie within {shape}.",
+            f"give it as many axes, and no greater lengths but along axis {axis}.",
+        )
+
+
+def _infer_gather_elements(node: Node, types: Sequence[TensorType]) -> TensorType:
+    x, index = types
+    require_elements_of(x.shape, index, _node_axis(node, len(x.shape)))
+    return TensorType(index.shape, x.dtype)
+
+
+def _expand_gather_elements(node: Node, x: Tensor, index: Tensor) -> Tensor:
+    return take(x, element_places(x.shape, index, _node_axis(node, len(x.shape))))
+
+
+def require_tuples_of(shape: Shape, index: TensorType, batch_axes: int) -> int:
+    """How many axes of an array of a shape, behind the batch, tuples of indices name; an error where they cannot."""
+    _require_index(index)
+    width = index.shape[-1] if index.shape else -1
+    inside = 0 <= batch_axes < len(index.shape) and 0 <= width <= len(shape) - batch_axes
+    if not inside or index.shape[:batch_axes] != shape[:batch_axes]:
+        raise GraphError(
+            f"tuples of indices of shape {index.shape} name nothing in {shape} behind {batch_axes} axes.",
+            "give them the batch axes first, and an index for each axis last.",
+        )
+    return width
+
+
+def tuple_places(shape: Shape, index: Tensor, batch_axes: int = 0) -> Tensor:
+    """The flat places of the slices of an array that tuples of indices name: the index without its last axis, then the
+    axes of a slice as one."""
+    builder, strides = index.builder, strides_of(shape)
+    width, outer = index.shape[-1], index.shape[:-1]
+    rank, slices = len(outer) + 1, math.prod(shape[batch_axes + width :])
+    offsets = [counted(builder, rank, a, shape[a], strides[a]) for a in range(batch_axes)]
+    offsets += [counted(builder, rank, rank - 1, slices, 1)]
+    starts = [0] * len(outer)
+    chosen = [slice_(index, [*starts, k], [*outer, k + 1]) for k in range(width)]
+    indices = [Index(c, shape[batch_axes + k], strides[batch_axes + k]) for k, c in enumerate(chosen)]
+    return flat_places(builder, (*outer, slices), offsets, indices)
+
+
+def _infer_gather_nd(node: Node, types: Sequence[TensorType]) -> TensorType:
+    x, index = types
+    batch_axes = node.integer("batch_axes")
+    width = require_tuples_of(x.shape, index, batch_axes)
+    return TensorType((*index.shape[:-1], *x.shape[batch_axes + width :]), x.dtype)
+
+
+def _expand_gather_nd(node: Node, x: Tensor, index: Tensor) -> Tensor:
+    return take(x, tuple_places(x.shape, index, node.integer("batch_axes"))).reshape(*node.shape)
 
 
 def _infer_take(node: Node, types: Sequence[TensorType]) -> TensorType:
@@ -70,52 +185,17 @@ def _infer_take(node: Node, types: Sequence[TensorType]) -> TensorType:
     return TensorType(types[1].shape, types[0].dtype)
 
 
+def _take_values(node: Node, x: HostArray, places: HostArray) -> HostArray:
+    return np.asarray(kernels.get("gather").reference(x, places))
+
+
 def _launch_take(node: Node, types: Sequence[TensorType]) -> Launch | None:
     return Launch(kernels.get("gather"), (types[0].shape, types[1].shape), node.shape)
 
 
-def _infer_concat(node: Node, types: Sequence[TensorType]) -> TensorType:
-    axis, first = node.integer("axis"), one_dtype(types)
-    others = {t.shape[:axis] + t.shape[axis + 1 :] for t in types}
-    if not 0 <= axis < len(first.shape) or len(others) != 1 or len({len(t.shape) for t in types}) != 1:
-        raise GraphError(
-            f"{', '.join(map(str, types))} do not fit along axis {axis}.", "let all other lengths be equal."
-        )
-    length = sum(t.shape[axis] for t in types)
-    return TensorType((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
-
-
-def _concat(node: Node, *parts: HostArray) -> HostArray:
-    return np.concatenate(parts, axis=node.integer("axis"))
-
-
-def _expand_concat(node: Node, *parts: Tensor) -> Tensor:
-    """The axis in front, lists joined, and the axis back in its place, which costs nothing: it is a view."""
-    axis, rank = node.integer("axis"), len(node.shape)
-    order = (axis, *(a for a in range(rank) if a != axis))
-    joined = parts[0].builder.add(JOIN, *(part.transpose(*order).reshape(-1) for part in parts))
-    turned = joined.reshape(*(node.shape[a] for a in order))
-    return turned.transpose(*(order.index(a) for a in range(rank)))
-
-
-def _infer_join(node: Node, types: Sequence[TensorType]) -> TensorType:
-    if any(len(kind.shape) != 1 for kind in types):
-        raise GraphError("only lists are joined.", "reshape values to one axis.")
-    return TensorType((sum(kind.size for kind in types),), one_dtype(types).dtype)
-
-
-def _join(node: Node, *parts: HostArray) -> HostArray:
-    return np.concatenate(parts)
-
-
-def _launch_join(node: Node, types: Sequence[TensorType]) -> Copies:
-    return Copies(tuple(accumulate((kind.size for kind in types[:-1]), initial=0)))
-
-
-JOIN: Final = Op("join", _infer_join, _join, arity=(1, None), launch=_launch_join, canonical=False)
-"""Lists one behind another: what concat becomes."""
 GATHER: Final = Op("gather", _infer_gather, _gather, arity=(2, 2), expand=_expand_gather, canonical=False)
-TAKE: Final = Op("take", _infer_take, _gather, arity=(2, 2), launch=_launch_take, canonical=False)
-"""Single elements of a list: what a gather of rows becomes."""
-CONCAT: Final = Op("concat", _infer_concat, _concat, arity=(1, None), expand=_expand_concat, canonical=False)
-OPS: Final = (GATHER, TAKE, CONCAT, JOIN)
+GATHER_ELEMENTS: Final = composition("gather_elements", _infer_gather_elements, _expand_gather_elements, (2, 2))
+GATHER_ND: Final = composition("gather_nd", _infer_gather_nd, _expand_gather_nd, (2, 2))
+TAKE: Final = Op("take", _infer_take, _take_values, arity=(2, 2), launch=_launch_take, canonical=False)
+"""Single elements of a list: what gathers become."""
+OPS: Final = (GATHER, GATHER_ELEMENTS, GATHER_ND, TAKE)

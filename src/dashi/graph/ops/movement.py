@@ -1,4 +1,4 @@
-"""Ops that move no bits: reshape, transpose, slice, expand. Each is an index map into its input."""
+"""Ops that move no bits: reshape, transpose, slice, expand, stop_gradient. Each is an index map into its input."""
 
 from __future__ import annotations
 
@@ -46,6 +46,59 @@ def slice_(x: Tensor, starts: Sequence[int], stops: Sequence[int | None], steps:
 def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
     """Axes of length 1, and new ones in front, repeated, as in NumPy's broadcast_to."""
     return x.builder.add(EXPAND, x, shape=shape)
+
+
+def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
+    """So many elements from `start` on along an axis."""
+    lengths = x.shape[axis : axis + 1] if axis >= 0 else x.shape[axis:][:1]
+    if len(lengths) != 1 or not 0 <= start <= start + length <= lengths[0]:
+        raise GraphError(
+            f"{x.name!r} of shape {x.shape} has no {length} elements from {start} on along axis {axis}.",
+            "name an axis of it, and elements inside.",
+        )
+    place = axis % len(x.shape)
+    return slice_(x, [0] * place + [start], [*x.shape[:place], start + length])
+
+
+def split(x: Tensor, lengths: Sequence[int] | int, axis: int = 0) -> list[Tensor]:
+    """Parts of these lengths along an axis, one behind another; or so many parts of one length, where only the last
+    may be shorter."""
+    whole = x.shape[axis] if -len(x.shape) <= axis < len(x.shape) else -1
+    if isinstance(lengths, int):
+        each = -(-whole // lengths) if lengths > 0 else -1
+        listed = [max(0, min(each, whole - k * each)) for k in range(lengths)]
+    else:
+        listed = list(lengths)
+    if whole < 0 or sum(listed) != whole or min(listed, default=0) < 0:
+        raise GraphError(
+            f"{x.name!r} of shape {x.shape} is not split into {lengths} along axis {axis}.",
+            "name an axis of it, and lengths that make up the whole.",
+        )
+    return [narrow(x, axis, sum(listed[:k]), length) for k, length in enumerate(listed)]
+
+
+def reverse(x: Tensor, axes: Sequence[int] | int) -> Tensor:
+    """The elements along these axes in the opposite order."""
+    rank = len(x.shape)
+    listed = [axes] if isinstance(axes, int) else list(axes)
+    if any(not -rank <= axis < rank for axis in listed):
+        raise GraphError(f"{x.name!r} of shape {x.shape} has no axes {listed}.", "name axes that it has.")
+    turned = {axis % rank for axis in listed}
+    starts = [length - 1 if axis in turned else 0 for axis, length in enumerate(x.shape)]
+    stops = [None if axis in turned else length for axis, length in enumerate(x.shape)]
+    return slice_(x, starts, stops, [-1 if axis in turned else 1 for axis in range(rank)])
+
+
+def swap_with_last(x: Tensor, axis: int) -> Tensor:
+    """x with an axis, counted from 0, in the last one's place, and that one in its."""
+    order = list(range(len(x.shape)))
+    order[axis], order[-1] = order[-1], order[axis]
+    return x if axis == len(order) - 1 else x.transpose(*order)
+
+
+def stop_gradient(x: Tensor) -> Tensor:
+    """x itself: an alias of its bytes. There are no gradients here; models that mark where theirs end can be read."""
+    return x.builder.apply("stop_gradient", x)
 
 
 def _infer_reshape(node: Node, types: Sequence[TensorType]) -> TensorType:
@@ -137,6 +190,18 @@ def _view_values(node: Node, x: HostArray) -> HostArray:
     return read_through(node_view(node), x)
 
 
+def _same_type(node: Node, types: Sequence[TensorType]) -> TensorType:
+    return types[0]
+
+
+def _same_values(node: Node, x: HostArray) -> HostArray:
+    return x
+
+
+def _same_view(node: Node, source: View) -> View:
+    return source
+
+
 def _reshape_view(node: Node, source: View) -> View | None:
     return reshaped(source, node.shape)
 
@@ -153,7 +218,8 @@ RESHAPE: Final = Op("reshape", _infer_reshape, _reshape_values, "view", arity=(1
 TRANSPOSE: Final = Op("transpose", _infer_transpose, _transpose_values, "view", arity=(1, 1), view=_transpose_view)
 SLICE: Final = Op("slice", _infer_slice, _slice_values, "view", arity=(1, 1), view=_slice_view)
 EXPAND: Final = Op("expand", _infer_expand, _expand_values, "view", arity=(1, 1), view=_expand_view)
+STOP_GRADIENT: Final = Op("stop_gradient", _same_type, _same_values, "view", arity=(1, 1), view=_same_view)
 VIEW: Final = Op("view", _infer_view, _view_values, "view", arity=(1, 1))
 """What passes make of the others: the elements of a value that an index map names."""
 
-OPS: Final = (RESHAPE, TRANSPOSE, SLICE, EXPAND, VIEW)
+OPS: Final = (RESHAPE, TRANSPOSE, SLICE, EXPAND, STOP_GRADIENT, VIEW)

@@ -8,6 +8,8 @@ from dashi._lazy import lazy_names
 
 if TYPE_CHECKING:
     from dashi.graph.passes.assign_layouts import AssignLayouts as AssignLayouts
+    from dashi.graph.passes.choose_products import ChooseProducts as ChooseProducts
+    from dashi.graph.passes.cut import CutLargeValues as CutLargeValues
     from dashi.graph.passes.fuse import Fuse as Fuse
     from dashi.graph.passes.legalize import Legalize as Legalize
     from dashi.graph.passes.plan_memory import PlanMemory as PlanMemory
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "assign_layouts": "AssignLayouts",
+    "choose_products": "ChooseProducts",
+    "cut": "CutLargeValues",
     "fuse": "Fuse",
     "legalize": "Legalize",
     "plan_memory": "PlanMemory",

@@ -7,14 +7,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from dashi.graph._lines import BodyLine, fusable, line_of, number_operand
 from dashi.graph._views import is_dense, view_attribute
 from dashi.graph.builder import typed_node
 from dashi.graph.ir import Graph, Node, free_name
-from dashi.graph.ops._fused import MAP, PRODUCT, ROWS, map_attributes, texts, views_of
+from dashi.graph.ops._fused import MAP, PRODUCT, ROWS, map_attributes, operands_of_product, texts, views_of
 from dashi.graph.ops._leaves import uniform
+from dashi.graph.ops._window_products import WINDOW_MATMUL, WINDOW_PRODUCT, matrix_shape
 from dashi.graph.ops.movement import is_alias, node_view
+from dashi.graph.ops.products import product_type
 from dashi.graph.ops.rows import REDUCTIONS
+from dashi.graph.passes._heads import operands_through_views
 from dashi.graph.registry import get
 from dashi.kernels._fused_abi import collapse, dense, stretched
 from dashi.kernels.abi import View
@@ -23,20 +28,23 @@ _MOST_INPUTS: Final = 8
 _MOST_AXES: Final = 8
 _MOST_TAIL_INPUTS: Final = 4
 """Arrays that the tail of a product reads beside it."""
+_PRODUCTS: Final = {"matmul": PRODUCT, WINDOW_MATMUL.name: WINDOW_PRODUCT}
+"""Products, and what they become with their tails."""
 _FLOATS: Final = ("f32", "f64")
 
 
 @dataclass(frozen=True)
 class Fuse:
     """`longest` is the most elementwise ops in one node; with 1 nothing is fused, and with `anchors=False` nothing
-    becomes a head or tail."""
+    becomes a head or tail. `buffers` is how many arrays a kernel may bind."""
 
     longest: int = 64
     anchors: bool = True
+    buffers: int = 64
     name: str = "fuse"
 
     def run(self, graph: Graph) -> Graph:
-        groups = Groups(graph, self.longest)
+        groups = Groups(graph, self.longest, self.buffers)
         nodes: dict[str, Node] = {}
         notes: list[str] = []
         if self.anchors and self.longest > 1:
@@ -47,7 +55,7 @@ class Fuse:
                 nodes[fused.name] = fused
                 if (count := groups.size(node.name)) > 1:
                     notes.append(f"fuse: {fused.name}: {count} ops in one")
-        result = _dense_operands(graph.with_nodes(nodes.values()))
+        result = _dense_operands(operands_through_views(graph.with_nodes(nodes.values())))
         return replace(result, notes=(*result.notes, *notes))
 
 
@@ -56,8 +64,10 @@ class Groups:
     whose value is stored; `tails` and `heads` say which group a reduction or product takes, by its name; `anchor_of`
     is the reduction or product whose tail a group is, and `taken` are the groups that are a head or a tail."""
 
-    def __init__(self, graph: Graph, longest: int) -> None:
+    def __init__(self, graph: Graph, longest: int, buffers: int) -> None:
         self.graph = graph
+        self.most_inputs = min(_MOST_INPUTS, buffers - 1)
+        self.most_tail_inputs = min(_MOST_TAIL_INPUTS, buffers - 3)  # beside both factors and the result
         self.members: dict[str, set[str]] = {}
         self.tails: dict[str, str] = {}
         self.heads: dict[str, str] = {}
@@ -65,7 +75,7 @@ class Groups:
         self.taken: set[str] = set()
         inside: set[str] = set()
         for root in reversed(graph.nodes):
-            if root.name in inside or not _is_fusable(graph, root):
+            if root.name in inside or not self._is_fusable(root):
                 continue
             group = {root.name}
             while len(group) < longest and (match := self._next(root, group)):
@@ -79,14 +89,31 @@ class Groups:
         for name in reads(self.graph, group):
             node = self.graph[name]
             if (
-                _is_fusable(self.graph, node)
+                self._is_fusable(node)
                 and node.shape == root.shape
                 and name not in self.graph.results
                 and set(self.graph.users[name]) <= group
-                and _fits(self.graph, root, group | {name})
+                and self.fits(root, group | {name})
             ):
                 return name
         return None
+
+    def _is_fusable(self, node: Node) -> bool:
+        sources = self.graph.sources(node)
+        if get(node.op).kind != "elementwise" or not fusable(node, [s.type for s in sources]):
+            return False
+        shapes = [source.shape for source in sources if uniform(source) is None]
+        # A number has no shape: where a constant stretches what it meets, it is read as the array that it is.
+        return bool(shapes) and np.broadcast_shapes(*shapes) == node.shape and self.fits(node, {node.name})
+
+    def fits(self, root: Node, group: set[str]) -> bool:
+        """Whether one kernel can compute a group: one type of numbers, and no more arrays and axes than it has."""
+        graph = self.graph
+        kinds = {graph[name].dtype.name for name in (*group, *reads(graph, group))} - {"bool"}
+        names = _arrays(graph, reads(graph, group))
+        views = [view or dense(graph[source].shape) for source, view in (_operand(graph, name) for name in names)]
+        sizes, _ = collapse(root.shape, [stretched(view, root.shape).strides for view in views])
+        return len(kinds) <= 1 and 0 < len(names) <= self.most_inputs and len(sizes) <= _MOST_AXES
 
     def size(self, name: str) -> int:
         """Elementwise ops that are computed with a node."""
@@ -94,13 +121,6 @@ class Groups:
         parts = [self.tails.get(anchor), self.heads.get(anchor)]
         taken = sum(len(self.members[part]) for part in parts if part)
         return taken + 1 if taken else len(self.members.get(name, ()))
-
-
-def _is_fusable(graph: Graph, node: Node) -> bool:
-    sources = graph.sources(node)
-    if get(node.op).kind != "elementwise" or not fusable(node, [s.type for s in sources]):
-        return False
-    return any(uniform(s) is None for s in sources) and _fits(graph, node, {node.name})
 
 
 def reads(graph: Graph, group: Iterable[str]) -> list[str]:
@@ -119,15 +139,6 @@ def _operand(graph: Graph, name: str) -> tuple[str, View | None]:
     """The value in memory that a name stands for, and the view through which it is read."""
     node = graph[name]
     return (node.inputs[0], node_view(node)) if node.op == "view" else (name, None)
-
-
-def _fits(graph: Graph, root: Node, group: set[str]) -> bool:
-    """Whether one kernel can compute the group: one type of numbers, and no more arrays and axes than it has."""
-    kinds = {graph[name].dtype.name for name in (*group, *reads(graph, group))} - {"bool"}
-    names = _arrays(graph, reads(graph, group))
-    views = [view or dense(graph[source].shape) for source, view in (_operand(graph, name) for name in names)]
-    sizes, _ = collapse(root.shape, [stretched(view, root.shape).strides for view in views])
-    return len(kinds) <= 1 and 0 < len(names) <= _MOST_INPUTS and len(sizes) <= _MOST_AXES
 
 
 def _attach(graph: Graph, groups: Groups) -> None:
@@ -154,9 +165,21 @@ def _tail(graph: Graph, groups: Groups, node: Node) -> str | None:
     if root is None or node.name in graph.results or graph[root].shape != node.shape:
         return None
     names = [name for name in _arrays(graph, reads(graph, groups.members[root])) if name != node.name]
-    most = _MOST_TAIL_INPUTS if get(node.op).kind == "product" else _MOST_INPUTS - 1
+    most = groups.most_tail_inputs if get(node.op).kind == "product" else groups.most_inputs - 1
     same = all(graph[name].dtype == node.dtype for name in (root, *names))
-    return root if same and len(names) <= most else None
+    return root if same and len(names) <= most and _reads_shape(graph, node, names) else None
+
+
+def _reads_shape(graph: Graph, node: Node, names: Iterable[str]) -> bool:
+    """Whether the tail of a product that is written in another shape can read what it reads."""
+    if node.get("shape") is None:
+        return True
+    types = [source.type for source in graph.sources(node)]
+    windows = node.op == WINDOW_MATMUL.name
+    matrices = matrix_shape(types[0].shape, types[1].shape) if windows else product_type(types).shape
+    operands = (_operand(graph, name) for name in names)
+    views = [view or dense(graph[source].shape) for source, view in operands]
+    return operands_of_product(node.shape, matrices, views) is not None
 
 
 def _is_head(graph: Graph, groups: Groups, node: Node, root: str) -> bool:
@@ -168,7 +191,7 @@ def _is_head(graph: Graph, groups: Groups, node: Node, root: str) -> bool:
         and graph.users[root] == (node.name,)
         and root not in graph.results
         and all(graph[name].dtype == node.dtype for name in names)
-        and len({*names, *more}) <= _MOST_INPUTS
+        and len({*names, *more}) <= groups.most_inputs
         # What the tail of a reduction reads has one value for each row.
         and not (node.op in REDUCTIONS and {*names} & {*more})
     )
@@ -218,19 +241,20 @@ def _anchor_node(graph: Graph, groups: Groups, anchor: Node, name: str) -> Node:
     head, tail = (parts.get(anchor.name) for parts in (groups.heads, groups.tails))
     before = _arrays(graph, reads(graph, groups.members[head])) if head else list(anchor.inputs)
     behind = _arrays(graph, reads(graph, groups.members[tail])) if tail else []
-    names = list(before) if anchor.op == "matmul" else list(dict.fromkeys(before))
-    names += [n for n in behind if n != anchor.name and (anchor.op == "matmul" or n not in names)]
-    words = {n: f"in{k}" for k, n in reversed([*enumerate(names)])}
+    product = _PRODUCTS.get(anchor.op)
+    names = list(before) if product else list(dict.fromkeys(before))
+    names += [n for n in behind if n != anchor.name and (product or n not in names)]
+    # A product's own operands are no arrays of its tail: what the tail reads of them is an operand once more.
+    words = {n: f"in{k}" for k, n in enumerate(names)}
     first = _lines(graph, groups.members[head], words) if head else []
     last = _lines(graph, groups.members[tail], {**words, anchor.name: "value"}) if tail else []
     operands = [_operand(graph, n) for n in names]
     sources = [graph[source] for source, _ in operands]
     views = [view_attribute(view) for _, view in operands]
-    attributes: dict[str, object] = {"tail": texts(last), "views": views}
-    if anchor.op != "matmul":
-        attributes |= {"kind": anchor.op, "head": texts(first), **dict(anchor.attributes)}
-    op = PRODUCT if anchor.op == "matmul" else ROWS
-    return typed_node(op, name, tuple(s.name for s in sources), [s.type for s in sources], attributes)
+    attributes: dict[str, object] = {"tail": texts(last), "views": views, **dict(anchor.attributes)}
+    if product is None:
+        attributes |= {"kind": anchor.op, "head": texts(first)}
+    return typed_node(product or ROWS, name, tuple(s.name for s in sources), [s.type for s in sources], attributes)
 
 
 def _dense_operands(graph: Graph) -> Graph:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dashi.graph._folding import fold_constants
 from dashi.graph._views import dense, is_dense, view_attribute
 from dashi.graph.builder import Builder, Tensor, typed_node
 from dashi.graph.ir import Graph, Node, free_name
 from dashi.graph.ops.elementwise import COPY
-from dashi.graph.ops.indexing import can_expand
 from dashi.graph.ops.movement import VIEW, is_alias, node_view
+from dashi.graph.passes._heads import turned_results
+from dashi.graph.passes._packed_weights import is_packed
 from dashi.graph.registry import get
 from dashi.kernels.abi import View
 
@@ -22,23 +24,43 @@ class Legalize:
     name: str = "legalize"
 
     def run(self, graph: Graph) -> Graph:
-        return _separate_results(_canonical_moves(_views(_expand(graph))))
+        # Places that gathers and scatters go by are often constants.
+        expanded, _ = fold_constants(_expand(turned_results(graph)))
+        return _separate_results(_canonical_moves(_views(expanded)))
 
 
 def _expand(graph: Graph) -> Graph:
-    """Ops that are written in others, by what they are written in."""
+    """Ops that are written in others, by what they are written in; and those in turn."""
+    written = True
+    while written:
+        graph, written = _expand_once(graph)
+    return graph
+
+
+def _expand_once(graph: Graph) -> tuple[Graph, bool]:
+    """The graph with each op that is written in others by those, and whether there was one."""
     builder = Builder(graph.name, reserved=graph.by_name)
     new: dict[str, Tensor] = {}
+    written = False
     for node in graph.nodes:
         expand = get(node.op).expand
         inputs = [new[name] for name in node.inputs]
-        if expand is None or (node.op == "gather" and not can_expand(graph.sources(node)[0].type)):
-            new[node.name] = builder.adopt(replace(node, inputs=tuple(tensor.name for tensor in inputs)))
-        else:
+        result = None
+        if expand is not None and not _stays_packed(graph, node):
             with builder.scope(node.name):
-                new[node.name] = expand(node, *inputs)
+                result = expand(node, *inputs)
+        if result is None:
+            result = builder.adopt(replace(node, inputs=tuple(tensor.name for tensor in inputs)))
+        else:
+            written = True
+        new[node.name] = result
     whole = Graph(graph.name, builder.nodes, graph.outputs, graph.params, graph.notes)
-    return whole.with_nodes(whole.nodes, [(title, new[name].name) for title, name in graph.outputs])
+    return whole.with_nodes(whole.nodes, [(title, new[name].name) for title, name in graph.outputs]), written
+
+
+def _stays_packed(graph: Graph, node: Node) -> bool:
+    """Whether a gather of rows has a packed table, which kernels read as it is."""
+    return node.op == "gather" and not node.get("axis") and is_packed(graph, graph.sources(node)[0])
 
 
 def _views(graph: Graph) -> Graph:

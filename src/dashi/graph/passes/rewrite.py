@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
-import numpy as np
-
+from dashi.graph._folding import fold_constants
 from dashi.graph.builder import typed_node
 from dashi.graph.ir import Graph, Node, free_name
-from dashi.graph.ops._leaves import constant_node, constant_values, uniform
+from dashi.graph.ops._leaves import uniform
 from dashi.graph.ops.attention import ATTENTION, LARGEST_DEPTH
 from dashi.graph.ops.movement import TRANSPOSE
-from dashi.graph.registry import get
-
-_MOST_FOLDED: Final = 1 << 16
-"""Elements: larger results of constants are computed anew, rather than made a part of the graph."""
 
 
 @dataclass(frozen=True)
@@ -29,24 +23,11 @@ class Rewrite:
     def run(self, graph: Graph) -> Graph:
         notes: list[str] = []
         if self.fold:
-            graph = _fold_constants(graph, notes)
+            graph, folded = fold_constants(graph)
+            notes += [f"fold_constants: {name}" for name in folded]
         if self.attention:
             graph = _find_attention(graph, notes)
         return replace(graph.with_nodes(graph.nodes), notes=(*graph.notes, *notes))
-
-
-def _fold_constants(graph: Graph, notes: list[str]) -> Graph:
-    nodes: dict[str, Node] = {}
-    for node in graph.nodes:
-        sources = [nodes[name] for name in node.inputs]
-        if sources and all(s.op == "constant" for s in sources) and node.type.size <= _MOST_FOLDED:
-            with np.errstate(all="ignore"):
-                values = get(node.op).evaluate(node, *map(constant_values, sources))
-            nodes[node.name] = constant_node(node.name, np.ascontiguousarray(values).reshape(node.shape))
-            notes.append(f"fold_constants: {node.name}")
-        else:
-            nodes[node.name] = node
-    return graph.with_nodes(nodes.values())
 
 
 def _find_attention(graph: Graph, notes: list[str]) -> Graph:

@@ -9,11 +9,12 @@ from typing import Literal
 from dashi.errors import GraphError
 from dashi.graph.ir import Graph, Node
 from dashi.graph.op import Copies, Launch
+from dashi.graph.ops._pieces import IN_PLACE
 from dashi.graph.ops.movement import is_alias, node_view
 from dashi.graph.registry import get
 from dashi.kernels.abi import Kernel, View, variant_features
 
-STORED = ("param", "constant", "packed")
+STORED = ("param", "constant", "packed", "tiles", "widened")
 """Values that lie in memory from the beginning."""
 
 
@@ -51,7 +52,7 @@ class Schedule:
         steps: list[PlannedStep] = []
         for node in graph.nodes:
             above = max((levels[name] for name in node.inputs), default=0)
-            computed = node.op not in (*STORED, "input", "view")
+            computed = node.op not in (*STORED, "input", *IN_PLACE)
             levels[node.name] = above + computed
             if computed:
                 steps.append(replace(self._step(graph, node, features), level=above + 1))

@@ -34,82 +34,51 @@ uint place_of_result(Place at) {
 #define RESULT T
 #endif
 
+#define LOAD(K) \
+    T load##K(Place at) { \
+        return in##K[OFFSET##K + at.r0 * STRIDE##K##_0 + at.r1 * STRIDE##K##_1 + at.r2 * STRIDE##K##_2 + \
+                     at.r3 * STRIDE##K##_3 + at.r4 * STRIDE##K##_4 + at.c0 * STRIDE##K##_5 + at.c1 * STRIDE##K##_6 + \
+                     at.c2 * STRIDE##K##_7]; \
+    }
+
+#define STORE(K) \
+    void store##K(Place at, RESULT v) { \
+        out##K[place_of_result(at)] = v; \
+    }
+
 #if INPUTS > 0
-T load0(Place at) {
-    return in0[OFFSET0 + at.r0 * STRIDE0_0 + at.r1 * STRIDE0_1 + at.r2 * STRIDE0_2 + at.r3 * STRIDE0_3 +
-                at.r4 * STRIDE0_4 + at.c0 * STRIDE0_5 + at.c1 * STRIDE0_6 + at.c2 * STRIDE0_7];
-}
+LOAD(0)
 #endif
-
 #if INPUTS > 1
-T load1(Place at) {
-    return in1[OFFSET1 + at.r0 * STRIDE1_0 + at.r1 * STRIDE1_1 + at.r2 * STRIDE1_2 + at.r3 * STRIDE1_3 +
-                at.r4 * STRIDE1_4 + at.c0 * STRIDE1_5 + at.c1 * STRIDE1_6 + at.c2 * STRIDE1_7];
-}
+LOAD(1)
 #endif
-
 #if INPUTS > 2
-T load2(Place at) {
-    return in2[OFFSET2 + at.r0 * STRIDE2_0 + at.r1 * STRIDE2_1 + at.r2 * STRIDE2_2 + at.r3 * STRIDE2_3 +
-                at.r4 * STRIDE2_4 + at.c0 * STRIDE2_5 + at.c1 * STRIDE2_6 + at.c2 * STRIDE2_7];
-}
+LOAD(2)
 #endif
-
 #if INPUTS > 3
-T load3(Place at) {
-    return in3[OFFSET3 + at.r0 * STRIDE3_0 + at.r1 * STRIDE3_1 + at.r2 * STRIDE3_2 + at.r3 * STRIDE3_3 +
-                at.r4 * STRIDE3_4 + at.c0 * STRIDE3_5 + at.c1 * STRIDE3_6 + at.c2 * STRIDE3_7];
-}
+LOAD(3)
 #endif
-
 #if INPUTS > 4
-T load4(Place at) {
-    return in4[OFFSET4 + at.r0 * STRIDE4_0 + at.r1 * STRIDE4_1 + at.r2 * STRIDE4_2 + at.r3 * STRIDE4_3 +
-                at.r4 * STRIDE4_4 + at.c0 * STRIDE4_5 + at.c1 * STRIDE4_6 + at.c2 * STRIDE4_7];
-}
+LOAD(4)
 #endif
-
 #if INPUTS > 5
-T load5(Place at) {
-    return in5[OFFSET5 + at.r0 * STRIDE5_0 + at.r1 * STRIDE5_1 + at.r2 * STRIDE5_2 + at.r3 * STRIDE5_3 +
-                at.r4 * STRIDE5_4 + at.c0 * STRIDE5_5 + at.c1 * STRIDE5_6 + at.c2 * STRIDE5_7];
-}
+LOAD(5)
 #endif
-
 #if INPUTS > 6
-T load6(Place at) {
-    return in6[OFFSET6 + at.r0 * STRIDE6_0 + at.r1 * STRIDE6_1 + at.r2 * STRIDE6_2 + at.r3 * STRIDE6_3 +
-                at.r4 * STRIDE6_4 + at.c0 * STRIDE6_5 + at.c1 * STRIDE6_6 + at.c2 * STRIDE6_7];
-}
+LOAD(6)
 #endif
-
 #if INPUTS > 7
-T load7(Place at) {
-    return in7[OFFSET7 + at.r0 * STRIDE7_0 + at.r1 * STRIDE7_1 + at.r2 * STRIDE7_2 + at.r3 * STRIDE7_3 +
-                at.r4 * STRIDE7_4 + at.c0 * STRIDE7_5 + at.c1 * STRIDE7_6 + at.c2 * STRIDE7_7];
-}
+LOAD(7)
 #endif
-
 #if OUTPUTS > 0
-void store0(Place at, RESULT v) {
-    out0[place_of_result(at)] = v;
-}
+STORE(0)
 #endif
-
 #if OUTPUTS > 1
-void store1(Place at, RESULT v) {
-    out1[place_of_result(at)] = v;
-}
+STORE(1)
 #endif
-
 #if OUTPUTS > 2
-void store2(Place at, RESULT v) {
-    out2[place_of_result(at)] = v;
-}
+STORE(2)
 #endif
-
 #if OUTPUTS > 3
-void store3(Place at, RESULT v) {
-    out3[place_of_result(at)] = v;
-}
+STORE(3)
 #endif

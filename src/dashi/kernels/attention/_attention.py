@@ -1,8 +1,9 @@
 """Attention with one definition, whatever the batch, the padding, the chunks of queries and the split over keys.
 
-Key j has the position j. For a query at position p (`offset` + `positions`[b] + its index) a key counts if all that is
-asked for holds: j < `lengths`[b]; `mask`[b, j] > 0; j <= p (`causal`); p - j < `window`, unless that is 0; and its
-score is above minus infinity. With s = canon(scale canon(q . k)), the product summed over D in the order tree64, and
+Key j has the position j. For a query at position p (`offset` + `positions[b]` + its index) a key counts if all that is
+asked for holds: j < `lengths[b]`; `mask[b, j]` > 0, or `mask[b, h, i, j]` where the mask has more than two axes; j <= p
+(`causal`); p - j < `window`, unless that is 0; and its score is above minus infinity. An `offset` or a position beyond
+2^30 is as 2^30. With s = canon(scale canon(q . k)), the product summed over D in the order tree64, and
 s = canon(s + bias) where there is one:
 
 - Run r holds the positions 64 r to 64 r + 63. m_r is the largest score of those that count (NaN wins), the weights are
@@ -11,7 +12,8 @@ s = canon(s + bias) where there is one:
   sums over runs of mul(f_r, canon(o_r)) and of mul(f_r, canon(l_r)), in the order tree64; 0 where no key counts.
 
 Keys that do not count are left out, not multiplied by 0: whatever lies there, NaN too, does not matter. So runs can be
-skipped, and worked on anywhere: the bits stay.
+skipped, and worked on anywhere: the bits stay. Where few rows meet many keys, `_split` makes each run the work of a
+workgroup.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from dashi.errors import LimitError, ShapeError
 from dashi.kernels._fused_abi import dense, indices, stretched
 from dashi.kernels._work import RUN, ceil_div, next_power_of_two, split_work
 from dashi.kernels.abi import Binding, Call, Dispatch, Number, Operand, Plan, Scalar, Shader, Spec, View
-from dashi.kernels.attention._reference import Rules, attend
+from dashi.kernels.attention import _split as split
+from dashi.kernels.attention._reference import LAST_POSITION, Rules, attend
 from dashi.types import Cost, HostArray, Shape
 
 LARGEST_DEPTH: Final = 256
@@ -37,10 +40,12 @@ NUMBERS: Final = (
     "phase", "causal", "window", "offset", "q_batch", "q_head", "q_step", "k_batch", "k_head", "k_step", "v_batch",
     "v_head", "v_step", "r_batch", "r_head", "r_step",
 )  # fmt: skip
-FIND_PEAKS, ADD_UP, PEAKS_IN, PEAKS_OUT, SUMS_IN, SUMS_OUT, FINISH = (1 << bit for bit in range(7))
+FIND_PEAKS, ADD_UP, PEAKS_IN, PEAKS_OUT, SUMS_IN, SUMS_OUT, FINISH, SPLIT = (1 << bit for bit in range(8))
 MOST_HELD: Final = 4
 EXTRAS: Final = ("mask", "bias", "lengths", "positions")
-_BIAS_AXES: Final = ("BATCH", "HEAD", "QUERY", "KEY")
+_AXES: Final = ("BATCH", "HEAD", "QUERY", "KEY")
+_LARGEST: Final = {"window": (1 << 32) - 1 - RUN**3, "offset": LAST_POSITION}
+"""Larger numbers mean the same as these, and sums of those may wrap round."""
 SCALARS: Final = (
     Scalar("scale", default=1.0, doc="what dots of queries and keys are multiplied by, often 1 / sqrt(D)"),
     Scalar("causal", "u32", 0, "1: keys behind the query's position do not count"),
@@ -48,8 +53,15 @@ SCALARS: Final = (
     Scalar("offset", "u32", 0, "position of the first query"),
     Scalar("heads_last", "u32", 0, "1: arrays are (B, S, H, D) instead of (B, H, S, D)"),
 )
-TUNINGS: Final = {"rows_32": {"groups": 8}, "rows_16": {"groups": 4}, "rows_64": {"groups": 16}}
-"""Groups of four query rows of a workgroup, at most."""
+TUNINGS: Final = {
+    "rows_32": {"groups": 8, "split": split.WHERE_IDLE},
+    "rows_16": {"groups": 4, "split": split.WHERE_IDLE},
+    "rows_64": {"groups": 16, "split": split.WHERE_IDLE},
+    "split": {"groups": 8, "split": split.ALWAYS},
+    "split_rows_8": {"groups": 2, "split": split.ALWAYS},
+    "whole": {"groups": 8, "split": split.NEVER},
+}
+"""Groups of four query rows of a workgroup, at most; and whether each run of keys has a workgroup of its own."""
 
 SHADER: Final = Shader(
     (
@@ -66,8 +78,7 @@ SHADER: Final = Shader(
         Spec("HELD", 1),
         *(Spec(f"HAS_{name.upper()}", 0) for name in EXTRAS),
         *(Spec(f"{name}_{part}", int(part == "UNIT")) for name in "QKV" for part in ("START", "UNIT")),
-        *(Spec(f"MASK_{part}", 0) for part in ("START", "BATCH", "KEY")),
-        *(Spec(f"BIAS_{part}", 0) for part in ("START", *_BIAS_AXES)),
+        *(Spec(f"{name}_{part}", 0) for name in ("MASK", "BIAS") for part in ("START", *_AXES)),
     ),
     local=("LOCAL", 1, 1),
     includes=("portable.glsl",),
@@ -113,9 +124,10 @@ class Attention:
 
     def shape_rule(self, shapes: Mapping[str, Shape], scalars: Mapping[str, Number]) -> Sequence[Shape]:
         sizes = self.sizes(self._forms(shapes, scalars))
+        shown = self._shown(shapes)
         shape = (sizes.batches, sizes.heads, sizes.queries, sizes.depth)
         for name, want in self._stretches(sizes).items():
-            own = shapes[name]
+            own = shown[name].shape
             if len(own) > len(want) or any(n not in (1, w) for n, w in zip(own[::-1], want[::-1], strict=False)):
                 raise ShapeError(
                     f"kernel {self.name!r}: {name} has shape {own}, which does not stretch to {want}.",
@@ -126,13 +138,18 @@ class Attention:
     def _stretches(self, sizes: Sizes) -> dict[str, Shape]:
         """The shapes that the other operands are stretched to."""
         z, keys = sizes.batches, sizes.keys
-        full_shapes = {
-            "mask": (z, keys),
-            "bias": (z, sizes.heads, sizes.queries, keys),
-            "lengths": (z,),
-            "positions": (z,),
-        }
+        scores = (z, sizes.heads, sizes.queries, keys)
+        full_shapes: dict[str, Shape] = {"mask": scores, "bias": scores, "lengths": (z,), "positions": (z,)}
         return {name: full_shapes[name] for name in self.extras}
+
+    def _shown(self, shapes: Mapping[str, Shape]) -> dict[str, View]:
+        """The other operands; a mask of keys (B, Sk) with axes for heads and queries."""
+        shown = {name: self.views.get(name) or dense(shapes[name]) for name in self.extras}
+        mask = shown.get("mask")
+        if mask is not None and len(mask.shape) == 2:
+            (batch, keys), (step, unit) = mask.shape, mask.strides
+            shown["mask"] = View((batch, 1, 1, keys), (step, 0, 0, unit), mask.offset)
+        return shown
 
     def _forms(self, shapes: Mapping[str, Shape], scalars: Mapping[str, Number]) -> dict[str, View]:
         """q, k and v with the axes (B, H, S, D)."""
@@ -165,9 +182,9 @@ class Attention:
     def rules(self, arrays: Mapping[str, HostArray], scalars: Mapping[str, Number], sizes: Sizes) -> Rules:
         """What the other operands say, stretched."""
         read: dict[str, HostArray] = {}
+        shown = self._shown({name: array.shape for name, array in arrays.items()})
         for name, want in self._stretches(sizes).items():
-            view = self.views.get(name) or dense(arrays[name].shape)
-            read[name] = arrays[name].reshape(-1)[indices(stretched(view, want))]
+            read[name] = arrays[name].reshape(-1)[indices(stretched(shown[name], want))]
         numbers = (float(scalars["scale"]), bool(scalars["causal"]), int(scalars["window"]), int(scalars["offset"]))
         return Rules(*numbers, *(read.get(name) for name in EXTRAS))
 
@@ -186,7 +203,8 @@ class Attention:
         return Cost(pairs * 4 * sizes.depth, moved, len(self.plan(call).dispatches)) if call.size("result") else Cost()
 
     def plan(self, call: Call) -> Plan:
-        """One dispatch for up to 4096 keys; for more, one for every 4096 to find the maxima, and one to add up."""
+        """One dispatch for up to 4096 keys; for more, one for every 4096 to find the maxima, and one to add up. Where
+        that would leave a device idle: one with a workgroup for each run, and one that joins them."""
         if call.size("result") == 0:
             return Plan(())
         forms = self._forms(call.shapes, call.scalars)
@@ -194,6 +212,14 @@ class Attention:
         runs = ceil_div(sizes.keys, RUN)
         spec, push = self._spec(call, forms, sizes), self._push(call, forms, sizes)
         once = FIND_PEAKS | ADD_UP | FINISH
+        rows = sizes.batches * sizes.heads * sizes.queries
+        per_head = ceil_div(sizes.rows, spec["LOCAL"] // 4)
+        if split.is_split(call, sizes.batches * sizes.key_heads, per_head, rows, runs):
+            apart = self._dispatches(
+                call, sizes, spec, push, [(0, runs, SPLIT | FIND_PEAKS | ADD_UP | PEAKS_OUT | SUMS_OUT)]
+            )
+            joined = split.join_dispatches(call, sizes.depth, rows, runs, push)
+            return Plan((*apart, *joined), split.scratch(rows, runs, sizes.depth))
         if runs <= RUN and _trips(runs, sizes.depth, spec["LOCAL"], once) <= call.limits.loop_trips:
             return Plan(tuple(self._dispatches(call, sizes, spec, push, [(0, runs, once)])))
         if runs > RUN * RUN:
@@ -203,8 +229,7 @@ class Attention:
         sums = [
             (a, b, ADD_UP | PEAKS_IN | (SUMS_IN if a else 0) | (FINISH if b == runs else SUMS_OUT)) for a, b in groups
         ]
-        rows = sizes.batches * sizes.heads * sizes.queries
-        scratch = {"peaks": ("T", rows), "carried": ("T", rows * (sizes.depth + 1))}
+        scratch = split.scratch(rows, 1, sizes.depth)
         return Plan(tuple(self._dispatches(call, sizes, spec, push, [*peaks, *sums])), scratch)
 
     def _dispatches(
@@ -215,15 +240,17 @@ class Attention:
         push: Mapping[str, Number],
         ranges: Sequence[tuple[int, int, int]],
     ) -> Iterator[Dispatch]:
-        carried = ("peaks", "carried") if len(ranges) > 1 else ("result", "result")
+        carries = any(phase & (PEAKS_OUT | SUMS_OUT) for _, _, phase in ranges)
+        carried = ("peaks", "carried") if carries else ("result", "result")
         extras = (name if name in self.extras else "q" for name in EXTRAS)
         buffers = ("q", "k", "v", *extras, *carried, "result")
         per_head = ceil_div(sizes.rows, spec["LOCAL"] // 4)
         blocks = sizes.batches * sizes.key_heads * per_head
         for begin, end, phase in ranges:
             part = {**push, "per_head": per_head, "begin_run": begin, "end_run": end, "phase": phase}
-            trips = _trips(end - begin, sizes.depth, spec["LOCAL"], phase)
-            for share in split_work(blocks, trips, call.limits):
+            apart = end - begin if phase & SPLIT else 1
+            trips = _trips((end - begin) // apart, sizes.depth, spec["LOCAL"], phase)
+            for share in split_work(blocks * apart, trips, call.limits):
                 place = {"first_block": share.first, "blocks": share.beyond, "stride": share.groups}
                 yield Dispatch("main", buffers, {**part, **place}, (share.groups, 1, 1), share.trips, spec)
 
@@ -232,7 +259,8 @@ class Attention:
             "sq": sizes.queries, "sk": sizes.keys, "rows": sizes.rows, "shared_by": sizes.shared_by,
             "heads": sizes.key_heads,
         }  # fmt: skip
-        push |= {name: call.scalars[name] for name in ("scale", "causal", "window", "offset")}
+        push |= {name: call.scalars[name] for name in ("scale", "causal")}
+        push |= {name: min(int(call.scalars[name]), most) for name, most in _LARGEST.items()}
         shape = (sizes.batches, sizes.heads, sizes.queries, sizes.depth)
         last = call.scalars["heads_last"]
         written = dense((shape[0], shape[2], shape[1], shape[3]) if last else shape).strides
@@ -258,11 +286,11 @@ class Attention:
                 f"{name.upper()}_START": forms[name].offset,
                 f"{name.upper()}_UNIT": forms[name].strides[3] % (1 << 32),
             }
-        full_shapes = self._stretches(sizes)
-        for name, axes in (("mask", ("BATCH", "KEY")), ("bias", _BIAS_AXES)):
+        full_shapes, shown = self._stretches(sizes), self._shown(call.shapes)
+        for name in ("mask", "bias"):
             if name in full_shapes:
-                view = stretched(self.views.get(name) or dense(call.shapes[name]), full_shapes[name])
-                steps = zip(axes, view.strides, strict=True)
+                view = stretched(shown[name], full_shapes[name])
+                steps = zip(_AXES, view.strides, strict=True)
                 spec |= {f"{name.upper()}_{axis}": step % (1 << 32) for axis, step in steps}
                 spec[f"{name.upper()}_START"] = view.offset
         return spec

@@ -11,6 +11,7 @@ from dashi.kernels._work import RUN, ceil_div
 from dashi.kernels.portable import canon, contract, divide, exp, mul, sum64
 from dashi.types import HostArray
 
+LAST_POSITION: Final = 1 << 30
 _THRESHOLD_ROOTS: Final = {4: 2.0**-51, 8: 2.0**-484}
 
 
@@ -23,7 +24,7 @@ class Rules:
     window: int
     offset: int
     mask: HostArray | None = None
-    """(B, Sk): a key counts where it is above 0."""
+    """(B, H, Sq, Sk): a key counts where it is above 0."""
     bias: HostArray | None = None
     """(B, H, Sq, Sk), added to the scores."""
     lengths: HostArray | None = None
@@ -31,12 +32,13 @@ class Rules:
     positions: HostArray | None = None
     """(B,): the position of the first query, less `offset`."""
 
-    def counts(self, batch: int, queries: int, keys: int) -> HostArray:
-        """Whether key j counts for query i, of the shape (queries, keys)."""
-        first = self.offset + (0 if self.positions is None else int(self.positions[batch]))
+    def counts(self, batch: int, heads: slice, queries: int, keys: int) -> HostArray:
+        """Whether key j counts for query i of each head, of the shape (heads, queries, keys)."""
+        first = min(self.offset, LAST_POSITION)
+        first += 0 if self.positions is None else min(int(self.positions[batch]), LAST_POSITION)
         position = first + np.arange(queries)[:, None]
         key = np.arange(keys)[None, :]
-        counted = np.ones((queries, keys), bool)
+        counted = np.ones((heads.stop - heads.start, queries, keys), bool)
         if self.lengths is not None:
             counted &= key < int(self.lengths[batch])
         if self.causal:
@@ -44,7 +46,7 @@ class Rules:
         if self.window:
             counted &= key + self.window > position
         if self.mask is not None:
-            counted &= (canon(self.mask[batch]) > 0)[None, :]
+            counted &= canon(self.mask[batch, heads]) > 0
         return counted
 
 
@@ -54,9 +56,9 @@ def attend(q: HostArray, k: HostArray, v: HostArray, rules: Rules) -> HostArray:
     shared = heads // k.shape[1] if k.shape[1] else 1
     result = np.zeros(q.shape, q.dtype)
     for z in range(batches):
-        counted = np.tile(rules.counts(z, queries, k.shape[2]), (shared, 1))
         for head in range(k.shape[1]):
             those = slice(head * shared, (head + 1) * shared)
+            counted = rules.counts(z, those, queries, k.shape[2]).reshape(shared * queries, k.shape[2])
             rows = q[z, those].reshape(shared * queries, depth)
             bias = None if rules.bias is None else rules.bias[z, those].reshape(shared * queries, -1)
             scores = _scores(rows, k[z, head], bias, rules.scale)

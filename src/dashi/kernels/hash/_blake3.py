@@ -1,4 +1,4 @@
-"""BLAKE3 (hash mode, no key) cut to 128 bits, on the host: NumPy arithmetic on many chunks side by side.
+"""BLAKE3 (hash mode, no key), whole or cut to 128 bits, on the host: NumPy arithmetic on many chunks side by side.
 
 The definition is section 2 of the BLAKE3 paper (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, 2020). A lane is one chunk
 or one parent node. The 16 words of state of all lanes are four arrays of four rows, so that one NumPy call does a
@@ -7,6 +7,7 @@ step of the mixing function for a whole quarter of the state.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -29,6 +30,7 @@ PERMUTATION: Final = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)
 ROUNDS: Final = 7
 # So many lanes that calls are long beside Python's cost per call, so few that state and message stay in cache.
 _LANES: Final = 8192
+_SUBTREE: Final = _LANES * CHUNK
 
 
 def hexdigest128(data: Data) -> str:
@@ -36,14 +38,54 @@ def hexdigest128(data: Data) -> str:
     return digest128(data).astype("<u4").tobytes().hex()
 
 
+def hexdigest256(data: Data) -> str:
+    """The whole digest as 64 lower-case hexadecimal digits, of which the first 32 are those of `hexdigest128`."""
+    return _digest(data).astype("<u4").tobytes().hex()
+
+
 def digest128(data: Data) -> Words:
     """The first 128 bits of the BLAKE3 digest of the bytes (an array's in C order), as four little-endian words."""
+    return _digest(data)[:4]
+
+
+def _digest(data: Data) -> Words:
     octets = _octets(data)
     chunks = max(1, ceil_div(octets.size, CHUNK))
     nodes = _all_chunk_values(octets, chunks)
     while nodes.shape[1] > 1:
         nodes = _parent_values(nodes)
-    return nodes[:4, 0].copy()
+    return nodes[:, 0].copy()
+
+
+def hexdigest128_of(pieces: Iterable[Data]) -> str:
+    """`hexdigest128` of all pieces one after another, of which at most one is held besides 8 MiB: each 8 MiB, a whole
+    subtree, become one node as soon as it is known that more follow."""
+    held, size, done = list[npt.NDArray[np.uint8]](), 0, 0
+    nodes = list[Words]()
+    for piece in pieces:
+        octets = _octets(piece)
+        while octets.size:
+            if size == _SUBTREE:
+                nodes.append(_subtree(held, done))
+                held, size, done = [], 0, done + _LANES
+            part = octets[: _SUBTREE - size]
+            # A copy: whoever hands in pieces may fill the same memory again.
+            held.append(part.copy())
+            size, octets = size + part.size, octets[part.size :]
+    if not nodes:
+        return hexdigest128(np.concatenate(held) if held else b"")
+    level = np.concatenate([*nodes, _subtree(held, done)], axis=1)
+    while level.shape[1] > 1:
+        level = _parent_values(level)
+    return level[:4, 0].astype("<u4").tobytes().hex()
+
+
+def _subtree(held: list[npt.NDArray[np.uint8]], first: int) -> Words:
+    """The chaining value above some chunks, of which the first has a number; never that of the root."""
+    level = chunk_values(np.concatenate(held), first, root=False)
+    while level.shape[1] > 1:
+        level = _parent_values(level, inner=True)
+    return level
 
 
 def _octets(data: Data) -> npt.NDArray[np.uint8]:
@@ -89,14 +131,15 @@ def chunk_values(octets: npt.NDArray[np.uint8], first: int, root: bool) -> Words
     return state.value
 
 
-def _parent_values(nodes: Words) -> Words:
-    """The next level of the tree: neighbours pair up, an odd last one is carried up unchanged."""
+def _parent_values(nodes: Words, *, inner: bool = False) -> Words:
+    """The next level of the tree, or of an inner part of it: neighbours pair up, an odd last one is carried up
+    unchanged."""
     count = nodes.shape[1]
     pairs = count // 2
     above = np.empty((8, count - pairs), np.uint32)
     if count % 2:
         above[:, -1] = nodes[:, -1]
-    flags = np.uint32(PARENT | ROOT * (count == 2))
+    flags = np.uint32(PARENT | ROOT * (count == 2 and not inner))
     for first in range(0, pairs, _LANES):
         lanes = min(_LANES, pairs - first)
         state = _State(lanes)

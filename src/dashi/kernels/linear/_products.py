@@ -1,31 +1,23 @@
 """Products of operands with strides and batch axes: `_include/strided_tile.glsl`, its interface and its plan.
 
-A product is brought to its simplest form first: batch axes that lie behind one another become one, and those that b
-does not have become rows of a. What is left is one dispatch of tiles for every 4096 of k, in the order tree64.
+A product in its simplest form (`_product_forms`) is one dispatch of tiles for every 4096 of k, in the order tree64.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
-from dashi.errors import ShapeError
-from dashi.kernels._fused_abi import collapse, stretched
 from dashi.kernels._work import ceil_div, groups_for, split_work
-from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec, View
+from dashi.kernels.abi import Binding, Call, Dispatch, Number, Plan, Scalar, Shader, Spec
 from dashi.kernels.linear import _strided_rows as strided_rows
 from dashi.kernels.linear import _tiles as tiles
-from dashi.kernels.portable import contract
-from dashi.types import HostArray, Shape
+from dashi.kernels.linear._product_forms import BATCH_AXES, Matrices, Product
 
 OPERANDS: Final = 4
 """Most operands of a tail."""
 SCALARS: Final = 4
-BATCH_AXES: Final = 4
 BLOCKS: Final = ((16, 8, 8), (16, 8, 4), (16, 4, 4), (8, 4, 4))
 """Invocations along a side of a workgroup, and the rows and columns of an invocation's block."""
 FITTED: Final = {"side": 16, "rows": 8, "columns": 8, "fill": 128, **tiles.SMALL, **tiles.FEW}
@@ -33,7 +25,7 @@ SMALL: Final = {"side": 8, "rows": 4, "columns": 4, "fill": 0}
 TUNINGS: Final[dict[str, dict[str, int]]] = {
     "fitted": FITTED,
     "small_tiles": {**FITTED, "fill": tiles.ALWAYS, **tiles.NOT_FEW},
-    "small_tiles_few": {**FITTED, "fill": tiles.ALWAYS, **tiles.NOT_FEW, "processors": 4},
+    "small_tiles_few": {**FITTED, "fill": tiles.ALWAYS, **tiles.NOT_FEW, "block": 8, "processors": 4},
     "few_rows": {**FITTED, "fill": 0, "few": tiles.ALWAYS, "few_fill": 4},
     "blocks_8x8": {**FITTED, "fill": 0, **tiles.NOT_FEW},
     "blocks_4x4": {"side": 16, "rows": 4, "columns": 4, "fill": 0},
@@ -45,114 +37,64 @@ NUMBERS: Final = (
     "m", "n", "begin", "end", "across", "per_batch", "first_tile", "tiles", "stride", "fresh", "last", "a_start",
     "a_batch", "a_row", "a_depth", "b_start", "b_batch", "b_depth", "b_column",
 )  # fmt: skip
+WINDOW_NUMBERS: Final = (
+    "TAP1", "TAP2", "TAP3", "OUT2", "OUT3",
+    "BY_CHANNEL", "BY_TAP1", "BY_TAP2", "BY_TAP3", "BY_OUT1", "BY_OUT2", "BY_OUT3",
+)  # fmt: skip
+"""Specialisation constants of `_include/windows.glsl`: lengths of axes, and strides."""
+WINDOW_TUNINGS: Final = ("fitted", "blocks_8x8", "blocks_4x4", "small")
+"""Tunings that products with windows have."""
+FAST_BOUND: Final = 2e-6
+"""Largest relative error, in the L2 norm, of products whose sums are in any order, for k up to 4096."""
 FOLD_NUMBERS: Final = ("m", "n", "elements", "stride", "fresh", "last")
 _WORD: Final = 1 << 32
 _INNER: Final = tuple(range(1, BATCH_AXES))
 
 
-@dataclass(frozen=True)
-class Matrices:
-    """An operand of a product: where it starts, and its strides over the batch axes, rows and columns, in elements."""
-
-    start: int
-    batch: tuple[int, ...]
-    row: int
-    column: int
-
-
-@dataclass(frozen=True)
-class Product:
-    """result[z, i, j] = sum over k of a[z, i, k] b[z, k, j], then what a tail makes of it with `others` at [z, i, j].
-    The result lies in C order."""
-
-    batch: tuple[int, ...]
-    m: int
-    n: int
-    k: int
-    a: Matrices
-    b: Matrices
-    others: tuple[Matrices, ...]
-
-    @property
-    def batches(self) -> int:
-        return math.prod(self.batch)
-
-
-def result_shape(name: str, a: Shape, b: Shape) -> Shape:
-    """The shape of a product of matrices in the last two axes, the axes before stretched by NumPy's rules."""
-    if min(len(a), len(b)) < 2:
-        raise ShapeError(
-            f"kernel {name!r}: a has shape {a} and b {b}, but matrices have two axes or more.",
-            "reshape a vector to one row, or to one column.",
-        )
-    if a[-1] != b[-2]:
-        raise ShapeError(
-            f"kernel {name!r}: a has {a[-1]} columns (shape {a}), but b has {b[-2]} rows (shape {b}).",
-            "pass matrices that fit, or say which of them is transposed.",
-        )
-    try:
-        batch = np.broadcast_shapes(a[:-2], b[:-2])
-    except ValueError as error:
-        raise ShapeError(
-            f"kernel {name!r}: the batch axes of a {a} and b {b} do not stretch to one shape.",
-            "pass lengths that agree, or are 1, axis by axis from the last.",
-        ) from error
-    return (*batch, a[-2], b[-1])
-
-
-def transposed(view: View) -> View:
-    """The view with its last two axes exchanged."""
-    shape, steps = view.shape, view.strides
-    return View((*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]), view.offset)
-
-
-def product(a: View, b: View, others: Sequence[View], shape: Shape) -> Product:
-    """The simplest form of a product whose result has that shape."""
-    *batch, m, n = shape
-    k = a.shape[-1]
-    left, right = (stretched(View(v.shape[:-2], v.strides[:-2]), tuple(batch)).strides for v in (a, b))
-    spread = [stretched(view, shape) for view in others]
-    # The last axis of what is walked through is that of rows, over which b stays where it is.
-    walks = [(*left, a.strides[-2]), (*right, 0), *(v.strides[:-1] for v in spread)]
-    sizes, steps = collapse((*batch, m), walks)
-    if not sizes or steps[1][-1] != 0:
-        sizes, steps = (*sizes, 1), [(*step, 0) for step in steps]
-    if len(sizes) - 1 > BATCH_AXES:
-        raise ShapeError(
-            f"the operands of a product of shape {shape} have {len(sizes) - 1} batch axes that do not lie behind one "
-            f"another in memory; {BATCH_AXES} can be walked.",
-            "make one of the operands dense by a copy, or join axes.",
-        )
-    parts = [
-        Matrices(a.offset, steps[0][:-1], steps[0][-1], a.strides[-1]),
-        Matrices(b.offset, steps[1][:-1], b.strides[-2], b.strides[-1]),
-        *(Matrices(v.offset, s[:-1], s[-1], v.strides[-1]) for v, s in zip(spread, steps[2:], strict=True)),
-    ]
-    return Product(sizes[:-1], sizes[-1], n, k, parts[0], parts[1], tuple(parts[2:]))
-
-
-def shaders(others: int, scalars: int) -> dict[str, Shader]:
+def shaders(others: int, scalars: int, *, contracted: bool = True) -> dict[str, Shader]:
     """The shaders of products with so many operands and scalars of a tail: by block, for operands in whole vectors of
     16 bytes, and the smaller ones for any; and the one that adds up levels of the tree."""
     listed: dict[str, Shader] = {}
     for side, rows, columns in BLOCKS:
         for kind, element in (("wide", "V"), ("any", "T"))[: 1 if rows == 8 else 2]:
-            buffers = (Binding("a", element), Binding("b", element), *_written(others))
-            spec = (Spec("A_ACROSS", 0), Spec("B_ALONG", 0), *_batch_spec(), *_strides("AB"), *_places(others))
-            listed[f"strided_{kind}_{side}_{rows}x{columns}"] = Shader(
-                buffers,
-                (*(Scalar(number, "u32") for number in NUMBERS), *_scalars(scalars)),
-                spec,
-                local=(side * side, 1, 1),
-                file=f"strided_{side}_{rows}x{columns}.comp",
-                includes=("portable.glsl",),
-                extensions=("GL_EXT_control_flow_attributes",),
-            )
+            name = f"strided_{kind}_{side}_{rows}x{columns}"
+            listed[name] = _tiles_shader((side, rows, columns), element, others, scalars)
     rest = strided_rows.Rest(
         _written(others), (*_batch_spec(), *_strides("AB"), *_places(others)), tuple(_scalars(scalars))
     )
     listed |= strided_rows.shaders(rest)
-    listed["strided_fold"] = Shader(
+    listed |= {"strided_fold": _fold_shader(others, scalars)}
+    return {name: replace(shader, contracted=contracted) for name, shader in listed.items()}
+
+
+def window_shaders(others: int, scalars: int) -> dict[str, Shader]:
+    """The shaders of products whose b is windows: by block, element by element; and the one that adds up levels."""
+    listed: dict[str, Shader] = {}
+    for block in BLOCKS:
+        plain = _tiles_shader(block, "T", others, scalars, WINDOW_NUMBERS)
+        listed["windows_{}_{}x{}".format(*block)] = replace(plain, file="windows_{}_{}x{}.comp".format(*block))
+    return {**listed, "strided_fold": _fold_shader(others, scalars)}
+
+
+def _tiles_shader(
+    block: tuple[int, int, int], element: str, others: int, scalars: int, numbers: Sequence[str] = ()
+) -> Shader:
+    """`numbers` are more specialisation constants; those of the tail's operands are the last."""
+    side, rows, columns = block
+    walked = (*_batch_spec(), *_strides("AB"), *(Spec(name, 1) for name in numbers))
+    return Shader(
+        (Binding("a", element), Binding("b", element), *_written(others)),
+        (*(Scalar(number, "u32") for number in NUMBERS), *_scalars(scalars)),
+        (Spec("A_ACROSS", 0), Spec("B_ALONG", 0), *walked, *_places(others)),
+        local=(side * side, 1, 1),
+        file=f"strided_{side}_{rows}x{columns}.comp",
+        includes=("portable.glsl",),
+        extensions=("GL_EXT_control_flow_attributes",),
+    )
+
+
+def _fold_shader(others: int, scalars: int) -> Shader:
+    return Shader(
         (Binding("part"), *_written(others)),
         (*(Scalar(number, "u32") for number in FOLD_NUMBERS), *_scalars(scalars)),
         (*_batch_spec(), *_places(others)),
@@ -160,7 +102,6 @@ def shaders(others: int, scalars: int) -> dict[str, Shader]:
         file="strided_fold.comp",
         includes=("portable.glsl",),
     )
-    return listed
 
 
 def _written(others: int) -> tuple[Binding, ...]:
@@ -216,6 +157,8 @@ class Operands:
     scalars: tuple[Number, ...]
     nbytes: tuple[int, int]
     """Sizes of the arrays that a and b are part of."""
+    windows: Mapping[str, int] | None = None
+    """`WINDOW_NUMBERS`, where b is windows: then its strides along k and columns mean nothing."""
 
 
 @dataclass(frozen=True)
@@ -274,13 +217,19 @@ def _multiply(
     per_vector = tiles.VECTOR_BYTES // call.dtype.size
     left = _layout(formed.m, formed.k, formed.a, per_vector, names.nbytes[0])
     right = _layout(formed.k, formed.n, formed.b, per_vector, names.nbytes[1])
-    wide = left.lanes == right.lanes == per_vector
-    if formed.a.column == 1 and formed.b.column == 1 and not (left.down or right.down) and end > begin:
+    wide = left.lanes == right.lanes == per_vector and names.windows is None
+    if (
+        names.windows is None
+        and formed.a.column == 1
+        and formed.b.column == 1
+        and not (left.down or right.down)
+        and end > begin
+    ):
         by_rows = _by_rows(call, formed, share, wide)
         if by_rows is not None:
             yield _bound(by_rows, formed, names, share, per_vector if wide else 1)
             return
-    side, rows, columns = _block(call, formed, wide)
+    side, rows, columns = _block(call, formed, wide or names.windows is not None)
     across = ceil_div(formed.n, side * columns)
     per_batch = across * ceil_div(formed.m, side * rows)
     push = {"m": formed.m, "n": formed.n, "begin": begin, "end": end, "across": across, "per_batch": per_batch}
@@ -296,6 +245,8 @@ def _multiply(
             push[f"{name}_{axis}"] = (step if unit else step // lanes) % _WORD
         spec |= {f"{name.upper()}_Z{axis}": steps[axis] % _WORD for axis in _INNER}
     shader = f"strided_{'wide' if wide else 'any'}_{side}_{rows}x{columns}"
+    if names.windows is not None:
+        shader, spec = f"windows_{side}_{rows}x{columns}", {**spec, "B_ALONG": 0, **names.windows}
     trips = _trips(end - begin, (side, rows, columns), call.dtype.size)
     for part in split_work(per_batch * formed.batches, trips, call.limits):
         place = {"first_tile": part.first, "tiles": part.beyond, "stride": part.groups}
@@ -359,26 +310,3 @@ def _trips(depth: int, block: tuple[int, int, int], element: int) -> int:
     each = 1 + 2 * step + 2 * brought + rows
     written = rows * columns // 4 * (5 + rows)
     return 1 + 3 * rows + written + brought + ceil_div(depth, step) * each
-
-
-def is_plain(formed: Product) -> bool:
-    """Whether it is one product of matrices in C order, from the first element on."""
-    a, b = formed.a, formed.b
-    dense_a = a.column == 1 and (formed.m == 1 or a.row == formed.k)
-    dense_b = b.column == 1 and b.row == formed.n
-    return formed.batches == 1 and not a.start and not b.start and dense_a and dense_b
-
-
-def contract_batches(a: HostArray, b: HostArray) -> HostArray:
-    """The products of matrices in the last two axes in the order tree64, not yet canonical: the NumPy twin."""
-    shape = result_shape("matmul", a.shape, b.shape)
-    batch, (m, n) = shape[:-2], shape[-2:]
-    if b.ndim == 2:  # rows of all batches alike
-        return contract(a.reshape(math.prod(shape[:-1]), a.shape[-1]), b).reshape(shape)
-    count = math.prod(batch)
-    left = np.broadcast_to(a, (*batch, *a.shape[-2:])).reshape(count, *a.shape[-2:])
-    right = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(count, *b.shape[-2:])
-    result = np.empty((count, m, n), a.dtype)
-    for z, (x, y) in enumerate(zip(left, right, strict=True)):
-        result[z] = contract(x, y)
-    return result.reshape(shape)

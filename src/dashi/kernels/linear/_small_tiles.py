@@ -17,6 +17,8 @@ VECTOR_BYTES: Final = 16
 BLOCK_ROWS: Final = (8, 4)
 TILES: Final = tuple((rows, columns) for rows in (64, 32, 16) for columns in (32, 28, 24, 20, 16))
 """Rows and columns of results that a workgroup makes."""
+MOST_RUNS: Final = 24
+"""Runs of k up to which a workgroup may have all the invocations that a tuning names."""
 STAGING: Final = 64
 """Products in whose time an element is brought through shared memory and read from there, measured on an H200."""
 NUMBERS: Final = ("m", "n", "k", "begin", "end", "across", "span", "fresh", "last")
@@ -115,7 +117,8 @@ def multiply(
 
 
 def shape_for(call: Call, depth: int) -> TileShape | None:
-    """The tile that keeps a device busy for the shortest time, with as many teams as k has runs for and fit in."""
+    """The tile that keeps a device busy for the shortest time, with as many teams as k has runs for and fit in; the
+    tuning's own, where it names `tile_rows` and `tile_columns`, and no more than its `teams`."""
     numbers, m, n = call.tuning, call.dims["m"], call.dims["n"]
     slab = numbers["slab"] if call.dtype.size == 4 else numbers["slab"] // 2
 
@@ -124,17 +127,34 @@ def shape_for(call: Call, depth: int) -> TileShape | None:
         waves = -(-(ceil_div(m, rows) * ceil_div(n, columns)) // numbers["processors"])
         return waves * (rows * columns + STAGING * (rows + columns))
 
-    rows, columns = min(TILES, key=time)
+    if "tile_rows" in numbers:
+        rows, columns = numbers["tile_rows"], numbers["tile_columns"]
+    else:
+        rows, columns = _shared_evenly(min(TILES, key=time), m, n, numbers["processors"])
     block = numbers["block"] if call.dtype.size == 4 and rows > 16 else 4
     runs = max(1, ceil_div(depth, RUN))
-    for most in range(min(runs, numbers["invocations"]), 0, -1):
+    # With more rounds the registers of a large workgroup cost more than its teams bring.
+    wide = numbers["invocations"] if runs <= MOST_RUNS else min(256, numbers["invocations"])
+    for most in range(min(runs, numbers.get("teams", runs), wide), 0, -1):
         teams = -(-runs // ceil_div(runs, most))
         shape = TileShape(columns // 4, rows // block, block, teams, slab)
-        invocations = min(numbers["invocations"], call.limits.invocations)
+        invocations = min(wide, call.limits.invocations)
         room = call.limits.shared_bytes - VECTOR_BYTES
         if teams * shape.across * shape.down <= invocations and shape.pool * 4 * call.dtype.size <= room:
             return shape
     return None
+
+
+def _shared_evenly(tile: tuple[int, int], m: int, n: int, processors: int) -> tuple[int, int]:
+    """The tile, or one near it that hides more of what is waited for, as measured on an H200: the widest of 16 rows
+    while most processors have one, and two low ones for each processor rather than one that is high."""
+    rows, columns = tile
+    widest = TILES[0][1]
+    if rows == TILES[-1][0] and 3 * ceil_div(m, rows) * ceil_div(n, widest) >= 2 * processors:
+        return rows, widest
+    if rows == TILES[0][0] and ceil_div(m, rows) * ceil_div(n, columns) <= processors:
+        return rows // 2, columns
+    return tile
 
 
 def _trips(shape: TileShape, depth: int, span: int, per_vector: int) -> int:

@@ -22,7 +22,7 @@ VECTOR_BYTES: Final = 16
 SIDE: Final = 16
 """A workgroup is 16 x 16 invocations, each with a block of `rows` x `columns` results."""
 
-SMALL: Final = {"block": 8, "slab": 16, "invocations": 256, "processors": 132}
+SMALL: Final = {"block": 4, "slab": 16, "invocations": 512, "processors": 132}
 """Sizes of `small_tiles`: the rows of an invocation's block, how much of k a team stages at a time, the most
 invocations of a workgroup, and how many workgroups a device works on at full speed."""
 ALWAYS: Final = 1 << 16
@@ -35,13 +35,13 @@ TUNINGS: Final[dict[str, dict[str, int]]] = {
     "blocks_8x8": {"rows": 8, "columns": 8, "fill": 0, **SMALL, **NOT_FEW},
     "blocks_4x4": {"rows": 4, "columns": 4, "fill": 0, **SMALL, **NOT_FEW},
     "small": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL, **NOT_FEW},
-    "small_few": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL, **NOT_FEW, "processors": 4},
+    "small_few": {"rows": 4, "columns": 4, "fill": ALWAYS, **SMALL, **NOT_FEW, "block": 8, "processors": 4},
     "few_rows": {"rows": 4, "columns": 4, "fill": 0, **SMALL, **FEW, "few": ALWAYS, "few_fill": 4},
     "few_rows_deep": {"rows": 4, "columns": 4, "fill": 0, **SMALL, **FEW, "few": ALWAYS},
 }
 """The block of an invocation; it is made smaller while there are not so many tiles as fill a device. Where even the
 smallest do not, `small_tiles` multiplies; few rows of a, `few_rows`."""
-SOFTWARE_FILL: Final = 4
+SOFTWARE_FILL: Final = 3
 """Tiles that keep a processor's cores busy."""
 BLOCKS: Final = ((8, 8), (8, 4), (4, 4))
 FLAGS: Final = (Scalar("fresh", "u32"), Scalar("last", "u32"))

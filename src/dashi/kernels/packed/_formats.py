@@ -1,4 +1,4 @@
-"""The block formats of GGUF files: what their bytes mean, with the order of operations of `gguf.quants`.
+"""The block formats of GGUF files that kernels read: their numbers, in the order of operations of `gguf.quants`.
 
 Layouts are those of ggml (ggml-common.h, `block_q4_0` and so on). All but the last sum of a dequantiser is exact in
 fp32: an fp16 scale has 11 bits, the codes and inner scales at most 12 more.
@@ -6,39 +6,15 @@ fp32: an fp16 scale has 11 bits, the codes and inner scales at most 12 more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import InputError
-
-Bytes = npt.NDArray[Any]
-"""uint8."""
-Floats = npt.NDArray[Any]
-"""float32."""
-
-
-@dataclass(frozen=True)
-class BlockFormat:
-    """A storage format of weights: `length` numbers take `size` bytes; `dequantize` makes fp32 (blocks, length) of
-    bytes (blocks, size)."""
-
-    name: str
-    length: int
-    size: int
-    dequantize: Callable[[Bytes], Floats]
-
-    def row_bytes(self, k: int) -> int:
-        """Bytes of a row of k weights."""
-        if k < 0 or k % self.length:
-            raise InputError(
-                f"a row of {k} weights is no whole number of {self.name} blocks of {self.length}.",
-                f"use rows of a multiple of {self.length} weights, or another format.",
-            )
-        return k // self.length * self.size
+from dashi.kernels.packed._block_format import BlockFormat, Bytes, Floats, halves, nibbles
+from dashi.kernels.packed._other_formats import OTHER_FORMATS
 
 
 def dequantize(name: str, data: npt.ArrayLike) -> Floats:
@@ -63,21 +39,10 @@ def byte_rows(form: BlockFormat, data: npt.ArrayLike) -> Bytes:
 
 def block_format(name: str) -> BlockFormat:
     """The format of that name, in upper or lower case."""
-    if name.upper() not in FORMATS:
-        raise InputError(f"there is no packed format {name!r}.", f"use one of {', '.join(FORMATS)}.")
-    return FORMATS[name.upper()]
-
-
-def _halves(data: Bytes) -> Floats:
-    """fp16 numbers as fp32, exactly."""
-    return np.ascontiguousarray(data).view(np.float16).astype(np.float32)
-
-
-def _nibbles(data: Bytes, span: int) -> Bytes:
-    """The low halves of `span` bytes, then their high halves, and so on."""
-    blocks, size = data.shape
-    parts = data.reshape(blocks, size // span, 1, span) >> np.array([0, 4], np.uint8).reshape(2, 1)
-    return (parts & np.uint8(15)).reshape(blocks, 2 * size)
+    known = {**FORMATS, **OTHER_FORMATS}
+    if not isinstance(name, str) or name.upper() not in known:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"there is no packed format {name!r}.", f"use one of {', '.join(known)}.")
+    return known[name.upper()]
 
 
 def _bits(data: Bytes) -> Bytes:
@@ -85,7 +50,7 @@ def _bits(data: Bytes) -> Bytes:
 
 
 def _f16(data: Bytes) -> Floats:
-    return _halves(data)
+    return halves(data)
 
 
 def _bf16(data: Bytes) -> Floats:
@@ -93,26 +58,26 @@ def _bf16(data: Bytes) -> Floats:
 
 
 def _q8_0(data: Bytes) -> Floats:
-    return np.ascontiguousarray(data[:, 2:]).view(np.int8).astype(np.float32) * _halves(data[:, :2])
+    return np.ascontiguousarray(data[:, 2:]).view(np.int8).astype(np.float32) * halves(data[:, :2])
 
 
 def _q4_0(data: Bytes) -> Floats:
-    codes = _nibbles(data[:, 2:], 16).astype(np.int8) - np.int8(8)
-    return _halves(data[:, :2]) * codes.astype(np.float32)
+    codes = nibbles(data[:, 2:], 16).astype(np.int8) - np.int8(8)
+    return halves(data[:, :2]) * codes.astype(np.float32)
 
 
 def _q4_1(data: Bytes) -> Floats:
-    return _halves(data[:, :2]) * _nibbles(data[:, 4:], 16).astype(np.float32) + _halves(data[:, 2:4])
+    return halves(data[:, :2]) * nibbles(data[:, 4:], 16).astype(np.float32) + halves(data[:, 2:4])
 
 
 def _q5_0(data: Bytes) -> Floats:
-    codes = (_nibbles(data[:, 6:], 16) | _bits(data[:, 2:6]) << 4).astype(np.int8) - np.int8(16)
-    return _halves(data[:, :2]) * codes.astype(np.float32)
+    codes = (nibbles(data[:, 6:], 16) | _bits(data[:, 2:6]) << 4).astype(np.int8) - np.int8(16)
+    return halves(data[:, :2]) * codes.astype(np.float32)
 
 
 def _q5_1(data: Bytes) -> Floats:
-    codes = _nibbles(data[:, 8:], 16) | _bits(data[:, 4:8]) << 4
-    return _halves(data[:, :2]) * codes.astype(np.float32) + _halves(data[:, 2:4])
+    codes = nibbles(data[:, 8:], 16) | _bits(data[:, 4:8]) << 4
+    return halves(data[:, :2]) * codes.astype(np.float32) + halves(data[:, 2:4])
 
 
 def _six_bits(data: Bytes) -> tuple[Bytes, Bytes]:
@@ -124,25 +89,25 @@ def _six_bits(data: Bytes) -> tuple[Bytes, Bytes]:
 
 def _with_minima(data: Bytes, codes: Bytes) -> Floats:
     scales, minima = _six_bits(data[:, 4:16])
-    step = (_halves(data[:, :2]) * scales.astype(np.float32)).reshape(-1, 8, 1)
-    offset = (_halves(data[:, 2:4]) * minima.astype(np.float32)).reshape(-1, 8, 1)
+    step = (halves(data[:, :2]) * scales.astype(np.float32)).reshape(-1, 8, 1)
+    offset = (halves(data[:, 2:4]) * minima.astype(np.float32)).reshape(-1, 8, 1)
     return (step * codes.reshape(-1, 8, 32).astype(np.float32) - offset).reshape(len(data), 256)
 
 
 def _q4_k(data: Bytes) -> Floats:
-    return _with_minima(data, _nibbles(data[:, 16:], 32))
+    return _with_minima(data, nibbles(data[:, 16:], 32))
 
 
 def _q5_k(data: Bytes) -> Floats:
     fifth = data[:, None, 16:48] >> np.arange(8, dtype=np.uint8).reshape(8, 1) & np.uint8(1)
-    return _with_minima(data, _nibbles(data[:, 48:], 32) | fifth.reshape(len(data), 256) << 4)
+    return _with_minima(data, nibbles(data[:, 48:], 32) | fifth.reshape(len(data), 256) << 4)
 
 
 def _q6_k(data: Bytes) -> Floats:
     pairs = data[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8).reshape(4, 1) & np.uint8(3)
-    codes = (_nibbles(data[:, :128], 64) | pairs.reshape(len(data), 256) << 4).astype(np.int8) - np.int8(32)
+    codes = (nibbles(data[:, :128], 64) | pairs.reshape(len(data), 256) << 4).astype(np.int8) - np.int8(32)
     scales: npt.NDArray[Any] = np.ascontiguousarray(data[:, 192:208]).view(np.int8).astype(np.float32)
-    step = (_halves(data[:, 208:210]) * scales).reshape(-1, 16, 1)
+    step = (halves(data[:, 208:210]) * scales).reshape(-1, 16, 1)
     return (step * codes.reshape(-1, 16, 16).astype(np.float32)).reshape(len(data), 256)
 
 
@@ -161,4 +126,4 @@ FORMATS: Final[Mapping[str, BlockFormat]] = {
         BlockFormat("Q5_K", 256, 176, _q5_k),
     )
 }
-"""Formats by the names that GGUF gives them."""
+"""Formats that kernels read, by the names that GGUF gives them."""

@@ -124,9 +124,13 @@ class GalerkinModel(Model):
         """The strategy of a rollout of so many states on a device, and why it was chosen."""
         return choose(self.strategy, device, len(self.schema.modes), states)
 
+    def pinned(self, device: Device, states: int) -> GalerkinModel:
+        strategy, _ = self.explain(device, states)
+        return self if strategy == self.strategy else replace(self, strategy=strategy).with_training(self.training)
+
     def where(self, device: Device, states: int) -> str:
         strategy, _ = self.explain(device, states)
-        return TRANSFORMS if strategy == "numpy" else f"{device.info.name}, way {strategy}"
+        return TRANSFORMS if strategy == "numpy" else f"{device.info.name}, strategy {strategy}"
 
     def advance(self, z0: Floats, frames: int, *, device: Device) -> Floats:
         start = require_start(self.schema, z0, self.flow.numpy_dtype)

@@ -140,7 +140,7 @@ class Galerkin(Operator):
         unsupported = self.unsupported_reason(strategy, device.limits, source.shape[0])
         if strategy != "workgroup" or unsupported:
             raise FeatureError(
-                f"a Galerkin step cannot run the way {strategy!r}: {unsupported}.", "use the way stepwise."
+                f"a Galerkin step cannot run by the strategy {strategy!r}: {unsupported}.", "use the strategy stepwise."
             )
         return self._by_triads.step_many(device, constants, source, target, count)
 

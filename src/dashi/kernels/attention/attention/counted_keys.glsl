@@ -5,6 +5,9 @@ uvec2 head_and_query(uint row) {
     return uvec2(r / sq, r % sq);
 }
 
+// Positions beyond it are as it is, so that none wraps round.
+const uint LAST_POSITION = 1u << 30;
+
 // Where an invocation's rows and keys are, and which keys count for which rows.
 struct Block {
     uint z;      // batch
@@ -12,14 +15,18 @@ struct Block {
     uint row;    // the first of the block
     uint limit;  // keys
     uint begin, end;
+    uint run;    // the only one, where each run is a block of its own
 };
 
 uint position_of(Block at, uint query) {
-    return query + offset + (HAS_POSITIONS != 0u ? positions[at.z] : 0u);
+    return query + offset + (HAS_POSITIONS != 0u ? min(positions[at.z], LAST_POSITION) : 0u);
 }
 
 Block block_of(uint number) {
     Block at;
+    bool split = (phase & SPLIT) != 0u;
+    at.run = split ? number % (end_run - begin_run) : 0u;
+    number = split ? number / (end_run - begin_run) : number;
     at.row = number % per_head * ROWS;
     at.head = number / per_head % heads;
     at.z = number / per_head / heads;
@@ -31,17 +38,19 @@ Block block_of(uint number) {
     uint highest = position_of(at, whole ? sq - 1u : beyond.y);
     uint used = causal != 0u ? min(at.limit, highest + 1u) : at.limit;
     uint behind = window != 0u && lowest + 1u > window ? (lowest + 1u - window) / RUN : 0u;
-    at.begin = max(begin_run, behind);
-    at.end = min(end_run, (used + RUN - 1u) / RUN);
+    at.begin = max(begin_run + at.run, behind);
+    at.end = min(split ? at.run + 1u : end_run, (used + RUN - 1u) / RUN);
     return at;
 }
 
-bool counts(Block at, uint query, uint key) {
-    uint position = position_of(at, query);
+bool counts(Block at, uvec2 place, uint key) {
+    uint position = position_of(at, place.y);
     bool near = (causal == 0u || key <= position) && (window == 0u || key + window > position);
     bool there = key < at.limit && near;
     if (HAS_MASK != 0u) {
-        there = there && mask[MASK_START + at.z * MASK_BATCH + min(key, sk - 1u) * MASK_KEY] > T(0);
+        uint head = at.head * shared_by + place.x;
+        uint from = MASK_START + at.z * MASK_BATCH + head * MASK_HEAD + place.y * MASK_QUERY;
+        there = there && canon(mask[from + min(key, sk - 1u) * MASK_KEY]) > T(0);
     }
     return there;
 }
@@ -54,5 +63,5 @@ T score(Block at, uvec2 place, uint key, T dot) {
                       min(key, sk - 1u) * BIAS_KEY];
         s = canon(s + canon(more));
     }
-    return counts(at, place.y, key) ? s : minus_infinity();
+    return counts(at, place, key) ? s : minus_infinity();
 }

@@ -23,6 +23,7 @@ const uint PEAKS_OUT = 8u;
 const uint SUMS_IN = 16u;
 const uint SUMS_OUT = 32u;
 const uint FINISH = 64u;
+const uint SPLIT = 128u;  // each run is a block of its own, and join.comp puts them together
 
 #if T_IS_F64
 #define T4 dvec4
@@ -121,12 +122,18 @@ uint index_of(Block at, uint row) {
     return ((at.z * heads + at.head) * shared_by + place.x) * sq + place.y;
 }
 
+// Where the maximum of a row is put, and as the (D + 1)-th of them its sums.
+uint slot_of(Block at, uint row) {
+    uint index = index_of(at, row);
+    return (phase & SPLIT) != 0u ? index * (end_run - begin_run) + at.run : index;
+}
+
 // What becomes of the sum of one column of a row; 0 where no key counts, which has the sum of weights 0.
 void finish(Block at, uint row, uint d, T sum, T weight) {
     if (at.row + row >= rows || d >= D) {
         return;
     }
-    uint from = index_of(at, at.row + row) * (D + 1u) + d;
+    uint from = slot_of(at, at.row + row) * (D + 1u) + d;
     if ((phase & SUMS_IN) != 0u) {
         sum = carried[from] + sum;
     }
@@ -152,13 +159,19 @@ void main() {
     for (uint number = first_block + gl_WorkGroupID.x; number < blocks; number += stride) {
         Block at = block_of(number);
         uvec2 place = head_and_query(at.row + own);
-        uint index = index_of(at, at.row + own);
+        uint slot_here = slot_of(at, at.row + own);
+        if ((phase & SPLIT) != 0u && at.end <= at.begin) {
+            if (quarter == 0u && at.row + own < rows) {
+                peaks[slot_here] = minus_infinity();
+            }
+            continue;
+        }
         if (me == 0u) {
             careful[0] = careful[1] = small_weights[0] = small_weights[1] = 0u;
         }
         barrier();
         uint turn = 0u;
-        T peak = (phase & PEAKS_IN) != 0u ? peaks[index] : minus_infinity();
+        T peak = (phase & PEAKS_IN) != 0u ? peaks[slot_here] : minus_infinity();
         T whole = T(0);  // the sum of weights
         T4 totals[PARTS * EACH];
         [[unroll]] for (uint c = 0u; c < PARTS * EACH; c++) {
@@ -301,9 +314,9 @@ void main() {
             }
         }
         if (quarter == 0u && at.row + own < rows) {
-            uint from = index * (D + 1u) + D;
+            uint from = slot_here * (D + 1u) + D;
             if ((phase & PEAKS_OUT) != 0u) {
-                peaks[index] = peak;
+                peaks[slot_here] = peak;
             }
             whole = (phase & SUMS_IN) != 0u ? carried[from] + whole : whole;
             if ((phase & SUMS_OUT) != 0u) {

@@ -16,6 +16,7 @@ from typing import Final
 
 from dashi.kernels.abi import Case, Kernel, Operand
 from dashi.kernels.attention import _attention as attention
+from dashi.kernels.attention._split import JOIN_SHADER
 
 ONE: Final = attention.Attention()
 
@@ -36,7 +37,7 @@ KERNEL = Kernel(
     outputs=(Operand("result"),),
     scalars=attention.SCALARS,
     shape_rule=ONE.shape_rule,
-    shaders={"main": attention.SHADER},
+    shaders={"main": attention.SHADER, "join": JOIN_SHADER},
     plan=ONE.plan,
     reference=ONE.reference,
     cost=ONE.cost,
@@ -53,6 +54,9 @@ KERNEL = Kernel(
         _case((32, 12, 128, 32), (12, 128)),
         _case((1, 32, 2048, 128), (8, 2048), causal=1),
         _case((8, 32, 1, 128), (8, 4096), causal=1, offset=4095),
+        _case((1, 8, 1, 128), (8, 4096), causal=1, offset=4095),
+        _case((1, 32, 1, 128), (8, 4096), causal=1, offset=4095),
+        _case((1, 32, 1, 128), (8, 32768), causal=1, offset=32767),
     ),
     tunings=attention.TUNINGS,
 )

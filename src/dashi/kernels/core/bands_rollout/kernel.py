@@ -29,7 +29,9 @@ def plan(call: Call) -> Plan:
     longest = int(call.scalars["longest"])
     problem = bands.too_large(size, call.dims["bands"], longest, call.dtype.size, call.limits, numbers["lanes"])
     if problem:
-        raise LimitError(f"kernel 'bands_rollout': {problem}.", "take one step in a dispatch instead (way stepwise).")
+        raise LimitError(
+            f"kernel 'bands_rollout': {problem}.", "take one step in a dispatch instead (strategy stepwise)."
+        )
     if size * states == 0:
         return Plan(())
     local = bands.lanes_of(size, numbers["lanes"], call.limits)

@@ -5,7 +5,7 @@ import numpy as np
 from dashi.errors import ShapeError
 from dashi.kernels._trits import FIELDS, minus_of, support_of
 from dashi.kernels._work import LOCAL, ceil_div, groups_for
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader
+from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Operand, Plan, Scalar, Shader, StreamDefaults
 from dashi.types import Cost, HostArray, Shape
 
 PARTS = 64
@@ -67,6 +67,7 @@ KERNEL = Kernel(
     plan=plan,
     reference=reference,
     cost=cost,
+    stream=StreamDefaults(io_class="OBSERVER"),
     cases=tuple(case(i, shape) for i, shape in enumerate(SHAPES)),
     bench=(case(0, (1, 4096, 4096)),),
     dtypes=("u32",),

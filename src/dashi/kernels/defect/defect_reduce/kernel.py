@@ -6,7 +6,6 @@ A NaN anywhere makes both NaN. The addends are exactly those of defect_local.
 import numpy as np
 
 from dashi.kernels._reductions import reduction
-from dashi.kernels.abi import StreamDefaults
 from dashi.kernels.portable import canon, order_key, order_value, sum64
 from dashi.types import HostArray
 
@@ -23,5 +22,4 @@ KERNEL = reduction(
     flops=3,
     inputs=("a", "b"),
     parts=2,
-    stream=StreamDefaults(io_class="OBSERVER"),
 )

@@ -5,7 +5,19 @@ from dataclasses import replace
 from typing import Final
 
 from dashi.kernels._work import ceil_div
-from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Limits, Operand, Plan, Scalar, Shader
+from dashi.kernels.abi import (
+    Binding,
+    Call,
+    Case,
+    Dispatch,
+    Kernel,
+    Limits,
+    Operand,
+    Plan,
+    Scalar,
+    Shader,
+    StreamDefaults,
+)
 from dashi.kernels.hash._blake3 import BLOCK, CHUNK, digest128
 from dashi.types import Cost, HostArray
 
@@ -98,6 +110,7 @@ KERNEL = Kernel(
     plan=plan,
     reference=reference,
     cost=cost,
+    stream=StreamDefaults(io_class="OBSERVER"),
     cases=(*(Case({"x": (n,)}) for n in SIZES), Case({"x": (3, 5, 7)}), Case({"x": ()})),
     bench=(Case({"x": (1 << 28,)}),),
     dtypes=("f32", "f64", "u32", "i32", "u64", "i64"),

@@ -1,14 +1,1 @@
-// The first level of tree64: the sum of every run of 64 values of a segment, left at the place where the run begins.
-void main() {
-    for (uint k = gl_GlobalInvocationID.x; k < items; k += stride) {
-        uint s = keys[k];
-        if (s < m && (k - begins[s]) % 64u == 0u) {
-            uint end = min(begins[s + 1u], k + 64u);
-            T total = T(0.0);
-            for (uint i = k; i < end; i++) {
-                total += canon(values[places[i]]);
-            }
-            sums[k] = total;
-        }
-    }
-}
+#include "sorted_runs.glsl"

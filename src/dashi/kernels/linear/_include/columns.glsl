@@ -2,7 +2,8 @@
 // kernels/columns.py plans the passes. A pass makes one row of every run of 64 rows (`depth` 1), of 64 such runs
 // (depth 2, a tile), or of up to 64 tiles (depth 3). The matrix is read in vectors of 16 bytes, as V, where its rows
 // are a multiple of that; elsewhere V is T. A workgroup is LANES vectors wide and DEPTH runs deep; the LANES vectors of
-// a row lie side by side, and HELD runs are all that a tile of this matrix has. Batches of matrices and vectors lie one after another.
+// a row lie side by side, and HELD runs are all that a tile of this matrix has. Batches of matrices and vectors lie one
+// after another; with GROUPED each vector has the matrix of its group, of which there are `groups`, and without one is 0.
 
 #include "lanes.glsl"
 
@@ -82,9 +83,17 @@ V tile_sum(uint tile, uint j, uint x_at, uint a_at) {
 }
 #endif
 
+#ifdef GROUPED
+#define MATRIX(batch) (first != 0u ? min(group[batch], groups - 1u) : batch)
+#define FINISHED(batch, value) (group[batch] < groups ? cleaned(value) : V(0))
+#else
+#define MATRIX(batch) batch
+#define FINISHED(batch, value) cleaned(value)
+#endif
+
 void write(uint row, uint j, uint batch, V value) {
     if (row < made && j < pitch) {
-        result[(batch * made + row) * pitch + j] = last != 0u ? cleaned(value) : value;
+        result[(batch * made + row) * pitch + j] = last != 0u ? FINISHED(batch, value) : value;
     }
 }
 
@@ -93,7 +102,7 @@ void sum_block(uint block, uint batch) {
     uint row = block / across;
     uint near = min(j, pitch - 1u);  // past the last column the edge is read, and nothing written
     uint x_at = batch * rows;
-    uint a_at = batch * rows * pitch;
+    uint a_at = MATRIX(batch) * rows * pitch;
     if (depth == 1u) {
         row = row * DEPTH + gl_LocalInvocationID.y;
         write(row, j, batch, run_sum(row, near, x_at, a_at));

@@ -174,13 +174,7 @@ T4 flushed(T p, T4 q) {
         } \
     }
 
-#ifdef STRIDED
-void write(uint row, uint column, T4 v) {
-    [[unroll]] for (uint e = 0u; e < 4u; e++) {
-        store_one(row, column + e, v[e]);
-    }
-}
-#else
+#ifndef STRIDED
 void write(uint row, uint column, T4 v) {
     if (row >= m) {
         return;
@@ -273,12 +267,27 @@ void main() {
 #if FAST
     JOIN
 #endif
+    uvec2 places[OWN];
     [[unroll]] for (uint o = 0u; o < OWN; o++) {
         uint i = o * TEAM * GROUPS + gl_LocalInvocationIndex;
-        if (i < MADE) {
-            uint t = i % TEAM;
-            uint r = i / TEAM;
-            write(row + (r / 4u * DOWN + t / ACROSS) * 4u + r % 4u, column + t % ACROSS * 4u, totals[o]);
+        uint t = i % TEAM;
+        uint r = i / TEAM;
+        places[o] = uvec2(row + (r / 4u * DOWN + t / ACROSS) * 4u + r % 4u, column + t % ACROSS * 4u);
+    }
+#ifdef STRIDED
+    [[unroll]] for (uint o = 0u; o < OWN; o++) {
+        if (TM % GROUPS == 0u || o * TEAM * GROUPS + gl_LocalInvocationIndex < MADE) {
+            totals[o] = finish_four(places[o].x, places[o].y, totals[o]);
+        }
+    }
+#endif
+    [[unroll]] for (uint o = 0u; o < OWN; o++) {
+        if (o * TEAM * GROUPS + gl_LocalInvocationIndex < MADE) {
+#ifdef STRIDED
+            store_four(places[o].x, places[o].y, totals[o]);
+#else
+            write(places[o].x, places[o].y, totals[o]);
+#endif
         }
     }
 }

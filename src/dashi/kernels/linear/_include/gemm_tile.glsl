@@ -206,7 +206,16 @@ T4 flushed(T p, T4 q) {
 #define FLUSHED flushed
 #endif
 
+#if FAST && defined(STRIDED)
+// Nothing is contracted in kernels whose tails are portable functions, unless it is written so.
 #if TN == 8
+#define ADD_ROW(times, i, p) \
+    sums.low[i] = fma(T4(p), q0, sums.low[i]); \
+    sums.high[i] = fma(T4(p), q1, sums.high[i]);
+#else
+#define ADD_ROW(times, i, p) sums.low[i] = fma(T4(p), q0, sums.low[i]);
+#endif
+#elif TN == 8
 #define ADD_ROW(times, i, p) \
     sums.low[i] += times(p, q0); \
     sums.high[i] += times(p, q1);

@@ -8,6 +8,8 @@
 void store_lanes(uint row, uint column, V v) {
 #if V_LANES == 1
     store_one(row, column, v);
+#elif V_LANES == 4
+    store_four(row, column, finish_four(row, column, v));
 #else
     [[unroll]] for (uint e = 0u; e < V_LANES; e++) {
         store_one(row, column + e, v[e]);

@@ -1,6 +1,12 @@
 // What gemm_tile.glsl reads and writes, for operands with strides and batch axes. a and b are counted in vectors V along
 // one of their axes, the other strides in vectors too: rows of a where A_ACROSS, else k; k where B_ALONG, else columns.
+// With WINDOWS b is read through windows (windows.glsl), element by element.
 #include "strided_batch.glsl"
+#ifdef WINDOWS
+#include "windows.glsl"
+#else
+#define B_PLACE(depth, column) (depth) * b_depth + (column) * b_column
+#endif
 
 const uint TEAM = SIDE * SIDE;
 
@@ -32,7 +38,7 @@ Brought fetch(uint row, uint column, uint depth) {
         uvec2 at = uvec2(depth, column) + place_right(q);
         at = B_ALONG != 0u ? uvec2(min(at.x / V_LANES, end / V_LANES - 1u), min(at.y, n - 1u))
                            : uvec2(min(at.x, end - 1u), min(at.y / V_LANES, n / V_LANES - 1u));
-        v.right[q] = b[b_from + at.x * b_depth + at.y * b_column];
+        v.right[q] = b[b_from + B_PLACE(at.x, at.y)];
     }
     return v;
 }
@@ -52,7 +58,9 @@ uvec2 put(Brought v, uint depth) {
         } else {
             PUT_LANES(put_left, at.y, at.x, value)
         }
+#if !FAST
         least.x = min(least.x, least_exponent(value));
+#endif
     }
     [[unroll]] for (uint q = 0u; q < B_BROUGHT; q++) {
         uvec2 at = place_right(q);
@@ -62,13 +70,13 @@ uvec2 put(Brought v, uint depth) {
         } else {
             SET_LANES(right[at.x * B_PITCH + at.y / 4u], at.y % 4u, value)
         }
+#if !FAST
         least.y = min(least.y, least_exponent(value));
+#endif
     }
     return least;
 }
 
 void write(uint row, uint column, T4 v) {
-    [[unroll]] for (uint e = 0u; e < 4u; e++) {
-        store_one(row, column + e, v[e]);
-    }
+    store_four(row, column, finish_four(row, column, v));
 }

@@ -14,6 +14,7 @@ import numpy as np
 from dashi.kernels._fused_abi import dense
 from dashi.kernels.abi import Call, Case, Kernel, Number, Operand, Plan, Scalar, View
 from dashi.kernels.linear import _columns as columns
+from dashi.kernels.linear import _product_forms as forms
 from dashi.kernels.linear import _products as products
 from dashi.kernels.linear import _tiles as tiles
 from dashi.kernels.portable import canon
@@ -24,19 +25,19 @@ NAME: Final = "matmul"
 
 def shape_rule(shapes: Mapping[str, Shape], scalars: Mapping[str, Number]) -> Sequence[Shape]:
     a, b = _views(shapes, scalars)
-    return (products.result_shape(NAME, a.shape, b.shape),)
+    return (forms.result_shape(NAME, a.shape, b.shape),)
 
 
 def _views(shapes: Mapping[str, Shape], scalars: Mapping[str, Number]) -> list[View]:
     views = [dense(shapes["a"]), dense(shapes["b"])]
     turned = (scalars["transpose_a"], scalars["transpose_b"])
-    return [products.transposed(v) if t and len(v.shape) > 1 else v for v, t in zip(views, turned, strict=True)]
+    return [forms.transposed(v) if t and len(v.shape) > 1 else v for v, t in zip(views, turned, strict=True)]
 
 
 def plan(call: Call) -> Plan:
     a, b = _views(call.shapes, call.scalars)
-    formed = products.product(a, b, (), call.shapes["result"])
-    if products.is_plain(formed):
+    formed = forms.product(a, b, (), call.shapes["result"])
+    if forms.is_plain(formed):
         shapes = {"a": (formed.m, formed.k), "b": (formed.k, formed.n), "result": (formed.m, formed.n)}
         plain = replace(call, shapes=shapes, dims={"m": formed.m, "n": formed.n, "k": formed.k})
         return columns.row_plan(plain) if tiles.is_row(plain) else tiles.in_levels(plain, tiles.multiply)
@@ -46,7 +47,7 @@ def plan(call: Call) -> Plan:
 def reference(a: HostArray, b: HostArray, transpose_a: int, transpose_b: int) -> HostArray:
     left = np.swapaxes(a, -1, -2) if transpose_a else a
     right = np.swapaxes(b, -1, -2) if transpose_b else b
-    return canon(products.contract_batches(left, right))
+    return canon(forms.contract_batches(left, right))
 
 
 def cost(call: Call) -> Cost:

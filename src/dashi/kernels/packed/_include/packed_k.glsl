@@ -1,46 +1,46 @@
 // A block of 256 codes of 4 or 5 bits, 8 scales and 8 minima of 6 bits. Define before: FIFTH 1 if codes have 5 bits.
-const uint WORDS = 36u + 8u * FIFTH;
-const uint RUNS = 4u;
+#define RUNS 4u
+#define HEAD_WORDS 0
+#if FIFTH
+#define WORDS 44u
+#else
+#define WORDS 36u
+#endif
 #include "packed_words.glsl"
 
-float steps[2];
-float minima[2];
+struct Words {
+    uvec4 first, second, parts;
+    uvec2 fifths;
+    uint quarter;
+};
+#include "packed_nibbles.glsl"
 
-// Byte i of a word.
-uint byte_of(uint w, uint i) {
-    return w >> (8u * i) & 255u;
-}
-
-void begin_run() {
-    uint heads = word(0u);
-    float step = f16_value(heads & 0xffffu);
-    float minimum = f16_value(heads >> 16);
-    uint scales = word(1u);
-    uint offsets = word(2u);
-    uint mixed = word(3u);
-    [[unroll]] for (uint h = 0u; h < 2u; h++) {
-        uint i = (2u * quarter + h) % 4u;
-        uint s = byte_of(scales, i);
-        uint o = byte_of(offsets, i);
-        uint both = byte_of(mixed, i);
-        bool later = quarter >= 2u;
-        s = later ? (both & 15u) | (s >> 2 & 48u) : s & 63u;
-        o = later ? both >> 4 | (o >> 2 & 48u) : o & 63u;
-        steps[h] = mul(step, float(s));
-        minima[h] = mul(minimum, float(o));
-    }
-}
-
-void octet(uint i, out vec4 low, out vec4 high) {
-    uint codes = word(4u + 8u * FIFTH + 8u * quarter + i);
-    uvec4 lower = nibbles(codes);
-    uvec4 upper = nibbles(codes >> 16);
+Words fetch(uint run, uint row) {
+    Words w;
+    w.quarter = run % RUNS;
+    w.parts = vector_of(run, row, 0u);
 #if FIFTH
-    uint fifth = word(4u + 2u * quarter + i / 4u) >> (i % 4u * 8u);
-    lower |= bits(fifth) << 4;
-    upper |= bits(fifth >> 4) << 4;
+    uvec4 four = vector_of(run, row, 1u + w.quarter / 2u);
+    w.fifths = w.quarter % 2u == 0u ? four.xy : four.zw;
+#else
+    w.fifths = uvec2(0u);
 #endif
-    low = scaled(steps[i / 4u], vec4(lower)) - minima[i / 4u];
-    high = scaled(steps[i / 4u], vec4(upper)) - minima[i / 4u];
+    w.first = vector_of(run, row, VECTORS - 8u + 2u * w.quarter);
+    w.second = vector_of(run, row, VECTORS - 7u + 2u * w.quarter);
+    return w;
 }
-#include "packed_rows.glsl"
+
+// A word of `parts` has two scales and two minima of its quarter, and a byte of the two numbers that they are times.
+void begin_half(uint h) {
+    choose_half(h);
+    uvec4 parts = words.parts;
+    uint q = words.quarter;
+    uint own = (q < 2u ? (q == 0u ? parts.x : parts.y) : (q == 2u ? parts.z : parts.w)) >> (6u * h);
+    float step = f16_value(parts.x >> 24 | parts.y >> 24 << 8) * float(own & 63u);
+    minimum = f16_value(parts.z >> 24 | parts.w >> 24 << 8) * float(own >> 12 & 63u);
+    steps = vec4(step) * NIBBLES;
+}
+
+vec4 values(uvec4 four) {
+    return steps * magic(four, vec4(0.0)) - minimum;
+}

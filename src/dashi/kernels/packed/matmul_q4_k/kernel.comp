@@ -1,2 +1,3 @@
 #define FIFTH 0
 #include "packed_k.glsl"
+#include "packed_rows.glsl"

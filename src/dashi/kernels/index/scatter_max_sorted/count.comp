@@ -1,0 +1,1 @@
+#include "radix_count.glsl"

@@ -1,0 +1,7 @@
+"""scatter_max_sorted: result[s] = the largest of base[s] and the values whose index is s; NaN wins."""
+
+from dashi.kernels.index._sorted_scatter import sorted_scatter
+
+KERNEL = sorted_scatter(
+    "max", "the largest of base[s] and the values whose index is s, NaN wins; out of range is ignored"
+)

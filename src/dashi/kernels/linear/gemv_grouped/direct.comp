@@ -1,0 +1,3 @@
+#define GROUPED
+#define DIRECT
+#include "columns.glsl"

@@ -1,0 +1,2 @@
+#define GROUPED
+#include "columns.glsl"

@@ -1,0 +1,5 @@
+"""gather_q4_0: rows of weights stored in Q4_0 by their numbers, widened to fp32."""
+
+from dashi.kernels.packed._gathers import packed_gather
+
+KERNEL = packed_gather("Q4_0")

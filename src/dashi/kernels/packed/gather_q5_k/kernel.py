@@ -1,0 +1,5 @@
+"""gather_q5_k: rows of weights stored in Q5_K by their numbers, widened to fp32."""
+
+from dashi.kernels.packed._gathers import packed_gather
+
+KERNEL = packed_gather("Q5_K")

@@ -1,0 +1,2 @@
+#include "packed_q6_k.glsl"
+#include "packed_gather.glsl"

@@ -1,0 +1,2 @@
+#include "packed_q8_0.glsl"
+#include "packed_gather.glsl"

@@ -1,0 +1,5 @@
+#define GROUPED
+#define VALUE f16_value
+#define SMALL 0
+#include "packed_halves.glsl"
+#include "packed_rows.glsl"

@@ -1,0 +1,5 @@
+#define GROUPED
+#define FIFTH 0
+#define MINIMUM 1
+#include "packed_blocks.glsl"
+#include "packed_rows.glsl"

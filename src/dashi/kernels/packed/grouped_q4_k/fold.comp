@@ -1,0 +1,1 @@
+#include "packed_fold.glsl"

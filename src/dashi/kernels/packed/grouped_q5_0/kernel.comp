@@ -1,0 +1,5 @@
+#define GROUPED
+#define FIFTH 1
+#define MINIMUM 0
+#include "packed_blocks.glsl"
+#include "packed_rows.glsl"

@@ -1,0 +1,3 @@
+#define GROUPED
+#include "packed_q6_k.glsl"
+#include "packed_rows.glsl"

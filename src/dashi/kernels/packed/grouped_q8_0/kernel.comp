@@ -1,0 +1,3 @@
+#define GROUPED
+#include "packed_q8_0.glsl"
+#include "packed_rows.glsl"

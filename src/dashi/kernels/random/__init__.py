@@ -1,0 +1,1 @@
+"""Random numbers for graphs: each is drawn by its own name, whatever else is drawn."""

@@ -1,0 +1,1 @@
+#include "scan_totals.glsl"
