@@ -63,17 +63,23 @@ class Result:
 
 
 def trials(kernel: Kernel, *, quick: bool = False) -> Iterator[Trial]:
-    """Every trial of a kernel; `quick` keeps the smaller cases and two distributions. Tunings but the first get all
-    cases, but two distributions only: they take other paths through the same arithmetic."""
+    """Every trial of a kernel; `quick` keeps two distributions and the smaller cases, or the smallest if none is small.
+    Tunings but the first get all cases, but two distributions only: they take other paths through the same arithmetic.
+    """
+    largest = max(_QUICK_SIZE, min(map(_size, kernel.cases), default=0))
     for variant in kernel.dtypes:
         for number, case in enumerate(kernel.cases):
-            biggest = max((int(np.prod(s, dtype=np.int64)) for s in case.shapes.values()), default=0)
-            if quick and biggest > _QUICK_SIZE:
+            if quick and _size(case) > largest:
                 continue
             free = any(_kind(o, variant).is_float and o.name not in case.fill for o in kernel.inputs)
             for name in _distributions(kernel, quick) if free else ("given",):
                 few = name in QUICK or not free
                 yield from (Trial(variant, number, name, t) for t in _tunings(kernel) if t == _first(kernel) or few)
+
+
+def _size(case: Case) -> int:
+    """Elements of a case's largest input."""
+    return max((int(np.prod(shape, dtype=np.int64)) for shape in case.shapes.values()), default=0)
 
 
 def _tunings(kernel: Kernel) -> tuple[str | None, ...]:
