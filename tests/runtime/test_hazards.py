@@ -222,8 +222,8 @@ DEMO = {
     ("steps one by one", 72): 66, ("steps one by one", 178): 160, ("steps one by one", 354): 320,
 }  # fmt: skip
 """Barriers of programs of `dashi demo --quick`, by label and dispatches. With whole buffers for hazards looks had 6
-and 8, the rollouts 68, 169 and 337. Decodes had 10 before they were fed: the eleventh stands behind the copy of z, which
-was a submission of its own. The others are unchanged."""
+and 8, the rollouts 68, 169 and 337. Decodes had 10 before they were fed: the eleventh stands behind the copy of z,
+which was a submission of its own. The others are unchanged."""
 
 
 @pytest.mark.long

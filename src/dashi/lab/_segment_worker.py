@@ -58,8 +58,8 @@ def _work(lines: _Lines, answers: IO[bytes]) -> None:
         while True:
             number: int = json.loads(lines.get())["segment"]
             segment = segments[number]
-            found = run.check(segment, placed.device, lambda steps: _say(answers, {"steps": steps}))
-            _say(answers, {"check": asdict(found)})
+            check = run.check(segment, placed.device, lambda steps: _say(answers, {"steps": steps}))
+            _say(answers, {"check": asdict(check)})
 
 
 def _error_answer(error: DashiError | MemoryError) -> Mapping[str, Any]:

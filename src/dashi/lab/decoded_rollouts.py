@@ -300,9 +300,9 @@ class _FollowWork:
     @property
     def _flags(self) -> list[PerfFlag]:
         """Fallbacks of the decode and of its transforms; those of the steps are told with their placement."""
-        told = self.placed.flags
+        of_steps = self.placed.flags
         parts = (self.places.decode, self.places.fft)
-        return [*{flag.name: flag for at in parts for flag in at.flags if flag not in told}.values()]
+        return [*{flag.name: flag for at in parts for flag in at.flags if flag not in of_steps}.values()]
 
 
 def _size(decoded: Decoded) -> int:

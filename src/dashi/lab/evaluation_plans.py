@@ -237,8 +237,8 @@ def _maker(
     own, among = shared_seeds(request.shard, seeds), len(seeds) * plan.windows
 
     def make(device: Device) -> SharedWindows:
-        made = simulate_windows(title, plan, own, device, host_fft=request.host_fft, events=events)
-        return SharedWindows(made, among)
+        windows = simulate_windows(title, plan, own, device, host_fft=request.host_fft, events=events)
+        return SharedWindows(windows, among)
 
     return make
 

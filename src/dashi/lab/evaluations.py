@@ -150,9 +150,9 @@ def _fit_of(request: EvaluateRequest) -> tuple[Fit, Training]:
 def _finished_scores(request: EvaluateRequest, fit: Fit, sets: int, folder: Path) -> ModelScores:
     """The scores of a shard that is finished, as its folder has them."""
     record = read_record(folder) or EvaluationRecord()
-    seen = [load_evaluation(run_file(folder, f"{file_name(one)}.npz")) for one in fit.evaluations]
+    of_fit = [load_evaluation(run_file(folder, f"{file_name(one)}.npz")) for one in fit.evaluations]
     own = [combined([read_part(run_file(folder, part_name(number)))]) for number in range(sets)]
-    return ModelScores(request, (*seen, *own), record, folder, folder)
+    return ModelScores(request, (*of_fit, *own), record, folder, folder)
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,9 +148,13 @@ class RolloutSetup:
         """The setup with the strides that a checkpoint tells (`read_settings`)."""
         strides = [settings.get(name, {}).get("every", 0) for name in ("hashes", "observations", "sheet")]
         bands = settings.get("sheet", {}).get("bands", self.strides.bands)
-        kept = settings.get(StateFiles.name, {})
+        state_files = settings.get(StateFiles.name, {})
         every = RolloutStrides(
-            *strides, bands=bands, keep=self.strides.keep, states=kept.get("every", 0), bits=kept.get("bits", BITS[0])
+            *strides,
+            bands=bands,
+            keep=self.strides.keep,
+            states=state_files.get("every", 0),
+            bits=state_files.get("bits", BITS[0]),
         )
         return replace(self, strides=every)
 

@@ -200,8 +200,8 @@ def settings_of(request: SimulateRequest, every: FlowStrides, states: Floats | N
     name, numbers = named_start(request)
     known = request.states is None and not request.from_file
     seeds = list(request.seeds) if states is None else member_seeds(request, len(states))
-    told = name if known or states is None else array_digest(states)
-    start: dict[str, object] = {"initial": told, "set": sorted(numbers)}
+    source = name if known or states is None else array_digest(states)
+    start: dict[str, object] = {"initial": source, "set": sorted(numbers)}
     return {
         **request.seeded_flow.parameters, **start, "seed": seeds[0] if follow_each_other(seeds) else seeds,
         "members": len(seeds), "steps": request.steps, "look-every": every.look, "frame-every": every.frame,

@@ -95,8 +95,8 @@ class Verification:
     @property
     def sentences(self) -> list[str]:
         """A sentence for each device, and one about where the two diverge."""
-        told = [_sentence(check) + (self._apart() if check.difference is None else "") for check in self.checks]
-        return [*told, *self._about_divergence()]
+        sentences = [_sentence(check) + (self._apart() if check.difference is None else "") for check in self.checks]
+        return [*sentences, *self._about_divergence()]
 
     @property
     def remarks(self) -> list[str]:

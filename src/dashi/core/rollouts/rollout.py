@@ -88,9 +88,9 @@ def _rolled_out(
     if stop and resume:
         require_finite("the state to go on from", resume.state)
     strategy, reason = _chosen(operator, device, len(start), asked)
-    kept = tuple(one for one in observers if one.every and not one.transient and not isinstance(one, StateCopies))
+    resumable = tuple(one for one in observers if one.every and not one.transient and not isinstance(one, StateCopies))
     so_far = replace(
-        so_far, operator=operator.facts, device=device.info, observers=kept, reason=reason, job=None,
+        so_far, operator=operator.facts, device=device.info, observers=resumable, reason=reason, job=None,
         strategy=operator.strategy if isinstance(operator, HostOperator) else strategy,
     )  # fmt: skip
     states = canon(so_far.state)

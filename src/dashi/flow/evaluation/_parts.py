@@ -126,8 +126,8 @@ def _line(name: str, parts: Sequence[EvaluationPart]) -> Line:
 
 def _note(notes: Sequence[Sequence[str]]) -> str:
     """What stopped the first rollout that was stopped; empty where none was."""
-    told = next((note for part in notes for note in part if note), "")
-    return f"; stopped: {told}" if told else ""
+    reason = next((note for part in notes for note in part if note), "")
+    return f"; stopped: {reason}" if reason else ""
 
 
 def _names(part: EvaluationPart) -> list[str]:

@@ -92,8 +92,8 @@ def step(
     totals = [canon(x + y) for x, y in zip(before, columns(product(h, 0, 4)), strict=True)]
     weights = columns(peephole) if CELLS[cell] == "lstm_peephole" else None
 
-    def gate(place: int, seen: Floats, weight: int) -> Floats:
-        total = totals[place] if weights is None else canon(totals[place] + mul(weights[weight], seen))
+    def gate(place: int, state: Floats, weight: int) -> Floats:
+        total = totals[place] if weights is None else canon(totals[place] + mul(weights[weight], state))
         return activation(0, total)
 
     i, f = gate(0, c, 0), gate(2, c, 2)

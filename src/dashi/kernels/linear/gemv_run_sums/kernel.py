@@ -27,8 +27,8 @@ def plan(call: Call) -> Plan:
 
 def cost(call: Call) -> Cost:
     k, n = call.dims["k"], call.dims["n"]
-    made = ceil_div(k, RUN) * n
-    return Cost(2 * k * n, (k * n + k + made) * call.dtype.size, int(made > 0))
+    sums = ceil_div(k, RUN) * n
+    return Cost(2 * k * n, (k * n + k + sums) * call.dtype.size, int(sums > 0))
 
 
 def case(k: int, n: int) -> Case:
