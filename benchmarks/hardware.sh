@@ -77,3 +77,11 @@ measure frames 40 python benchmarks/frames.py --device "$device" --n 1024 --step
 measure links 20 dashi bench links --device "$device" --json
 measure stream 25 dashi stream run examples/stream/worked_example.yaml --bind gpu_weak="$device" \
     --bind gpu_mid="$device" --bind gpu_strong="$device" --json
+
+# Flows: the steps that hold viscosity in fp32, beside peers; the whole run beside its steps alone.
+measure check-flow 25 dashi kernels check --quick --device "$device" vorticity_stage2 vorticity_stage3 vorticity_stage5 \
+    mode_step2 mode_step3 mode_step5
+measure bench-flow 35 dashi bench flow --n 256 --n 1024 --n 4096 --device "$device" --json
+measure wall-256 12 python benchmarks/simulate_wall.py --device "$device" --n 256 --steps 20000 --json
+measure wall-1024 15 python benchmarks/simulate_wall.py --device "$device" --n 1024 --steps 20000 --json
+measure wall-4096 20 python benchmarks/simulate_wall.py --device "$device" --n 4096 --steps 500 --json

@@ -308,3 +308,18 @@ def test_the_device_class_stays_near_the_portable_one(device: Device) -> None:
     assert np.linalg.norm(fast - exact) <= 1e-5 * np.linalg.norm(exact)
     with pytest.raises(InputError, match="the device class has float32 and rk4 without eddy viscosity only"):
         Vorticity(flow_of("eddy", "float32"), portable=False)
+
+
+@pytest.mark.parametrize("name", ["shear-layer", "lamb-oseen"])
+def test_a_device_makes_the_initial_states_that_numpy_makes(name: str, vulkan: Device) -> None:
+    flow = Flow(512, dtype="float64")
+    there, here = (initial.ensemble(flow, name, [1], device=device) for device in (vulkan, None))
+    np.testing.assert_array_equal(there, here)
+
+
+@pytest.mark.parametrize("peak", [0.3, 0.5, 0.9])
+def test_random_states_leave_out_no_mode_with_energy(peak: float) -> None:
+    # Modes past 23 peaks are not looked at, and the last ones that are have no energy left in float64.
+    modes = np.abs(initial.random(Flow(64), 3, peak=peak)).max(axis=(0, 2))
+    last = int(np.flatnonzero(modes).max())
+    assert 15 * peak <= last < int(23 * peak)
