@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dashi.errors import FileError, InputError
-from dashi.filament import Atoms, Event, Ledger, Transfer, read_atoms, write_atoms
+from dashi.filament import Atoms, AtomEvent, Ledger, Transfer, read_atoms, write_atoms
 
 
 def pair() -> Atoms:
@@ -87,20 +87,20 @@ def test_files_that_are_no_state_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_ledger_takes_events_that_balance_and_no_others() -> None:
-    merge = Event(1, "merge", ((0, 5), (1, 3)), ((2, 8),))
-    meet = Event(2, "annihilate", ((2, 8), (3, -3)), ((4, 5),), (Transfer("annihilated", 0, 6),))
-    prune = Event(2, "prune", ((5, -1),), (), (Transfer("pruned", -1, 1),))
+    merge = AtomEvent(1, "merge", ((0, 5), (1, 3)), ((2, 8),))
+    meet = AtomEvent(2, "annihilate", ((2, 8), (3, -3)), ((4, 5),), (Transfer("annihilated", 0, 6),))
+    prune = AtomEvent(2, "prune", ((5, -1),), (), (Transfer("pruned", -1, 1),))
     ledger = Ledger([merge, meet, prune])
     assert ledger.unattributed((5 + 3 - 3 - 1, 5 + 3 + 3 + 1), (5, 5)) == (0, 0)
     assert ledger.balances["annihilated"] == (0, 6)
     assert ledger.counts == {"annihilate": 1, "merge": 1, "prune": 1}
     assert Ledger.from_document(json.loads(json.dumps(ledger.document()))).document() == ledger.document()
     with pytest.raises(InputError, match="unexplained"):
-        ledger.record(Event(3, "merge", ((4, 5), (6, 1)), ((7, 5),)))
+        ledger.record(AtomEvent(3, "merge", ((4, 5), (6, 1)), ((7, 5),)))
     with pytest.raises(InputError, match="order of steps"):
         ledger.record(merge)
 
 
 def test_a_planted_leak_of_a_quantum_is_in_the_books() -> None:
-    ledger = Ledger([Event(1, "prune", ((5, -1),), (), (Transfer("pruned", -1, 1),))])
+    ledger = Ledger([AtomEvent(1, "prune", ((5, -1),), (), (Transfer("pruned", -1, 1),))])
     assert ledger.unattributed((10, 12), (10, 11)) == (1, 0)

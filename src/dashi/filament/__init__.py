@@ -7,15 +7,15 @@ grid appears only where somebody asks to look.
 from __future__ import annotations
 
 from dashi.filament.atoms import CORES, DOMAINS, Atoms, read_atoms, write_atoms
-from dashi.filament.events import ACCOUNTS, KINDS, Event, Ledger, Transfer
+from dashi.filament.events import ACCOUNTS, KINDS, AtomEvent, Ledger, Transfer
 
 __all__ = [
     "ACCOUNTS",
     "CORES",
     "DOMAINS",
     "KINDS",
+    "AtomEvent",
     "Atoms",
-    "Event",
     "Ledger",
     "Transfer",
     "read_atoms",

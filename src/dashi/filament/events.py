@@ -40,7 +40,7 @@ class Transfer:
 
 
 @dataclass(frozen=True)
-class Event:
+class AtomEvent:
     """One event. Atoms are (id, signed quanta) as they were before it, or are after it."""
 
     step: int
@@ -71,7 +71,7 @@ class Event:
         }  # fmt: skip
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Event:
+    def from_document(cls, document: Mapping[str, Any]) -> AtomEvent:
         """The event of a document; an InputError where it is none."""
         try:
             return cls(
@@ -81,20 +81,22 @@ class Event:
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"this is no event: {document!r:.80}.", "pass what `Event.document()` gave.") from error
+            raise InputError(
+                f"this is no event: {document!r:.80}.", "pass what `AtomEvent.document()` gave."
+            ) from error
 
 
 class Ledger:
     """All events of a run in order, and the balance of every account."""
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
-        self._events: list[Event] = []
+    def __init__(self, events: Iterable[AtomEvent] = ()) -> None:
+        self._events: list[AtomEvent] = []
         self._balances = {name: [0, 0] for name in ACCOUNTS}
         for event in events:
             self.record(event)
 
     @property
-    def events(self) -> Sequence[Event]:
+    def events(self) -> Sequence[AtomEvent]:
         return tuple(self._events)
 
     @property
@@ -107,7 +109,7 @@ class Ledger:
         """How many events of each kind there were."""
         return dict(sorted(Counter(event.kind for event in self._events).items()))
 
-    def record(self, event: Event) -> None:
+    def record(self, event: AtomEvent) -> None:
         """Enters an event; an InputError where it does not balance, or is earlier than the last."""
         if event.residual != (0, 0):
             signed, magnitude = event.residual
@@ -145,7 +147,7 @@ class Ledger:
         rows = document.get("events")
         if not isinstance(rows, list):
             raise InputError("the document has no list `events`.", "pass what `Ledger.document()` gave.")
-        return cls(Event.from_document(row) for row in cast("list[Any]", rows))
+        return cls(AtomEvent.from_document(row) for row in cast("list[Any]", rows))
 
 
 def _total(atoms: Sequence[tuple[int, int]], by: Any) -> int:
