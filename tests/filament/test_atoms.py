@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dashi.errors import FileError, InputError
-from dashi.filament import Atoms, AtomEvent, Ledger, Transfer, read_atoms, write_atoms
+from dashi.filament import AtomEvent, Atoms, Ledger, Transfer, read_atoms, write_atoms
 
 
 def pair() -> Atoms:
