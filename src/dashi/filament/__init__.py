@@ -6,6 +6,23 @@ grid appears only where somebody asks to look.
 
 from __future__ import annotations
 
+from dashi.filament.atoms import CORES, DOMAINS, Atoms, read_atoms, write_atoms
+from dashi.filament.events import ACCOUNTS, KINDS, AtomEvent, Ledger, Transfer
 from dashi.filament.threads import Genealogy, TrackSettings, keep_books, track
 
-__all__ = ["Genealogy", "TrackSettings", "keep_books", "track"]
+__all__ = [
+    "ACCOUNTS",
+    "CORES",
+    "DOMAINS",
+    "KINDS",
+    "AtomEvent",
+    "Atoms",
+    "Genealogy",
+    "Ledger",
+    "TrackSettings",
+    "Transfer",
+    "keep_books",
+    "read_atoms",
+    "track",
+    "write_atoms",
+]
