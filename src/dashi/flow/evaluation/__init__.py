@@ -3,16 +3,19 @@
 from dashi.flow.evaluation.evaluate import evaluate
 from dashi.flow.evaluation.failures import classify
 from dashi.flow.evaluation.files import load_evaluation, save_evaluation
+from dashi.flow.evaluation.long_run import Climate, ClimateError, climate, climate_error
 from dashi.flow.evaluation.overlap import Seen, require_disjoint
 from dashi.flow.evaluation.perturb import perturbed
 from dashi.flow.evaluation.residual import residual_line, score_residual
 from dashi.flow.evaluation.result import THRESHOLDS, Evaluation, Failure, Line
 from dashi.flow.evaluation.scores import largest_energy
-from dashi.flow.evaluation.spread import Spread, gap_closed, spread
+from dashi.flow.evaluation.spread import Spread, gap_closed, spread, time_gained
 from dashi.flow.evaluation.table import ScoreRow, ScoreTable, table
 
 __all__ = [
     "THRESHOLDS",
+    "Climate",
+    "ClimateError",
     "Evaluation",
     "Failure",
     "Line",
@@ -21,6 +24,8 @@ __all__ = [
     "Seen",
     "Spread",
     "classify",
+    "climate",
+    "climate_error",
     "evaluate",
     "gap_closed",
     "largest_energy",
@@ -32,4 +37,5 @@ __all__ = [
     "score_residual",
     "spread",
     "table",
+    "time_gained",
 ]
