@@ -177,11 +177,11 @@ class Flow:
     def parameters(self) -> dict[str, int | float | str]:
         """Plain numbers and names, for files and certificates."""
         absent = () if self.hyperviscosity else OPTIONAL
-        made: dict[str, int | float | str] = {
+        plain: dict[str, int | float | str] = {
             k: v for k, v in asdict(self).items() if k != "forcing" and k not in absent
         }
         name = next((k for k, v in FORCINGS.items() if isinstance(self.forcing, v)), UNFORCED)
-        return {**made, "forcing": name, **{f"force_{k}": v for k, v in _numbers(self.forcing).items()}}
+        return {**plain, "forcing": name, **{f"force_{k}": v for k, v in _numbers(self.forcing).items()}}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, int | float | str]) -> Flow:
