@@ -14,6 +14,7 @@ DashiError
 │   ├── FileError         a file that cannot be read, is not what it claims to be, or cannot be written
 │   └── CertificateError  a certificate that was edited, or that this version cannot repeat
 ├── NonFiniteError        a state that is no longer finite stopped a rollout
+├── BooksError            circulation that no account explains
 ├── KernelError           a kernel folder, its ABI or its binary is at fault
 │   ├── KernelNotFoundError
 │   ├── AbiError          the declaration contradicts itself, the shader or the rules
@@ -135,6 +136,10 @@ class NonFiniteError(DashiError, ArithmeticError):
 
     observation: Any = None
     rollout: Any = None
+
+
+class BooksError(DashiError, ArithmeticError):
+    """Circulation or impulse of a genealogy that no edge and no account explains."""
 
 
 class ShardError(DashiError):

@@ -1,8 +1,9 @@
 """The solver as an operator: one step of a flow, recorded from kernels on any device.
 
 A state is the half spectrum of vorticity, (n, n/2 + 1, 2), divided by n^2 (Fourier coefficients). As with any operator,
-rollouts, hashes, checkpoints and certificates follow. Where a flow is kicked at random, the imaginary part of mode
-(0, 0), which means nothing in a real field, counts the steps: so a state knows all that its future depends on.
+rollouts, hashes, checkpoints and certificates follow. The imaginary part of mode (0, 0), which means nothing in a real
+field, counts the steps where a flow is kicked at random, and, as a number of about 1e-18, in fp32
+(`dashi.kernels.spectral._increments`): so a state knows all that its future depends on.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Vorticity(Operator):
     are the device's: the device class, for comparison."""
 
     kind = "vorticity"
-    version = 2  # 1: other radices of powers of two from 32 to 512
+    version = 3  # 1: other radices of powers of two from 32 to 512; 2: float32 of exp(L dt), which quantises viscosity
 
     def __init__(self, flow: Flow, *, portable: bool = True) -> None:
         if not portable and (flow.scheme != "rk4" or flow.smagorinsky or flow.dtype != "float32"):
@@ -120,14 +121,16 @@ class Vorticity(Operator):
         operands = [known[j] for j, _ in stage.terms]
         tables = [constants[name] for _, name in stage.terms]
         if self.flow.smagorinsky:
-            total = device.bind(f"mode_sum{len(tables)}", *operands, *tables, out=out)
+            kind = "mode_step" if self._tableau.increments else "mode_sum"
+            total = device.bind(f"{kind}{len(tables)}", *operands, *tables, out=out)
             return [*self.tendency(device, constants, state, known[-1]), total]
         grid_tables = (constants[name] for name in TABLES)
         kernel = f"vorticity_{'stage' if self.portable else 'fast'}{len(tables)}"
         force = constants["force"]
         pairs = device.part(force, 0, (force.size // 2, 2))
         inputs = (state, *grid_tables, *operands[:-1], *tables, pairs)
-        return [device.bind(kernel, *inputs, scratch=constants.room, out=(known[-1], out))]
+        change = int(self._tableau.increments)
+        return [device.bind(kernel, *inputs, scratch=constants.room, out=(known[-1], out), increment=change)]
 
     def tendency(self, device: Device, constants: Constants, state: Array, out: Array) -> list[Step]:
         """The steps that make N of the states: advection, eddy viscosity and steady force."""

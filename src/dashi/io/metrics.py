@@ -146,7 +146,7 @@ class Metrics(_Strict):
     )
     dtype: Literal["float32", "float64"] = Field(description="The element type of the state.")
     steps: Count = Field(description="Steps done.")
-    steps_per_s: Seconds = Field(description="Steps per second of the rollout stage; 0 if none was done.")
+    steps_per_s: Seconds = Field(description="Steps per second, frames and looks included; 0 if none was done.")
     ns_per_step: Seconds = Field(description="Nanoseconds per step of the rollout stage; 0 if none was done.")
     stage_seconds: StageSeconds = Field(description="Wall time by stage, in seconds.")
     hashes: list[HashRecord] = Field(description="The state's hashes, by step.")

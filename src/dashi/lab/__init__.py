@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from dashi.lab.evaluations import evaluate as evaluate
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.filament_tracking import TrackRequest as TrackRequest
+    from dashi.lab.filament_tracking import TrackResult as TrackResult
+    from dashi.lab.filament_tracking import track_threads as track_threads
     from dashi.lab.fit_setup import FitRequest as FitRequest
     from dashi.lab.fits import FittedModel as FittedModel
     from dashi.lab.fits import fit as fit
@@ -82,6 +85,7 @@ _MODULES = {
     "evaluation_plans": "EvaluateRequest",
     "evaluations": "ModelScores evaluate",
     "events": "SILENT Events",
+    "filament_tracking": "TrackRequest TrackResult track_threads",
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",
     "flow_benchmark": "BenchmarkRequest BenchmarkScores benchmark_flow",

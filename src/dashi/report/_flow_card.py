@@ -58,6 +58,10 @@ def equation(flow: Flow) -> str:
     if flow.nu > 0:
         right.append("<var>ν</var> ∇²<var>ω</var>")
         values.append(f"<var>ν</var> = {number(flow.nu)}")
+    if flow.hyperviscosity > 0:
+        p = flow.hyperviscosity_order
+        right.append(f"− <var>ν</var><sub>{p}</sub> (−∇²)<sup>{p}</sup> <var>ω</var>")
+        values.append(f"<var>ν</var><sub>{p}</sub> = {number(flow.hyperviscosity)}")
     if flow.smagorinsky > 0:
         right.append("∇·(<var>ν</var><sub>t</sub> ∇<var>ω</var>)")
         values.append(
@@ -87,6 +91,7 @@ def _force(flow: Flow) -> str:
 def in_words(flow: Flow) -> str:
     """What the equation says."""
     acts = ["viscosity smooths it"] if flow.nu > 0 else []
+    acts += ["hyperviscosity smooths its smallest scales"] if flow.hyperviscosity > 0 else []
     acts += ["an eddy viscosity stands for scales below the grid"] if flow.smagorinsky > 0 else []
     acts += ["a linear drag slows it"] if flow.drag > 0 else []
     forcing = flow.forcing

@@ -90,7 +90,7 @@ def _expand_batch(node: Node, x: Tensor, *weights: Tensor) -> Tensor:
 
 def _by_channel(weights: Tensor, x: Tensor) -> Tensor:
     """One number for each channel, as it is stretched over the lengths."""
-    return weights.reshape(-1, *(1 for _ in x.shape[2:])) if weights.node.type.size else weights
+    return weights.reshape(*weights.shape, *(1 for _ in x.shape[2:]))
 
 
 GROUP_NORM: Final = composition("group_norm", _infer_groups, _expand_group, (3, 3))

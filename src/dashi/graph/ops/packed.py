@@ -71,7 +71,8 @@ def _infer_dequantize(node: Node, types: Sequence[TensorType]) -> TensorType:
 
 def _evaluate_dequantize(node: Node, data: HostArray) -> HostArray:
     """The fp32 numbers of `gguf.quants`, canonical."""
-    return canon(widen(format_of(node).name, data.reshape(-1, data.shape[-1]))).reshape(node.shape)
+    rows = data.reshape(math.prod(data.shape[:-1]), data.shape[-1])
+    return canon(widen(format_of(node).name, rows)).reshape(node.shape)
 
 
 def _infer_tiles(node: Node, types: Sequence[TensorType]) -> TensorType:
