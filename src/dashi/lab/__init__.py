@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from dashi.lab.fit_setup import FitRequest as FitRequest
     from dashi.lab.fits import FittedModel as FittedModel
     from dashi.lab.fits import fit as fit
+    from dashi.lab.flow_benchmark import BenchmarkRequest as BenchmarkRequest
+    from dashi.lab.flow_benchmark import BenchmarkScores as BenchmarkScores
+    from dashi.lab.flow_benchmark import benchmark_flow as benchmark_flow
     from dashi.lab.health import Health as Health
     from dashi.lab.health import examine as examine
     from dashi.lab.isa.machine_code import MachineCodeReport as MachineCodeReport
@@ -85,6 +88,7 @@ _MODULES = {
     "filament_tracking": "TrackRequest TrackResult track_threads",
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",
+    "flow_benchmark": "BenchmarkRequest BenchmarkScores benchmark_flow",
     "health": "Health examine",
     "isa.machine_code": "MachineCodeReport MachineCodeRequest inspect_machine_code",
     "kernel_checks": "KernelChecks check_kernels",
