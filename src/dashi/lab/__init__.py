@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 from dashi._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from dashi.lab.annihilations import AnnihilateRequest as AnnihilateRequest
+    from dashi.lab.annihilations import MeasuredFile as MeasuredFile
+    from dashi.lab.annihilations import annihilate as annihilate
     from dashi.lab.decode_parity import DecodeParity as DecodeParity
     from dashi.lab.decode_parity import ParityRequest as ParityRequest
     from dashi.lab.decode_parity import compare_decodes as compare_decodes
@@ -76,6 +79,7 @@ if TYPE_CHECKING:
     from dashi.lab.verification import verify as verify
 
 _MODULES = {
+    "annihilations": "AnnihilateRequest MeasuredFile annihilate",
     "decode_parity": "DecodeParity ParityRequest compare_decodes",
     "decoded_rollouts": "follow remaining_request",
     "decoded_setup": "FollowRequest",
