@@ -6,8 +6,11 @@ grid appears only where somebody asks to look.
 
 from __future__ import annotations
 
+from dashi.filament._invariants import Invariants, InvariantsOf, invariants
 from dashi.filament.atoms import CORES, DOMAINS, Atoms, read_atoms, write_atoms
 from dashi.filament.events import ACCOUNTS, KINDS, AtomEvent, Ledger, Transfer
+from dashi.filament.free import FreeAtoms
+from dashi.filament.state import atoms_of, rows_of
 
 __all__ = [
     "ACCOUNTS",
@@ -16,8 +19,14 @@ __all__ = [
     "KINDS",
     "AtomEvent",
     "Atoms",
+    "FreeAtoms",
+    "Invariants",
+    "InvariantsOf",
     "Ledger",
     "Transfer",
+    "atoms_of",
+    "invariants",
     "read_atoms",
+    "rows_of",
     "write_atoms",
 ]

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from dashi.lab.evaluations import evaluate as evaluate
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.filament_runs import FilamentRun as FilamentRun
+    from dashi.lab.filament_runs import run_filament as run_filament
+    from dashi.lab.filament_setup import FilamentRequest as FilamentRequest
     from dashi.lab.fit_setup import FitRequest as FitRequest
     from dashi.lab.fits import FittedModel as FittedModel
     from dashi.lab.fits import fit as fit
@@ -79,6 +82,8 @@ _MODULES = {
     "evaluation_plans": "EvaluateRequest",
     "evaluations": "ModelScores evaluate",
     "events": "SILENT Events",
+    "filament_runs": "FilamentRun run_filament",
+    "filament_setup": "FilamentRequest",
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",
     "health": "Health examine",
