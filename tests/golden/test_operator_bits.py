@@ -18,6 +18,7 @@ import pytest
 from dashi.core import Affine, Bands, BlockSparse, Csr, Linear, Operator, Quadratic, rollout
 from dashi.core.operators._catalogue import KINDS
 from dashi.core.operators.bands import ring
+from dashi.filament.free import FreeAtoms
 from dashi.flow import Flow, Kolmogorov, Stochastic
 from dashi.flow._operator import Vorticity
 from dashi.flow.proxy import Schema
@@ -103,12 +104,19 @@ CASES: dict[str, Callable[[str], Iterator[Operator]]] = {
         for form in ("grid", "triads")
     ),
     "galerkin-slaved": lambda dtype: (slaved(dtype, scheme) for scheme in ("rk4", "heun", "etdrk4")),
+    "filament-free": lambda dtype: (
+        FreeAtoms(9, dt=0.01, quantum=0.5, nu=0.01, box=box, core=core, mixed=mixed, dtype=dtype)
+        for box, core, mixed in ((0.0, "gaussian", False), (2.0, "gaussian", True), (0.0, "algebraic", True))
+    ),
 }  # fmt: skip
 
 
 def start(operator: Operator) -> np.ndarray:
     """Two states, large enough for the last bits of what is not linear to be seen in the next."""
-    return numbers((2, *operator.shape), operator.dtype.name, 7)
+    states = numbers((2, *operator.shape), operator.dtype.name, 7)
+    if isinstance(operator, FreeAtoms):
+        states[..., 2] = abs(states[..., 2]) + np.asarray(0.125, operator.dtype)  # squares of radii
+    return states
 
 
 def hash_of_runs(kind: str, dtype: str, device: Device) -> str:

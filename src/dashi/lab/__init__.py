@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from dashi.lab.evaluations import evaluate as evaluate
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.filament_runs import FilamentRun as FilamentRun
+    from dashi.lab.filament_runs import run_filament as run_filament
+    from dashi.lab.filament_setup import FilamentRequest as FilamentRequest
     from dashi.lab.filament_tracking import TrackRequest as TrackRequest
     from dashi.lab.filament_tracking import TrackResult as TrackResult
     from dashi.lab.filament_tracking import track_threads as track_threads
@@ -90,6 +93,8 @@ _MODULES = {
     "evaluations": "ModelScores evaluate",
     "events": "SILENT Events",
     "filament_tracking": "TrackRequest TrackResult track_threads",
+    "filament_runs": "FilamentRun run_filament",
+    "filament_setup": "FilamentRequest",
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",
     "flow_benchmark": "BenchmarkRequest BenchmarkScores benchmark_flow",
