@@ -30,6 +30,10 @@ Estimator = Annotated[
     ),
 ]
 Bands = Annotated[str, typer.Option("--bands", metavar="FAMILY", help="shannon (apart) or gaussian (overlapping).")]
+Gauge = Annotated[
+    str,
+    typer.Option("--gauge", metavar="GAUGE", help="Of signs: vorticity, circulation, axis, streamfunction or strain."),
+]
 Tau = Annotated[float, typer.Option("--tau", help="A point is active beyond so many rms of its band.")]
 Rounds = Annotated[int, typer.Option("--rounds", help="Rounds of the null iaaft.")]
 Slope = Annotated[float, typer.Option("--slope", help="Of the null power: |w|^2 goes as k^-slope.")]
@@ -49,6 +53,7 @@ def annihilate(
     seed: Seed = 0,
     estimator: Estimator = "persistence",
     bands: Bands = "shannon",
+    gauge: Gauge = "vorticity",
     tau: Tau = 1.5,
     rounds: Rounds = 20,
     slope: Slope = 1.0,
@@ -67,8 +72,8 @@ def annihilate(
     from dashi.flow.annihilation import AnnihilationSettings
 
     settings = AnnihilationSettings(
-        null=null, surrogates=surrogates, seed=seed, estimator=estimator, bands=bands, tau=tau, rounds=rounds,
-        slope=slope, dtype=str(dtype),
+        null=null, surrogates=surrogates, seed=seed, estimator=estimator, bands=bands, gauge=gauge, tau=tau,
+        rounds=rounds, slope=slope, dtype=str(dtype),
     )  # fmt: skip
     measured = lab.annihilate(lab.AnnihilateRequest(source=source, settings=settings), device=device, events=Shown())
     if json:
