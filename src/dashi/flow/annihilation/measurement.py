@@ -38,6 +38,8 @@ class EstimatorResult:
 
     bands: tuple[Band, ...]
     depth: Depth
+    resampled: tuple[float, ...]
+    """K of every draw of the bootstrap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +274,7 @@ class DepthMeter:
         octaves = depths.octaves_to(self.n, end, first, integral_k)
         crossings = tuple(j for j in tested.tolist() if j > end and above[j])
         depth = Depth(octaves, low, high, integral_k, first, end, end > int(tested[-1]), crossings)
-        return EstimatorResult(bands, depth)
+        return EstimatorResult(bands, depth, tuple(again))
 
     def _resampled(self, of: Callable[[Measured], Floats], observed: Measured, seed: int) -> list[Floats]:
         """The statistic of fields drawn again from the fields, or of one field from its tiles."""
