@@ -209,7 +209,7 @@ class DepthMeter:
             observed.append(self.field_meter.read())
             states.append(self.field_meter.states()[0])
             energies.append(self._energy.numpy().astype(np.float64))
-            null.append(self._surrogates_of(number, seed, progress))
+            null.append(self.surrogates_of(number, seed, progress))
             if self.settings.null == "iaaft":
                 residuals.append(_power_residual(observed[-1], null[-1]))
             for part in (observed[-1], null[-1]):
@@ -231,8 +231,8 @@ class DepthMeter:
         levels = max(grid_levels(field, self.settings.tau) for field in values)
         return Annihilation(settings, self.n, len(values), results, survival, levels, residual, digest.hexdigest())
 
-    def _surrogates_of(self, number: int, seed: int, progress: Callable[[int], None] | None) -> Measured:
-        """All surrogates of a field."""
+    def surrogates_of(self, number: int, seed: int, progress: Callable[[int], None] | None = None) -> Measured:
+        """What is measured of all surrogates of the field that was loaded last, by its number."""
         parts: list[Measured] = []
         for first in range(0, self.settings.surrogates, self.maker.batch):
             some = min(self.maker.batch, self.settings.surrogates - first)
