@@ -43,7 +43,7 @@ measure() {
 part=base
 # The same bits: the newest kernels, and what only hardware does.
 measure check 70 dashi kernels check --quick --device "$device" attention write_rows recurrence selective_scan \
-    gated_delta random_draw sample_logits cumsum_rows matmul_q4_k matmul_q8_0 grouped_q4_k grouped_q8_0
+    gated_delta scale_counts ternary_annihilate_clash ternary_census random_draw sample_logits cumsum_rows matmul_q4_k matmul_q8_0 grouped_q4_k grouped_q8_0
 measure gpu-tests 70 python -m pytest -q -m gpu -p no:xdist tests/gpu
 
 # Vortex atoms: the same bits, laws of vortices, direct sums over 4096 x 4096 and 1024 x 1024 (periodic) pairs.

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dashi.errors import InputError
-from dashi.flow.annihilation import ESTIMATORS, NULLS, AnnihilationSettings, measure_depth, planted_field
+from dashi.flow.annihilation import (
+    ESTIMATORS,
+    GAUGES,
+    NULLS,
+    AnnihilationSettings,
+    DepthMeter,
+    measure_depth,
+    planted_field,
+)
 from dashi.flow.annihilation import depth as depths
 from dashi.flow.annihilation._surrogates import SurrogateMaker
 from dashi.flow.annihilation.depth import end_of, interval, octaves_to, standardise
@@ -45,6 +54,35 @@ def test_doubles_are_measured_with_the_same_bits_on_every_device(bands: str, dev
     assert measure_depth(field, dtype="float64", bands=bands, device=device, **QUICK).hash == expected.hash
 
 
+@pytest.mark.parametrize("gauge", ["circulation", "streamfunction"])
+def test_signs_in_a_gauge_have_the_same_bits_on_every_device(gauge: str, device: Device, field: np.ndarray) -> None:
+    with CpuDevice() as cpu:
+        expected = measure_depth(field, gauge=gauge, device=cpu, **QUICK)
+    assert measure_depth(field, gauge=gauge, device=device, **QUICK).hash == expected.hash
+
+
+def test_which_points_are_active_does_not_depend_on_the_gauge(field: np.ndarray) -> None:
+    found = {g: measure_depth(field, gauge=g, angle=0.4, **QUICK) for g in GAUGES}
+    turned = [measure_depth(field, gauge="axis", angle=angle, **QUICK) for angle in (0.4 + math.pi, 1.3, -2.0)]
+    active = [[s.active for s in f.survival] for f in (*found.values(), *turned)]
+    assert all(a == active[0] for a in active)
+    signs = {g: [b.statistic for b in f.bands] for g, f in found.items()}
+    assert len({tuple(v) for v in signs.values()}) > 2
+    # What turns the signs of all scales alike changes no relation between them: a flip, the sign of the large flow.
+    assert np.allclose(signs["axis"], [b.statistic for b in turned[0].bands], atol=1e-3)
+    assert signs["circulation"] == signs["vorticity"]
+
+
+def test_the_tangent_of_a_shear_lies_along_it_and_has_its_direction() -> None:
+    y = np.arange(32) * 2 * np.pi / 32
+    waves = np.cos(3 * y) + np.cos(6 * y) + np.cos(12 * y)
+    along = measure_depth(np.broadcast_to(waves[:, None], (32, 32)), gauge="axis", angle=0.0, tau=0.0, **QUICK)
+    # Bands of w = cos(k y) have u = sin(k y) / k along x: at every point the sign is that of sin(k y).
+    expected = [np.sign(np.sin(k * y)) for k in (3, 6, 12)]
+    products = [(a * b)[np.abs(a * b) > 0].mean() for a, b in pairwise(expected)]
+    assert np.allclose([b.statistic for b in along.bands[2:]], products, atol=0.2)
+
+
 def test_another_seed_and_another_null_give_other_surrogates(field: np.ndarray) -> None:
     first = measure_depth(field, seed=1, **QUICK)
     assert measure_depth(field, seed=2, **QUICK).bands != first.bands
@@ -58,7 +96,7 @@ def surrogates(field: np.ndarray, batch: int, first: int = 0, **options: Any) ->
         settings = AnnihilationSettings(dtype="float64", **options)
         maker = SurrogateMaker(cpu, len(field), batch, settings)
         maker.field[...] = field
-        maker.draw(0, first)
+        maker.draw(0, first, settings.seed)
         with cpu.program([*maker.loading, *maker.steps]) as program:
             program.run()
         made = [a.numpy().view(np.complex128)[..., 0] for a in (maker.field_modes, maker.modes)]
@@ -222,12 +260,10 @@ def test_noise_has_no_depth_and_too_few_surrogates_decide_nothing() -> None:
 def false_alarms(null: str, draws: int) -> int:
     """Of so many fields of noise, how many are above the null at any scale, by persistence."""
     rng = np.random.default_rng(11)
-    alarms = 0
-    for seed in range(draws):
-        noise = rng.standard_normal((N, N))
-        found = measure_depth(noise, null=null, surrogates=19, seed=seed, resamples=1)
-        alarms += any(band.above for band in found.bands)
-    return alarms
+    settings = AnnihilationSettings(null=null, surrogates=19, resamples=1)
+    with CpuDevice() as cpu, DepthMeter(cpu, N, settings) as meter:
+        found = [meter.measure(rng.standard_normal((N, N)), seed=seed) for seed in range(draws)]
+    return sum(any(band.above for band in f.bands) for f in found)
 
 
 def test_noise_raises_false_alarms_as_rarely_as_stated() -> None:

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 from dashi._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from dashi.lab.annihilation_studies import AnnihilationStudy as AnnihilationStudy
+    from dashi.lab.annihilation_studies import AnnihilationStudyRequest as AnnihilationStudyRequest
+    from dashi.lab.annihilation_studies import study_annihilation as study_annihilation
     from dashi.lab.annihilations import AnnihilateRequest as AnnihilateRequest
     from dashi.lab.annihilations import MeasuredFile as MeasuredFile
     from dashi.lab.annihilations import annihilate as annihilate
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
     from dashi.lab.verification import verify as verify
 
 _MODULES = {
+    "annihilation_studies": "AnnihilationStudy AnnihilationStudyRequest study_annihilation",
     "annihilations": "AnnihilateRequest MeasuredFile annihilate",
     "decode_parity": "DecodeParity ParityRequest compare_decodes",
     "decoded_rollouts": "follow remaining_request",

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from dashi import fft, kernels
+from dashi.flow.annihilation._gauge_signs import GaugeSigns
 from dashi.flow.annihilation.estimators import Measured
 from dashi.flow.annihilation.scales import band_tables, mode_counts, scale_count
 from dashi.flow.annihilation.settings import AnnihilationSettings
@@ -22,7 +23,8 @@ _BYTES: Final = 1 << 26
 
 def batch_size(n: int, settings: AnnihilationSettings, surrogates: int) -> int:
     """Surrogates that are measured together."""
-    nbytes = scale_count(n) * n * n * settings.numpy_dtype.itemsize
+    arrays = 1 if settings.gauge == "vorticity" else 4
+    nbytes = arrays * scale_count(n) * n * n * settings.numpy_dtype.itemsize
     return max(1, min(surrogates, 64, _BYTES // nbytes))
 
 
@@ -54,13 +56,24 @@ class ScaleMeter:
             bind(kernels.reduce_rows("sum", square(x), axes=axes), tiled, out=squares_),
             bind(kernels.reduce_rows("sum", square(square(x)), axes=axes), tiled, out=fourths),
             bind(kernels.reduce_rows("sum", held, axes=axes), tiled, level, out=strong, tau=settings.tau),
-            bind("scale_counts", self.bands, self._power, out=self._counts, tau=settings.tau, tiles=tiles),
+            *self._gauge_steps(device, modes),
+            bind("scale_counts", self.signed, self._power, out=self._counts, tau=settings.tau, tiles=tiles),
         ]
         self._states = device.empty((batch, scales, n, n), np.int8)
         level = self._power.reshape(batch, scales, 1, 1)
         found = where(absolute(x) > tau * sqrt(power), sign(x) * 2.0, sign(x))
         kernel = kernels.fuse(found, types={"result": "i8"})
-        self.state_steps: list[AnyStep] = [bind(kernel, self.bands, level, out=self._states, tau=settings.tau)]
+        self.state_steps: list[AnyStep] = [bind(kernel, self.signed, level, out=self._states, tau=settings.tau)]
+
+    def _gauge_steps(self, device: Device, modes: Array) -> list[AnyStep]:
+        """Steps that make `signed`, whose size is that of the bands, and whose sign is the gauge's."""
+        self.signed = self.bands
+        if self.settings.gauge == "vorticity":
+            return []
+        s = self.settings
+        gauged = GaugeSigns(device, modes, self.spectra, self.bands, s.gauge, s.angle)
+        self.signed = gauged.signed
+        return gauged.steps
 
     def read(self) -> Measured:
         """What the last run measured."""

@@ -71,11 +71,11 @@ class SurrogateMaker:
             case _:
                 return self._drawn(gaussian=1)
 
-    def draw(self, field: int, first: int) -> None:
+    def draw(self, field: int, first: int, seed: int) -> None:
         """Chooses the surrogates that the next run makes: from number `first` on, of field number `field`."""
         if not 0 <= field < 1 << 12 or not 0 <= first < MOST:
             raise ShapeError(f"there is no surrogate {first} of field {field}.", "pass fewer fields at once.")
-        base, seed = field * MOST + first, self.settings.seed
+        base = field * MOST + first
         self._keys[...] = np.array([base, seed], np.uint32)
         words = np.zeros((self.batch, 4), np.uint32)
         words[:, 0], words[:, 2] = seed, base + np.arange(self.batch)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,8 @@ class EstimatorResult:
 
     bands: tuple[Band, ...]
     depth: Depth
+    resampled: tuple[float, ...]
+    """K of every draw of the bootstrap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,18 +143,21 @@ def measure_depth(
     if settings is not None and options:
         raise InputError("settings were passed in two ways.", "pass `settings=` or their fields by name.")
     values = prepared_fields(fields, chosen.numpy_dtype)
-    with using_device(device) as opened:
-        return _Measurement(opened, values, chosen, progress or (lambda amount: None)).result()
+    with using_device(device) as opened, DepthMeter(opened, values.shape[-1], chosen) as meter:
+        return meter.measure_prepared(values, chosen.seed, progress)
 
 
-class _Measurement:
-    """The arrays and programs of one measurement."""
+class DepthMeter:
+    """Measures many fields of n x n points with the same settings: arrays and programs on the device are made once.
 
-    def __init__(
-        self, device: Device, values: HostArray, settings: AnnihilationSettings, progress: Callable[[int], None]
-    ) -> None:
-        self.device, self.values, self.settings, self.progress = device, values, settings, progress
-        self.n = n = values.shape[-1]
+    with DepthMeter(device, 128, settings) as meter:
+        found = [meter.measure(field, seed=seed) for seed, field in enumerate(fields)]
+    """
+
+    def __init__(self, device: Device, n: int, settings: AnnihilationSettings) -> None:
+        require_side(n)
+        self.device, self.settings = device, settings
+        self.n = n
         self.maker = SurrogateMaker(device, n, batch_size(n, settings, settings.surrogates), settings)
         self.meter = ScaleMeter(device, self.maker.modes, settings)
         side = next(side for side in (4, 5, 6, 3, 7, 2, 1) if n % side == 0)
@@ -167,57 +172,85 @@ class _Measurement:
         self.load = device.program([*self.maker.loading, *meter.steps, *meter.state_steps, energy], label="field")
         self.surrogates = device.program([*self.maker.steps, *self.meter.steps], label="surrogates")
 
-    def result(self) -> Annihilation:
-        digest = hashlib.sha256(repr(self.settings).encode())
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the programs back; the arrays go with this object."""
+        self.load.close()
+        self.surrogates.close()
+
+    def measure(
+        self, fields: npt.ArrayLike, *, seed: int | None = None, progress: Callable[[int], None] | None = None
+    ) -> Annihilation:
+        """What `measure_depth` gives for these fields, with another seed where one is passed."""
+        values = prepared_fields(fields, self.settings.numpy_dtype)
+        if values.shape[-1] != self.n:
+            raise InputError(f"the field has shape {values.shape}.", f"pass fields of {self.n} x {self.n} points.")
+        return self.measure_prepared(values, self.settings.seed if seed is None else seed, progress)
+
+    def measure_prepared(
+        self, values: HostArray, seed: int, progress: Callable[[int], None] | None = None
+    ) -> Annihilation:
+        """The same of fields that `prepared_fields` gave."""
+        settings = replace(self.settings, seed=seed)
+        digest = hashlib.sha256(repr(settings).encode())
         observed: list[Measured] = []
         null: list[Measured] = []
         states: list[HostArray] = []
         energies: list[Floats] = []
         residuals: list[float] = []
-        with self.load, self.surrogates:
-            for number, field in enumerate(self.values):
-                self.maker.field[...] = field
-                self.load.run()
-                observed.append(self.field_meter.read())
-                states.append(self.field_meter.states()[0])
-                energies.append(self._energy.numpy().astype(np.float64))
-                null.append(self._surrogates_of(number))
-                if self.settings.null == "iaaft":
-                    residuals.append(_power_residual(observed[-1], null[-1]))
-                for part in (observed[-1], null[-1]):
-                    for array in (part.counts, part.squares, part.fourths, part.strong):
-                        digest.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
+        for number, field in enumerate(values):
+            self.maker.field[...] = field
+            self.load.run()
+            observed.append(self.field_meter.read())
+            states.append(self.field_meter.states()[0])
+            energies.append(self._energy.numpy().astype(np.float64))
+            null.append(self.surrogates_of(number, seed, progress))
+            if self.settings.null == "iaaft":
+                residuals.append(_power_residual(observed[-1], null[-1]))
+            for part in (observed[-1], null[-1]):
+                for array in (part.counts, part.squares, part.fourths, part.strong):
+                    digest.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
         total = [math.fsum(float(e[part]) for e in energies) for part in (0, 1)]
         integral_k = total[0] / total[1]
         everything = _joined(observed)
         power = everything.pooled().squares[..., 0].sum(axis=0)
-        tested = depths.tested_scales(self.n, integral_k, power, len(self.values))
+        tested = depths.tested_scales(self.n, integral_k, power, len(values))
         if not len(tested):
             raise InputError(
                 f"no scale beyond the integral scale, k = {integral_k:.3g}, holds enough to be tested.",
                 "pass a field that is resolved further, on more points, or several fields.",
             )
-        results = {name: self._judged(name, everything, null, tested, integral_k) for name in ESTIMATORS}
+        results = {name: self._judged(name, everything, null, tested, integral_k, seed) for name in ESTIMATORS}
         residual = math.fsum(residuals) / len(residuals) if residuals else None
         survival = self._survival(states, results[self.settings.estimator].depth.first)
-        levels = max(grid_levels(field, self.settings.tau) for field in self.values)
-        return Annihilation(
-            self.settings, self.n, len(self.values), results, survival, levels, residual, digest.hexdigest()
-        )
+        levels = max(grid_levels(field, self.settings.tau) for field in values)
+        return Annihilation(settings, self.n, len(values), results, survival, levels, residual, digest.hexdigest())
 
-    def _surrogates_of(self, number: int) -> Measured:
-        """All surrogates of a field."""
+    def surrogates_of(self, number: int, seed: int, progress: Callable[[int], None] | None = None) -> Measured:
+        """What is measured of all surrogates of the field that was loaded last, by its number."""
         parts: list[Measured] = []
         for first in range(0, self.settings.surrogates, self.maker.batch):
             some = min(self.maker.batch, self.settings.surrogates - first)
-            self.maker.draw(number, first)
+            self.maker.draw(number, first, seed)
             self.surrogates.run()
             parts.append(self.meter.read().members(slice(0, some)))
-            self.progress(some)
+            if progress is not None:
+                progress(some)
         return _joined(parts)
 
     def _judged(
-        self, name: str, observed: Measured, null: list[Measured], tested: npt.NDArray[np.intp], integral_k: float
+        self,
+        name: str,
+        observed: Measured,
+        null: list[Measured],
+        tested: npt.NDArray[np.intp],
+        integral_k: float,
+        seed: int,
     ) -> EstimatorResult:
         of = ESTIMATORS[name].of
         drawn = _mean([of(part) for part in null])
@@ -235,21 +268,21 @@ class _Measurement:
         end = depths.end_of(above, tested)
         again = [
             depths.octaves_to(self.n, depths.end_of(standard.chances(drawn) <= LEVEL, tested), first, integral_k)
-            for drawn in self._resampled(of, observed)
+            for drawn in self._resampled(of, observed, seed)
         ]
         low, high = depths.interval(again)
         octaves = depths.octaves_to(self.n, end, first, integral_k)
         crossings = tuple(j for j in tested.tolist() if j > end and above[j])
         depth = Depth(octaves, low, high, integral_k, first, end, end > int(tested[-1]), crossings)
-        return EstimatorResult(bands, depth)
+        return EstimatorResult(bands, depth, tuple(again))
 
-    def _resampled(self, of: Callable[[Measured], Floats], observed: Measured) -> list[Floats]:
+    def _resampled(self, of: Callable[[Measured], Floats], observed: Measured, seed: int) -> list[Floats]:
         """The statistic of fields drawn again from the fields, or of one field from its tiles."""
-        count = len(self.values)
+        count = len(observed.counts)
         drawn = count if count > 1 else observed.counts.shape[-2]
         words = philox(
             (np.arange(drawn)[None], np.arange(self.settings.resamples)[:, None], 0, BOOTSTRAP_STREAM),
-            (self.settings.seed, 0),
+            (seed, 0),
         )[0]
         picks = (words % np.uint32(drawn)).astype(np.intp)
         if count > 1:

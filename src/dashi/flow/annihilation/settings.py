@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from dashi.errors import InputError
+from dashi.flow.annihilation._gauge_signs import GAUGES
 from dashi.flow.annihilation.estimators import ESTIMATORS
 from dashi.flow.annihilation.nulls import NULLS
 from dashi.flow.annihilation.scales import FAMILIES
@@ -31,6 +32,10 @@ class AnnihilationSettings:
     """The statistic that decides: see `ESTIMATORS`. All are reported."""
     bands: str = "shannon"
     """How fields are divided into scales: see `FAMILIES`."""
+    gauge: str = "vorticity"
+    """What decides the sign of an active point: see `GAUGES`. Which points are active does not depend on it."""
+    angle: float = 0.0
+    """The direction of the gauge `axis`, an angle from x."""
     tau: float = 1.5
     """A point is active where |band| exceeds so many root mean squares of the band."""
     resamples: int = 200
@@ -44,7 +49,8 @@ class AnnihilationSettings:
     def __post_init__(self) -> None:
         for name, value, known in (
             ("null", self.null, tuple(NULLS)), ("estimator", self.estimator, tuple(ESTIMATORS)),
-            ("bands", self.bands, FAMILIES), ("dtype", self.dtype, ("float32", "float64")),
+            ("bands", self.bands, FAMILIES), ("gauge", self.gauge, GAUGES),
+            ("dtype", self.dtype, ("float32", "float64")),
         ):  # fmt: skip
             if value not in known:
                 raise InputError(f"there is no {name} {value!r}.", f"use {', '.join(known)}.")
@@ -52,6 +58,8 @@ class AnnihilationSettings:
         _require_whole("seed", self.seed, 0, (1 << 32) - 1)
         _require_whole("resamples", self.resamples, 1, 100_000)
         _require_whole("rounds", self.rounds, 1, 1000)
+        if not -1e3 <= self.angle <= 1e3:
+            raise InputError(f"`angle=` is {self.angle}.", "use an angle in radians.")
         if not 0 <= self.tau < 1e6:
             raise InputError(f"`tau=` is {self.tau}.", "use a number from 0 on, say 1.5.")
         if not -10 <= self.slope <= 10:
