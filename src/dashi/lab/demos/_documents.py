@@ -63,7 +63,8 @@ def _scores(evaluation: Evaluation, model: str, quotient: float | None = None) -
     if any(one.model == "persistence" for one in evaluation.lines):
         still = error / float(evaluation.line("persistence").relative_l2[:, -1].mean())
     return Scores(
-        l2=_finite(error), corr=_finite(float(line.correlation[:, -1].mean())), quotient=_finite(quotient), over_persistence=_finite(still),
+        l2=_finite(error), corr=_finite(float(line.correlation[:, -1].mean())), quotient=_finite(quotient),
+        over_persistence=_finite(still),
         energy=off(line.energy, evaluation.energy), enstrophy=off(line.enstrophy, evaluation.enstrophy),
     )  # fmt: skip
 
