@@ -1,5 +1,5 @@
 #!/bin/sh
-# What is promised of a GPU, measured in parts of less than ten minutes each (base, flows):
+# What is promised of a GPU, measured in parts of less than ten minutes each (base, flows, closures, kochkov-*):
 #
 #     sh benchmarks/hardware.sh DEVICE FOLDER [NAME...]     run all commands, or those or parts that are named
 #     sh benchmarks/hardware.sh --list                      print parts/names, the longest time of each in seconds,
@@ -93,3 +93,19 @@ measure bench-flow 35 dashi bench flow --n 256 --n 1024 --n 4096 --device "$devi
 measure wall-256 12 python benchmarks/simulate_wall.py --device "$device" --n 256 --steps 20000 --json
 measure wall-1024 15 python benchmarks/simulate_wall.py --device "$device" --n 1024 --steps 20000 --json
 measure wall-4096 20 python benchmarks/simulate_wall.py --device "$device" --n 4096 --steps 500 --json
+
+part=closures
+# Closures: the bound on energy by kernels, rollouts a hundred horizons long, the table of skill with the models kept.
+measure check-closures 15 dashi kernels check --quick --device "$device" energy_limit energy_limit_pull
+measure long-run-kolmogorov 150 python benchmarks/long_run.py --device "$device" --flow kolmogorov --out "$folder/long-run"
+measure long-run-decaying 150 python benchmarks/long_run.py --device "$device" --flow decaying --out "$folder/long-run"
+measure closure-skill 240 python benchmarks/closure_skill.py --device "$device" \
+    --fitted docs/benchmarks/closure-skill --model galerkin --model slaved --model trained-eddy --model truncation \
+    --model perfect --model restarted --out "$folder/closure-skill"
+
+# Kochkov's benchmark at its published size: the truth, then whoever is scored against it.
+part=kochkov-truth
+measure truth 598 dashi flow benchmark kochkov --device "$device" --require-gpu --truth-only --out "$folder/kochkov-truth"
+part=kochkov-scores
+measure scores 598 dashi flow benchmark kochkov --device "$device" --require-gpu \
+    --truth "$folder/kochkov-truth/truth.npz" --out "$folder/kochkov" --json

@@ -141,6 +141,10 @@ def test_a_run_leaves_its_truth_with_a_certificate_and_another_takes_it_from_the
     again = lab.benchmark_flow(lab.BenchmarkRequest(setting="tiny", truth="a/truth.npz"), device="cpu")
     assert [one.of_mean for one in again.scores] == [one.of_mean for one in first.scores]
     assert "| truncation 3 |" in Path("a/benchmark.md").read_text()
+    alone = lab.benchmark_flow(lab.BenchmarkRequest(setting="tiny", truth_only=True), device="cpu")
+    assert (alone.scores, alone.truth.hash) == ((), tiny.truth_hash)
+    with pytest.raises(InputError, match="leave one of them away"):
+        lab.benchmark_flow(lab.BenchmarkRequest(setting="tiny", truth="a/truth.npz", truth_only=True))
 
 
 def test_what_there_is_not_is_refused(tiny: Setting) -> None:

@@ -18,6 +18,10 @@ TruthFile = Annotated[
     Path | None,
     typer.Option("--truth", metavar="FILE", help="The truth.npz of an earlier run, instead of making it again."),
 ]
+TruthOnly = Annotated[
+    bool,
+    typer.Option("--truth-only", help="Make the truth and its certificate, for a later --truth, and score nobody."),
+]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="A folder for the truth, its certificate and all scores.")
 ]
@@ -33,6 +37,7 @@ def benchmark(
     name: Name,
     quick: Quick = False,
     truth: TruthFile = None,
+    truth_only: TruthOnly = False,
     device: OneDevice = "auto",
     out: Out = None,
     overwrite: Overwrite = False,
@@ -52,14 +57,15 @@ def benchmark(
     from dashi.lab.flow_benchmark import HEADINGS
 
     request = lab.BenchmarkRequest(
-        name=name, setting="quick" if quick else "full", truth=truth, allow_fallback=allow_fallback,
-        require_gpu=require_gpu, command_line=typed(),
+        name=name, setting="quick" if quick else "full", truth=truth, truth_only=truth_only,
+        allow_fallback=allow_fallback, require_gpu=require_gpu, command_line=typed(),
     )  # fmt: skip
     scores = lab.benchmark_flow(request, device=device, out=out, overwrite=overwrite, events=Shown())
     if json:
         print_json(scores.document())
         return
-    print_rows(HEADINGS, scores.rows())
+    if scores.scores:
+        print_rows(HEADINGS, scores.rows())
     remark(f"truth: {scores.truth.operator}, last states {scores.truth.hash}")
     if quick:
         remark("these are small and easy flows: the numbers mean nothing")

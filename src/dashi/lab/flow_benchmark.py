@@ -41,6 +41,8 @@ class BenchmarkRequest(Request):
     """`full`: the published size, for a GPU; `quick`: small, easy and few, to see that it runs."""
     truth: AnyPath | None = None
     """A file of the truth that an earlier run left, instead of making it again."""
+    truth_only: bool = False
+    """Make the truth and its certificate, and score nobody."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,8 @@ class BenchmarkScores:
         }  # fmt: skip
 
     def __repr__(self) -> str:
+        if not self.scores:
+            return f"<BenchmarkScores: the truth alone, {self.truth.hash}>"
         best = max(self.scores, key=lambda one: one.of_mean[0.8])
         return f"<BenchmarkScores: {len(self.scores)} rows, longest above 0.8: {best.name}, {best.of_mean[0.8]:.2f}>"
 
@@ -107,6 +111,8 @@ def benchmark_flow(
     if request.name not in NAMES:
         raise InputError(f"there is no benchmark {request.name!r}.", f"use {', '.join(NAMES)}.")
     setting = setting_named(request.setting)
+    if request.truth_only and request.truth is not None:
+        raise InputError("`truth_only=True` makes the truth, and `truth=` names one.", "leave one of them away.")
     job = Job(command=COMMAND, request=request, device=device, out=as_path(out), overwrite=overwrite, events=events)
     owner = Owner(COMMAND, FILES, settings={"name": request.name, "setting": setting.document}, overwrite=overwrite)
     if job.out:
@@ -117,7 +123,7 @@ def benchmark_flow(
     with job.place() as placed:
         require_results(placed)
         truth, run = (known, None) if known else _truth(job, setting, placed.device)
-        scores = _scores(job, setting, truth, placed.device)
+        scores = () if request.truth_only else _scores(job, setting, truth, placed.device)
         result = BenchmarkScores(request, truth, scores, job.out)
         if job.out:
             _leave(result, run, job.out, owner)

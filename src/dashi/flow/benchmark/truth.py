@@ -114,8 +114,8 @@ def load_truth(path: Path | str, setting: Setting) -> Truth:
     current = f"{Vorticity.kind}/{Vorticity.version}"
     if setting.truth_hash and operator == current and final_hash != setting.truth_hash:
         raise FileError(
-            f"{path} is of states with the hash {final_hash[:32]}, "
-            f"and the setting {setting.name} has {setting.truth_hash}.",
+            f"{path} is of states with the hash {final_hash[:32]}, and the setting {setting.name} has "
+            f"{setting.truth_hash}.",
             again,
         )
     return Truth(setting, fields, start, final_hash, operator, device)
