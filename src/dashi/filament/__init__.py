@@ -10,6 +10,7 @@ from dashi.filament._invariants import Invariants, InvariantsOf, invariants
 from dashi.filament.atoms import CORES, DOMAINS, Atoms, read_atoms, write_atoms
 from dashi.filament.events import ACCOUNTS, KINDS, AtomEvent, Ledger, Transfer
 from dashi.filament.free import FreeAtoms
+from dashi.filament.normal_form import AtomRules, normal_form
 from dashi.filament.state import atoms_of, rows_of
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "DOMAINS",
     "KINDS",
     "AtomEvent",
+    "AtomRules",
     "Atoms",
     "FreeAtoms",
     "Invariants",
@@ -26,6 +28,7 @@ __all__ = [
     "Transfer",
     "atoms_of",
     "invariants",
+    "normal_form",
     "read_atoms",
     "rows_of",
     "write_atoms",

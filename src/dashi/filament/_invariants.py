@@ -30,7 +30,7 @@ class Invariants:
     circulation: float
     """Sum of Gamma, exact: it is counted in quanta."""
     quanta: int
-    """The same, signed, in quanta."""
+    """Signed circulation, in quanta."""
     impulse_x: float
     """Sum of Gamma y."""
     impulse_y: float
