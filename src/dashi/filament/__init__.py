@@ -7,10 +7,11 @@ grid appears only where somebody asks to look.
 from __future__ import annotations
 
 from dashi.filament._invariants import Invariants, InvariantsOf, invariants
+from dashi.filament._normal_form import AtomRules, normal_form
 from dashi.filament.atoms import CORES, DOMAINS, Atoms, read_atoms, write_atoms
 from dashi.filament.events import ACCOUNTS, KINDS, AtomEvent, Ledger, Transfer
 from dashi.filament.free import FreeAtoms
-from dashi.filament.normal_form import AtomRules, normal_form
+from dashi.filament.normal import NormalAtoms
 from dashi.filament.state import atoms_of, rows_of
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Invariants",
     "InvariantsOf",
     "Ledger",
+    "NormalAtoms",
     "Transfer",
     "atoms_of",
     "invariants",
