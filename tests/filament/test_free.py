@@ -115,10 +115,10 @@ def test_a_run_leaves_atoms_and_a_certificate_that_is_verified(tmp_path: Path) -
     atoms = some_atoms(4, domain="periodic")
     result = lab.run_filament(request(atoms, nu=0.01), device="cpu", out=tmp_path / "run")
     assert lab.verify(lab.VerifyRequest(certificate=tmp_path / "run"), device="auto").same
-    kept = read_atoms(tmp_path / "run" / "atoms.json")
-    assert np.array_equal(kept.place, result.atoms.place)
-    assert ((kept.place >= 0) & (kept.place < kept.box)).all()
-    assert kept.quanta.tolist() == atoms.quanta.tolist()
+    stored = read_atoms(tmp_path / "run" / "atoms.json")
+    assert np.array_equal(stored.place, result.atoms.place)
+    assert ((stored.place >= 0) & (stored.place < stored.box)).all()
+    assert stored.quanta.tolist() == atoms.quanta.tolist()
     assert result.first.step == 0
     assert [one.step for one in result.invariants][:2] == [0, 1]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dashi.cli.help import DEVICE, FLOW, OUTPUT, RUN, App
+from dashi.cli.help import DEVICE, FLOW, OUTPUT, RULES, RUN, App
 from dashi.cli.options import Json, OneDevice, Overwrite, RunType, example, typed, whole
 from dashi.cli.output import print_facts, print_json, remark
 from dashi.cli.progress import Shown
@@ -63,6 +63,17 @@ Steps = Annotated[int, typer.Option("--steps", parser=whole, rich_help_panel=RUN
 AnyWay = Annotated[
     Way, typer.Option("--way", rich_help_panel=RUN, help="free: every atom moves with the velocity of all.")
 ]
+Weakest = Annotated[
+    int, typer.Option("--weakest", parser=whole, rich_help_panel=RULES, help="Prune atoms of fewer quanta.")
+]
+Merge = Annotated[
+    float,
+    typer.Option("--merge", rich_help_panel=RULES, help="Merge atoms nearer than so many core radii, up to 0.9."),
+]
+Widest = Annotated[
+    float, typer.Option("--widest", rich_help_panel=RULES, help="Split cores of larger radius; needs --budget.")
+]
+Budget = Annotated[int, typer.Option("--budget", parser=whole, rich_help_panel=RULES, help="Atoms at most.")]
 AnyType = Annotated[RunType, typer.Option("--dtype", rich_help_panel=RUN, help="Element type of places.")]
 HashEvery = Annotated[
     int | None,
@@ -110,6 +121,10 @@ def run(
     nu: Viscosity = 0.0,
     way: AnyWay = Way.free,
     dtype: AnyType = RunType.float64,
+    weakest: Weakest = 0,
+    merge: Merge = 0.0,
+    widest: Widest = 0.0,
+    budget: Budget = 0,
     hash_every: HashEvery = None,
     look_every: LookEvery = None,
     checkpoint_every: CheckpointEvery = None,
@@ -123,16 +138,19 @@ def run(
 ) -> None:
     """Move vortex atoms for so many steps of Runge-Kutta, every one with the velocity that all of them induce.
 
-    Circulation is counted in whole quanta, and what happens to atoms is an event that moves whole quanta. Cores spread
-    where there is viscosity. Runs have the same hashes on every device; with --out they leave a certificate that
-    `dashi verify` repeats anywhere. Exit code 3 on errors, 130 if stopped.
+    Circulation is counted in whole quanta. Cores spread where there is viscosity. With rules atoms merge, split and are
+    pruned after every step; each change is an event that moves whole quanta, and the books close. Runs have the same
+    hashes on every device; with --out they leave a certificate that `dashi verify` repeats anywhere. Exit code 3 on
+    errors, 130 if stopped.
     """
     from dashi import lab
+    from dashi.filament._normal_form import AtomRules
     from dashi.lab._job import until_interrupted
 
+    rules = AtomRules(weakest=weakest, merge=merge, widest=widest, budget=budget)
     request = lab.FilamentRequest(
         atoms=atoms, steps=steps, dt=dt, nu=nu, domain=domain.value if domain else None,
-        core=core.value if core else None, way=way.value, dtype=dtype.value, hash_every=hash_every,
+        core=core.value if core else None, way=way.value, dtype=dtype.value, rules=rules, hash_every=hash_every,
         look_every=look_every, checkpoint_every=checkpoint_every, allow_fallback=allow_fallback,
         require_gpu=require_gpu, command_line=typed(),
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Final
 
@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from dashi.core.rollouts.observer import Bound, Context, Observer, Slot, Values, require_stride
 from dashi.filament.atoms import Atoms
-from dashi.filament.state import atoms_of
 from dashi.kernels.vortex._induction import LATTICE_TERMS, lattice_sums
 from dashi.runtime.array import Array
+from dashi.types import HostArray
 
 Floats = npt.NDArray[np.float64]
 _EULER: Final = 0.57721566490153286060651209
@@ -30,7 +30,7 @@ class Invariants:
     circulation: float
     """Sum of Gamma, exact: it is counted in quanta."""
     quanta: int
-    """The same, signed, in quanta."""
+    """Signed circulation, in quanta."""
     impulse_x: float
     """Sum of Gamma y."""
     impulse_y: float
@@ -127,9 +127,9 @@ class InvariantsOf(Observer[Invariants]):
     at_end = True
     certified = False
 
-    def __init__(self, every: int, like: Atoms) -> None:
+    def __init__(self, every: int, atoms_of_state: Callable[[HostArray], Atoms]) -> None:
         self.every = require_stride("every", every)
-        self._like = like
+        self._atoms = atoms_of_state
 
     columns_of: ClassVar[Mapping[str, Slot]] = {
         **{field.name: ((), np.float64) for field in fields(Invariants) if field.name != "step"},
@@ -141,7 +141,7 @@ class InvariantsOf(Observer[Invariants]):
             return [context.device.copy_step(after, slots[0])]
 
         def take(step: int, values: Values) -> Invariants:
-            return invariants(atoms_of(values[0][0], self._like), step)
+            return invariants(self._atoms(values[0][0]), step)
 
         return Bound([(context.shape, context.operator.dtype)], steps, take)
 

@@ -45,6 +45,7 @@ BENCHMARK: Final = "benchmark.json"
 BENCHMARK_TABLE: Final = "benchmark.md"
 HASHED: Final = "states.zarr"
 ATOMS: Final = "atoms.json"
+ATOM_EVENTS: Final = "events.json"
 PARTS: Final = "shard-*"
 UNFINISHED: Final = "unfinished"
 """Where a run works while a finished one is in its place."""
@@ -83,6 +84,7 @@ RUN_FILES: Final = (
         "what a stopped run goes on from with `--resume`",
         is_passing=True,
     ),
+    RunFile(ATOM_EVENTS, ("filament run",), "what happened to atoms: events, and the accounts of circulation"),
     RunFile(ATOMS, ("filament run",), "the last atoms, which `dashi filament run --atoms` takes"),
     RunFile(FIELDS, ("flow simulate", "flow rollout", "demo"), "frames, as Zarr, which xarray opens", is_folder=True),
     RunFile(DECODED, ("flow rollout",), "measures of decoded fields: energy, enstrophy, bands, support"),

@@ -15,13 +15,13 @@ from dashi.core.metrics._placement import Placement
 from dashi.core.rollouts import rollout as engine
 from dashi.core.rollouts._checkpoint import read_checkpoint, write_checkpoint
 from dashi.core.rollouts.run import Run
-from dashi.errors import InputError, Interrupted, NonFiniteError
+from dashi.errors import FileError, InputError, Interrupted, NonFiniteError
+from dashi.filament._atoms_json import read_document, write_document
 from dashi.filament._invariants import Invariants, invariants
 from dashi.filament.atoms import Atoms, write_atoms
 from dashi.filament.events import Ledger
-from dashi.filament.state import atoms_of
 from dashi.io import _run_folder as run_folder
-from dashi.io._run_names import ATOMS
+from dashi.io._run_names import ATOM_EVENTS, ATOMS
 from dashi.io.arrays import write_arrays
 from dashi.io.metrics import Metrics, write_metrics
 from dashi.lab._arguments import require_request
@@ -41,7 +41,7 @@ from dashi.lab.filament_setup import FilamentRequest, FilamentSetup, check_filam
 from dashi.runtime.device import Device
 
 COMMAND: Final = "filament run"
-_FILES: Final = (run_folder.METRICS, run_folder.STATE, run_folder.CERTIFICATE, run_folder.INPUTS, ATOMS)
+_FILES: Final = (run_folder.METRICS, run_folder.STATE, run_folder.CERTIFICATE, run_folder.INPUTS, ATOMS, ATOM_EVENTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,23 +111,27 @@ def _run_filament(job: Job, request: FilamentRequest, so_far: Run | None = None)
     job.require_place()
     with job.timed("encode", "reading"):
         setup = filament_setup(request)
+    if so_far is not None and so_far.job is not None:
+        setup.journal.update(so_far.job.setup.journal)
     with job.place() as placed, job.open_folder(setup.settings(request), files=_FILES) as folder:
         require_results(placed)
         resumed = _resumed(job, request, setup, folder) if folder and job.resume else so_far
         with to_go_on(folder):
             run = _roll_out(job, request, setup, placed, folder, resumed)
-            atoms = atoms_of(run.state[0], setup.atoms).wrapped()
+            after = setup.atoms_of(run.state[0])
+            ledger = _closed_books(setup, after, run.steps)
+            atoms = after.wrapped()
             digest = certify_folder(run, folder, setup.operator, setup.state) if folder else None
             metrics = build_metrics(COMMAND, run, placed, job.stages, certificate=digest)
-            place = _leave(folder, run, atoms, metrics, digest) if folder else None
+            place = _leave(folder, run, atoms, ledger, metrics, digest) if folder else None
     require_gpu_used(request, metrics)
     finished = FinishedJob(
         request=request, metrics=metrics, folder=place, out=job.out, setup=setup,
         certificates={place / run_folder.CERTIFICATE: digest} if place and digest else {},
         go_on=partial(_resume, device=job.device), to_certify="run with `out=`.",
     )  # fmt: skip
-    last = invariants(atoms_of(run.state[0], setup.atoms), run.steps)
-    result = FilamentRun(replace(run, job=finished), atoms, invariants(setup.atoms), last, Ledger())
+    last = invariants(after, run.steps)
+    result = FilamentRun(replace(run, job=finished), atoms, invariants(setup.atoms), last, ledger)
     if run.stopped:
         raise Interrupted(result)
     return result
@@ -143,6 +147,7 @@ def _roll_out(
 
     def keep(run: Run) -> None:
         assert folder is not None
+        write_document(folder / ATOM_EVENTS, setup.ledger(run.steps).document())
         write_checkpoint(folder / run_folder.CHECKPOINT, setup.identity, run)
 
     every = request.checkpoint_every if folder else None
@@ -172,6 +177,8 @@ def _resumed(job: Job, request: FilamentRequest, setup: FilamentSetup, folder: P
     if run.steps > request.steps:
         raise InputError(f"{run.steps} steps are done already, {request.steps} asked for.", "ask for more `steps=`.")
     job.events.remark(f"going on after {run.steps} steps")
+    for event in Ledger.from_document(read_document(folder / ATOM_EVENTS)).events:
+        setup.journal[event.step] = (*setup.journal.get(event.step, ()), event)
     return run
 
 
@@ -187,16 +194,30 @@ def _resume(run: Run, steps: int, *, device: str | Device, overwrite: bool = Fal
     )  # fmt: skip
     if run.out is None:
         return _run_filament(job, request, without_last_looks(run)).run
-    if not run.stopped:
+    if not run.stopped:  # its events stay where they are
         run_folder.reopen_run(run.out, COMMAND, lambda file: write_checkpoint(file, setup.identity, run))
     return _run_filament(job, request).run
 
 
-def _leave(folder: Path, run: Run, atoms: Atoms, metrics: Metrics, digest: str | None) -> Path:
+def _closed_books(setup: FilamentSetup, after: Atoms, last: int) -> Ledger:
+    """The ledger of a run; quanta that atoms lost and no account received are a defect, which ends it."""
+    ledger = setup.ledger(last)
+    before, now = ((atoms.signed_quanta, atoms.total_quanta) for atoms in (setup.atoms, after))
+    missing = ledger.unattributed(before, now)
+    if missing != (0, 0):
+        raise FileError(
+            f"the books do not close: {missing[0]} signed quanta and {missing[1]} of magnitude went nowhere.",
+            "start anew in another folder; if it happens again, report it.",
+        )
+    return ledger
+
+
+def _leave(folder: Path, run: Run, atoms: Atoms, ledger: Ledger, metrics: Metrics, digest: str | None) -> Path:
     """Writes what is left to write; where the run lies."""
-    written = {run_folder.METRICS, run_folder.STATE, ATOMS}
+    written = {run_folder.METRICS, run_folder.STATE, ATOMS, ATOM_EVENTS}
     write_arrays(folder / run_folder.STATE, {"z": run.state[0], "step": np.array(run.steps, np.int64)})
     write_atoms(folder / ATOMS, atoms)
+    write_document(folder / ATOM_EVENTS, ledger.document())
     if digest:
         written |= {run_folder.CERTIFICATE, run_folder.INPUTS}
     write_metrics(folder / run_folder.METRICS, metrics)

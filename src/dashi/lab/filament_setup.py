@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -13,9 +13,12 @@ from dashi.core.rollouts._observers import Hashes
 from dashi.core.rollouts.observer import Observer
 from dashi.errors import InputError, UnknownNameError, suggestion
 from dashi.filament._invariants import InvariantsOf
+from dashi.filament._normal_form import AtomRules
 from dashi.filament.atoms import Atoms, read_atoms
+from dashi.filament.events import Ledger
 from dashi.filament.free import FreeAtoms
-from dashi.filament.state import rows_of
+from dashi.filament.normal import Journal, NormalAtoms, table_atoms, table_of
+from dashi.filament.state import atoms_of, rows_of
 from dashi.lab._job import AnyPath, Request
 from dashi.types import HostArray
 
@@ -40,6 +43,8 @@ class FilamentRequest(Request):
     """gaussian or algebraic, which atoms of a file may leave open."""
     way: str = "free"
     dtype: str = "float64"
+    rules: AtomRules = field(default_factory=AtomRules)
+    """What the normal form asks of atoms after every step; no rules where nothing is set."""
     hash_every: int | None = None
     """Steps between hashes of the state; a tenth of the run where None."""
     look_every: int | None = None
@@ -65,6 +70,8 @@ class FilamentSetup:
     state: HostArray
     """(1, n, columns)."""
     strides: FilamentStrides
+    journal: Journal
+    """Events by step, as the run goes on."""
 
     @cached_property
     def identity(self) -> str:
@@ -73,7 +80,17 @@ class FilamentSetup:
 
     @property
     def observers(self) -> list[Observer[Any]]:
-        return [InvariantsOf(self.strides.look, self.atoms)]
+        return [InvariantsOf(self.strides.look, self.atoms_of)]
+
+    def atoms_of(self, state: HostArray) -> Atoms:
+        """The atoms of one state."""
+        if isinstance(self.operator, NormalAtoms):
+            return table_atoms(state, self.atoms)
+        return atoms_of(state, self.atoms)
+
+    def ledger(self, last: int) -> Ledger:
+        """The events of all steps up to this one."""
+        return Ledger(event for step in sorted(self.journal) if step <= last for event in self.journal[step])
 
     @property
     def resumable(self) -> list[Observer[Any]]:
@@ -84,7 +101,8 @@ class FilamentSetup:
         """All that decides the results of a run: where it runs does not."""
         return {
             "way": request.way, "inputs": self.identity, "dtype": request.dtype, "steps": request.steps,
-            "dt": request.dt, "nu": request.nu, "hash-every": self.strides.hash, "look-every": self.strides.look,
+            "dt": request.dt, "nu": request.nu, **asdict(request.rules),
+            "hash-every": self.strides.hash, "look-every": self.strides.look,
         }  # fmt: skip
 
 
@@ -104,6 +122,8 @@ def check_filament_request(request: FilamentRequest, out: object) -> None:
             raise UnknownNameError(
                 f"`{name}=` is {value!r:.40}.", f"{suggestion(str(value), known)}use one of {', '.join(known)}."
             )
+    if request.rules.any and request.dtype != "float64":
+        raise InputError("quanta are counted in float64 alone.", "use `dtype='float64'`, or no rules.")
     if request.checkpoint_every and out is None:
         raise InputError("checkpoints are kept in a run folder.", "name one with `out=`.")
 
@@ -119,7 +139,13 @@ def filament_setup(request: FilamentRequest) -> FilamentSetup:
                 raise InputError(f"`{name}=` is not that of the atoms.", f"leave `{name}=` away.")
     if not len(atoms):
         raise InputError("there are no atoms.", "name at least one.")
-    operator = FreeAtoms.of(atoms, dt=request.dt, nu=request.nu, dtype=request.dtype)
+    journal: Journal = {}
+    if request.rules.any:
+        operator: Operator = NormalAtoms.of(atoms, request.rules, dt=request.dt, nu=request.nu, journal=journal)
+        state = table_of(atoms, operator.shape[0] - 1)
+    else:
+        operator = FreeAtoms.of(atoms, dt=request.dt, nu=request.nu, dtype=request.dtype)
+        state = rows_of(atoms, request.dtype)
     tenth, hundredth = (max(1, request.steps // parts) for parts in (10, _LOOKS))
     strides = FilamentStrides(request.hash_every or tenth, request.look_every or hundredth)
-    return FilamentSetup(atoms, operator, rows_of(atoms, request.dtype)[None], strides)
+    return FilamentSetup(atoms, operator, state[None], strides, journal)
