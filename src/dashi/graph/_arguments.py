@@ -136,16 +136,16 @@ def _text(value: object) -> object:
 
 
 def _tensor(value: object) -> object:
-    if isinstance(value, _tensor_type()):
+    if _is_tensor(value):
         return value
     raise _OtherKindError
 
 
-def _operand(value: Any) -> object:
+def _operand(value: object) -> object:
     """Tensors, numbers and arrays of numbers."""
-    if not isinstance(value, (_tensor_type(), int, float, np.ndarray, np.generic)):
-        raise _OtherKindError
-    return value
+    if _is_tensor(value) or isinstance(value, int | float | np.ndarray | np.generic):
+        return cast("object", value)
+    raise _OtherKindError
 
 
 def _nothing(value: object) -> None:
@@ -157,11 +157,9 @@ def _anything(value: object) -> object:
     return value
 
 
-@cache
-def _tensor_type() -> type:
-    from dashi.graph.builder import Tensor
-
-    return Tensor
+def _is_tensor(value: object) -> bool:
+    """Whether it is a value of a graph that is being built; the Builder's own module rests on this one."""
+    return hasattr(value, "builder") and hasattr(value, "node")
 
 
 _KINDS: Final[dict[str, tuple[Callable[[object], object], str]]] = {
