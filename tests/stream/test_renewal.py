@@ -20,7 +20,7 @@ from dashi.stream import StreamPlan, StreamRun, host_op, load, make_plan, parse,
 from dashi.stream._draws import items_of
 from dashi.stream._plan_adapter import movable_seconds
 from dashi.stream._renewal import FirstLooks, RetainedItems
-from dashi.stream._stage_times import StageSeconds, divide_gap
+from dashi.stream._stage_times import StageUse, divide_gap
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "stream" / "worked_example.yaml"
 ITEMS = 14
@@ -222,12 +222,12 @@ def test_retained_items_are_those_that_have_not_come_out_and_the_last_that_has()
 
 
 def test_looks_are_handed_on_once() -> None:
-    seen: list[tuple[int, str]] = []
+    looks_seen: list[tuple[int, str]] = []
     looks = FirstLooks()
-    told = looks.once("observers", lambda step, stage, _values: seen.append((step, stage)))
+    told = looks.once("observers", lambda step, stage, _values: looks_seen.append((step, stage)))
     for step, stage in [(0, "a"), (2, "a"), (0, "b"), (0, "a"), (2, "a"), (4, "a"), (2, "b")]:
         told(step, stage, {})
-    assert seen == [(0, "a"), (2, "a"), (0, "b"), (4, "a"), (2, "b")]
+    assert looks_seen == [(0, "a"), (2, "a"), (0, "b"), (4, "a"), (2, "b")]
 
 
 # Snapshots
@@ -240,12 +240,12 @@ def test_snapshots_hold_the_states_behind_a_stage_each_once(plan: StreamPlan, tm
         "a-00000000.npz", "a-00000004.npz", "a-00000008.npz", "a-00000012.npz",
         "c-00000000.npz", "c-00000006.npz", "c-00000012.npz",
     ]  # fmt: skip
-    kept = run(plan, ITEMS, keep=True)
+    whole = run(plan, ITEMS, keep=True)
     item = items_of(plan.config.source, 12)
     behind = read_arrays(tmp_path / "s" / "a-00000012.npz")
     assert np.array_equal(behind["y"], np.multiply(item["x"], np.float32(10)))
     assert set(behind) == {"x", "y"}
-    assert np.array_equal(read_arrays(tmp_path / "s" / "c-00000012.npz")["z"], kept.fields[12]["z"])
+    assert np.array_equal(read_arrays(tmp_path / "s" / "c-00000012.npz")["z"], whole.fields[12]["z"])
 
 
 def test_snapshots_on_software_vulkan_change_no_bit(vulkan_session: object, tmp_path: Path) -> None:
@@ -320,18 +320,18 @@ def test_payloads_lose_precision_only_from_tier_2_on(monkeypatch: pytest.MonkeyP
     from dashi.stream import _plan_adapter as adapter
     from dashi.stream._adapt import ChainTimes, Decision
 
-    seen = list[Sequence[bool]]()
+    looks_seen = list[Sequence[bool]]()
 
     def decide(times: ChainTimes, names: Sequence[str]) -> Decision | None:
-        seen.append(times.lighter)
+        looks_seen.append(times.lighter)
         return Decision("shrink", 0, "c starved") if times.lighter[0] else None
 
     monkeypatch.setattr(adapter, "decide", decide)
     monkeypatch.setattr(adapter, "EVERY", 8)
     done = run(make_plan(parse(TEXT), measure=False), 40, adapt=True)
     assert done.lossy == ()
-    assert seen
-    assert not any(map(any, seen))
+    assert looks_seen
+    assert not any(map(any, looks_seen))
     lossy = run(make_plan(parse(f"determinism_tier: 2\n{TEXT}"), measure=False), 40, adapt=True)
     assert lossy.lossy == ("f16",)
     assert lossy.events[0].kind == "shrink"
@@ -366,11 +366,11 @@ def test_gaps_are_divided_by_reason() -> None:
 
 
 def test_seconds_of_some_items_stand_for_all() -> None:
-    seconds = StageSeconds(items=5, gaps=3, busy=1.0, starved=0.5)
+    seconds = StageUse(items=5, gaps=3, busy=1.0, starved=0.5)
     assert seconds.as_json(10) == {"busy": 2.0, "starved": 1.5, "linked": 0.0, "blocked": 0.0, "submitting": 0.0}
     assert seconds.reason == "starved"
-    assert StageSeconds().reason == ""
-    assert set(StageSeconds().as_json(3).values()) == {0.0}
+    assert StageUse().reason == ""
+    assert set(StageUse().as_json(3).values()) == {0.0}
 
 
 def test_a_stage_that_waits_for_a_slow_one_is_starved_and_one_before_it_blocked(plan: StreamPlan) -> None:

@@ -19,7 +19,7 @@ from dashi.stream._device_stage import DevicePayload, DeviceStage, Hold, Observe
 from dashi.stream._digests import digest_text
 from dashi.stream._model import WINDOW, Payload, State
 from dashi.stream._plan import PlannedLink, PlannedStage, StreamPlan
-from dashi.stream._stage_times import ChainClock, StageSeconds
+from dashi.stream._stage_times import ChainClock, StageUse
 from dashi.stream.links import Link
 from dashi.types import HostArray
 
@@ -259,7 +259,7 @@ class DeviceChain:
     def _seconds(self, number: int) -> dict[str, float]:
         """What a stage did with its time, by the device's clock: work, and waiting by reason."""
         clock = self.clock
-        return (StageSeconds() if clock is None else clock.totals[number]).as_json(self.stages[number].items_out)
+        return (StageUse() if clock is None else clock.totals[number]).as_json(self.stages[number].items_out)
 
     def _link_record(self, number: int) -> dict[str, Any]:
         used = None if self.clock is None else self.clock.mean_used(number)

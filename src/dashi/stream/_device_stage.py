@@ -44,12 +44,12 @@ class StageSnapshot:
 
 @dataclass(frozen=True)
 class StageLook:
-    """What observers, or a snapshot, of a step bring: from `ticket`, for `told`."""
+    """What observers, or a snapshot, of a step bring: from `ticket`, for `observe`."""
 
     step: int
     ticket: Ticket
     shown: Arrays
-    told: Observe
+    observe: Observe
     dispatches: int
 
 
@@ -260,7 +260,7 @@ class DeviceStage:
         return last
 
     def _submit_look(
-        self, of_run: int, recording: StageProgram, due: tuple[int, ...] | None, after: list[Ticket], told: Observe
+        self, of_run: int, recording: StageProgram, due: tuple[int, ...] | None, after: list[Ticket], observe: Observe
     ) -> Ticket:
         if due not in recording.observer_programs:
             recording.observer_programs[due] = (
@@ -270,7 +270,7 @@ class DeviceStage:
         while len(self._looks) >= 2 * self._window:
             self._read_look()
         look = program.submit(after=after)
-        self._looks.append(StageLook(of_run, look, shown, told, program.dispatches))
+        self._looks.append(StageLook(of_run, look, shown, observe, program.dispatches))
         return look
 
     def _record_snapshot(self, recording: StageProgram) -> tuple[Program, Arrays]:
@@ -301,7 +301,7 @@ class DeviceStage:
         values = {name: look.ticket.fetched(array) for name, array in look.shown.items()}
         self._looks.popleft()  # not before: what a lost device does not bring is computed again
         self.dispatches += look.dispatches
-        look.told(look.step, self.id, values)
+        look.observe(look.step, self.id, values)
 
     def finish(self) -> None:
         """Reads what observers have brought so far."""

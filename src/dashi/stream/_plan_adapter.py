@@ -18,7 +18,7 @@ from dashi.stream._model import PayloadSchema, StageSpec, StreamConfig
 from dashi.stream._op import StreamOp
 from dashi.stream._plan import PlannedLink, StreamPlan
 from dashi.stream._renewal import RenewedChain
-from dashi.stream._stage_times import StageSeconds
+from dashi.stream._stage_times import StageUse
 from dashi.stream._times import coded_bytes
 from dashi.stream.planning import make_plan
 
@@ -31,12 +31,12 @@ _LOSSY_TIER: Final = 2
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Measurement:
     """What stood at one moment: the time, items out, and seconds of stages so far."""
 
     at: float
     items: int
-    seconds: Sequence[StageSeconds]
+    seconds: Sequence[StageUse]
 
 
 class PlanAdapter:
@@ -47,7 +47,7 @@ class PlanAdapter:
         self._every, self._due = EVERY, EVERY
         self._widest = [_WIDEST * link.window for link in chain.plan.links]
         self._refused = set[tuple[str, int]]()
-        self._before: _Look | None = None
+        self._before: _Measurement | None = None
         self._watched: DeviceChain | None = None
 
     def turn(self, chain: DeviceChain, out: int) -> StreamPlan | None:
@@ -75,11 +75,11 @@ class PlanAdapter:
         self._chain.note(decision.action, place, item, decision.reason)
         return plan
 
-    def _look(self, chain: DeviceChain, out: int) -> _Look:
+    def _look(self, chain: DeviceChain, out: int) -> _Measurement:
         totals = [] if chain.clock is None else [replace(total) for total in chain.clock.totals]
-        return _Look(time.perf_counter(), out, totals)
+        return _Measurement(time.perf_counter(), out, totals)
 
-    def _times(self, before: _Look, now: _Look) -> ChainTimes | None:
+    def _times(self, before: _Measurement, now: _Measurement) -> ChainTimes | None:
         plan, items = self._chain.plan, now.items - before.items
         timed = [b.items - a.items for a, b in zip(before.seconds, now.seconds, strict=True)]
         if not timed or not all(timed):
@@ -139,11 +139,14 @@ def _planned(plan: StreamPlan, decision: Decision, ops: Mapping[str, StreamOp]) 
 
 def _moved(plan: StreamPlan, i: int, ops: Mapping[str, StreamOp]) -> StreamPlan:
     """The first op of stage i runs in the stage before, if the rules hold for the whole plan then."""
-    names = [[*(op.spec.id for op in one.ops), *(op.spec.id for op in one.observers)] for one in plan.stages]
+    names = [
+        [*(op.spec.id for op in planned.ops), *(op.spec.id for op in planned.observers)] for planned in plan.stages
+    ]
     count = len(plan.stages[i - 1].ops)
     names[i - 1].insert(count, names[i].pop(0))
     stages = tuple(
-        replace(one.stage, device=one.device.id, ops=tuple(mine)) for one, mine in zip(plan.stages, names, strict=True)
+        replace(planned.stage, device=planned.device.id, ops=tuple(mine))
+        for planned, mine in zip(plan.stages, names, strict=True)
     )
     moved = make_plan(_pinned(plan, stages), ops=ops, source=plan.stages[0].taken, measure=False)
     # What was raised or made lighter stays so.

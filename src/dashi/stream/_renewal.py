@@ -22,7 +22,7 @@ from dashi.stream._loss import LossPolicy
 from dashi.stream._model import Payload
 from dashi.stream._plan import StreamPlan
 from dashi.stream._report import ChainEvent
-from dashi.stream._stage_times import StageSeconds
+from dashi.stream._stage_times import StageUse
 from dashi.types import HostArray
 
 EVENTS_KEPT: Final = 1000
@@ -74,13 +74,13 @@ class FirstLooks:
     def __init__(self) -> None:
         self._next: Final[dict[tuple[str, str], int]] = {}
 
-    def once(self, kind: str, told: Observe) -> Observe:
-        """The same for steps that were not seen before."""
+    def once(self, kind: str, observe: Observe) -> Observe:
+        """Hands on steps that are new."""
 
         def first(step: int, stage: str, values: Mapping[str, HostArray]) -> None:
             if step >= self._next.get((kind, stage), 0):
                 self._next[kind, stage] = step + 1
-                told(step, stage, values)
+                observe(step, stage, values)
 
         return first
 
@@ -93,9 +93,9 @@ class StageTotals:
     items_out: int = 0
     dispatches: int = 0
     restarts: int = 0
-    seconds: StageSeconds = field(default_factory=StageSeconds)
+    seconds: StageUse = field(default_factory=StageUse)
 
-    def add(self, record: Mapping[str, Any], seconds: StageSeconds | None) -> None:
+    def add(self, record: Mapping[str, Any], seconds: StageUse | None) -> None:
         """Adds those of a chain that has ended."""
         self.items_in += record["items_in"]
         self.items_out += record["items_out"]

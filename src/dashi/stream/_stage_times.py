@@ -20,13 +20,13 @@ _CLOCK_SECONDS: Final = 1.0
 """How long the relation of a device's clock to the host's is believed: clocks drift by microseconds in that time."""
 
 WAITS: Final = ("starved", "linked", "blocked", "submitting")
-"""Reasons for which a stage waits: fields of `StageSeconds`."""
+"""Reasons for which a stage waits: fields of `StageUse`."""
 Interval = tuple[int, int]
 """When the work of an item began and ended, in nanoseconds of the host's clock."""
 
 
 @dataclass
-class StageSeconds:
+class StageUse:
     """Seconds of a stage over some items: it computed; it waited for the stage before (`starved`), for the link from
     there (`linked`), for a slot of the link behind it (`blocked`), or for the host to submit (`submitting`)."""
 
@@ -118,10 +118,10 @@ class ChainClock:
 
     def __init__(self, devices: Sequence[Device], windows: Sequence[int]) -> None:
         self.stages: Final = [StageClock(device) for device in devices]
-        self.totals: Final = [StageSeconds() for _ in devices]
+        self.totals: Final = [StageUse() for _ in devices]
         self._windows: Final = [*windows]
         self._used: Final[list[tuple[int, float]]] = [(0, 0.0)] * len(windows)
-        """Of each link, items and the seconds that their slots were in use: until the consumer was done."""
+        """Items of each link, and the seconds that their slots were in use: until the consumer was done."""
         self._out: tuple[int, int, int] | None = None
         """Items that have come out, and when the work of the first and the last of them ended."""
 
@@ -152,7 +152,7 @@ class ChainClock:
         period = (last - first) * 1e-9 / (out - 1)
         return min(seconds / items / period, float(self._windows[number])) if period > 0 else None
 
-    def _add(self, number: int, step: int, total: StageSeconds) -> None:
+    def _add(self, number: int, step: int, total: StageUse) -> None:
         mine = self.stages[number].intervals
         if step not in mine:
             return

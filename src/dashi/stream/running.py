@@ -159,12 +159,12 @@ def run(
     checked = debug_wanted() if debug is None else debug
     looks, observed = FirstLooks(), Observations()
     with SnapshotFiles(chosen, snapshots or {}, folder) as files:
-        kept = files.settings(looks)
+        written = files.settings(looks)
 
         def make(plan: StreamPlan, devices: Mapping[str, Device], period: Period) -> DeviceChain:
             return DeviceChain(
                 plan, devices, keep=keep, observe=looks.once("observers", observed.add), hold=hold, check=check_state,
-                debug=checked, snapshots=kept, period=period,
+                debug=checked, snapshots=written, period=period,
             )  # fmt: skip
 
         def devices(plan: StreamPlan, stack: ExitStack) -> Mapping[str, Device]:
