@@ -17,10 +17,7 @@ from dashi.cli.signals import stopped_lines
 if TYPE_CHECKING:
     from dashi.lab.filament_runs import FilamentRun
 
-_EXAMPLE = (
-    """echo '{"atoms": [{"x": 0, "y": 0, "gamma": 1, "radius": 0.1}, {"x": 1, "y": 0, "gamma": 1, "radius": 0.1}]}' """
-    "> pair.json && dashi filament run --atoms pair.json --dt 0.05 --steps 200 --out runs/pair"
-)
+_EXAMPLE = "dashi filament run --atoms pair.json --dt 0.05 --steps 200 --out runs/pair"
 
 
 class Domain(StrEnum):
