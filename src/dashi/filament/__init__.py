@@ -7,6 +7,7 @@ grid appears only where somebody asks to look.
 from __future__ import annotations
 
 from dashi.filament.atoms import CORES, DOMAINS, Atoms, read_atoms, write_atoms
+from dashi.filament.code import Packed, Unpacked, pack, unpack
 from dashi.filament.events import ACCOUNTS, KINDS, AtomEvent, Ledger, Transfer
 from dashi.filament.threads import Genealogy, TrackSettings, keep_books, track
 
@@ -19,10 +20,14 @@ __all__ = [
     "Atoms",
     "Genealogy",
     "Ledger",
+    "Packed",
     "TrackSettings",
     "Transfer",
+    "Unpacked",
     "keep_books",
+    "pack",
     "read_atoms",
     "track",
+    "unpack",
     "write_atoms",
 ]

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from dashi.lab.evaluations import evaluate as evaluate
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.filament_packing import PackRequest as PackRequest
+    from dashi.lab.filament_packing import UnpackRequest as UnpackRequest
+    from dashi.lab.filament_packing import pack_field as pack_field
+    from dashi.lab.filament_packing import unpack_field as unpack_field
     from dashi.lab.filament_tracking import TrackRequest as TrackRequest
     from dashi.lab.filament_tracking import TrackResult as TrackResult
     from dashi.lab.filament_tracking import track_threads as track_threads
@@ -82,6 +86,7 @@ _MODULES = {
     "evaluation_plans": "EvaluateRequest",
     "evaluations": "ModelScores evaluate",
     "events": "SILENT Events",
+    "filament_packing": "PackRequest UnpackRequest pack_field unpack_field",
     "filament_tracking": "TrackRequest TrackResult track_threads",
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",
