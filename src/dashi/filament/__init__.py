@@ -9,6 +9,7 @@ from __future__ import annotations
 from dashi.filament._invariants import Invariants, InvariantsOf, invariants
 from dashi.filament._normal_form import AtomRules, normal_form
 from dashi.filament.atoms import CORES, DOMAINS, Atoms, read_atoms, write_atoms
+from dashi.filament.code import Packed, Unpacked, pack, unpack
 from dashi.filament.events import ACCOUNTS, KINDS, AtomEvent, Ledger, Transfer
 from dashi.filament.free import FreeAtoms
 from dashi.filament.normal import NormalAtoms
@@ -29,14 +30,18 @@ __all__ = [
     "InvariantsOf",
     "Ledger",
     "NormalAtoms",
+    "Packed",
     "TrackSettings",
     "Transfer",
+    "Unpacked",
     "atoms_of",
     "invariants",
     "keep_books",
     "normal_form",
+    "pack",
     "read_atoms",
     "rows_of",
     "track",
+    "unpack",
     "write_atoms",
 ]
