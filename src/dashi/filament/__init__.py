@@ -11,6 +11,8 @@ from dashi.filament._normal_form import AtomRules, normal_form
 from dashi.filament.atoms import CORES, DOMAINS, Atoms, read_atoms, write_atoms
 from dashi.filament.events import ACCOUNTS, KINDS, AtomEvent, Ledger, Transfer
 from dashi.filament.free import FreeAtoms
+from dashi.filament.full import FullMesh
+from dashi.filament.mesh import render
 from dashi.filament.normal import NormalAtoms
 from dashi.filament.state import atoms_of, rows_of
 
@@ -23,6 +25,7 @@ __all__ = [
     "AtomRules",
     "Atoms",
     "FreeAtoms",
+    "FullMesh",
     "Invariants",
     "InvariantsOf",
     "Ledger",
@@ -32,6 +35,7 @@ __all__ = [
     "invariants",
     "normal_form",
     "read_atoms",
+    "render",
     "rows_of",
     "write_atoms",
 ]
