@@ -46,10 +46,12 @@ measure check 70 dashi kernels check --quick --device "$device" attention write_
     gated_delta scale_counts ternary_annihilate_clash ternary_census random_draw sample_logits cumsum_rows matmul_q4_k matmul_q8_0 grouped_q4_k grouped_q8_0
 measure gpu-tests 70 python -m pytest -q -m gpu -p no:xdist tests/gpu
 
-# Vortex atoms: the same bits, laws of vortices, direct sums over 4096 x 4096 and 1024 x 1024 (periodic) pairs.
-measure filament-check 20 dashi kernels check --device "$device" vortex_velocity
+# Vortex atoms: the same bits, laws of vortices, direct sums over 4096 x 4096 and 1024 x 1024 (periodic) pairs,
+# particles of 1024 x 1024 points remeshed.
+measure filament-check 20 dashi kernels check --device "$device" vortex_velocity vortex_remesh \
+    vortex_sample
 measure filament-truth 60 env DASHI_VALIDATE_ON="$device" python -m pytest -q -p no:xdist validation/test_filament_truth.py
-measure filament-pairs 15 dashi bench kernels vortex_velocity --device "$device" --json
+measure filament-pairs 20 dashi bench kernels vortex_velocity vortex_remesh vortex_sample --device "$device" --json
 
 # The host: submissions that wait, feed + run + fetch, binding; a steady run of a graph, compiling again.
 measure host 30 dashi bench host --device "$device" --json
