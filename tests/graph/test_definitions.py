@@ -60,10 +60,10 @@ def test_a_product_is_tree64_over_k_alone_and_in_any_tile(device: Device, k: int
     results = [run(device, {"a": a, "b": b}, lambda a, b: a @ b)]
     # The same rows and columns among others: other tiles, other kernels.
     more = run(device, {"a": np.vstack([random(40, k), a]), "b": np.hstack([b, random(k, 30)])}, lambda a, b: a @ b)
-    one = run(device, {"a": a[:1], "b": b}, lambda a, b: a @ b)
+    single = run(device, {"a": a[:1], "b": b}, lambda a, b: a @ b)
     results.append(np.ascontiguousarray(more[40:, :2]))
     assert all(result.tobytes() == np.array(expected, np.float32).tobytes() for result in results)
-    assert one.tobytes() == np.array(expected[:1], np.float32).tobytes()
+    assert single.tobytes() == np.array(expected[:1], np.float32).tobytes()
 
 
 @pytest.mark.parametrize("n", [1, 64, 65, 4100])
