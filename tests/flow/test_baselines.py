@@ -58,7 +58,7 @@ def test_without_a_force_a_trained_eddy_viscosity_cannot_feed() -> None:
     with CpuDevice() as cpu:
         windows = windows_of(flow, [1, 2], device=cpu, steps=50, interval=5, spin_up=20, host_fft=True)
         model = model_class("trained-eddy").fit(SCHEMA, windows, None, device=cpu, **SHORT)
-    assert (np.asarray(model.arrays["eddy"]) >= -flow.nu).all()
+    assert np.all(np.asarray(model.arrays["eddy"], np.float64) >= -flow.nu)
 
 
 def test_the_full_solver_that_keeps_z_alone_is_perfect_for_one_frame_and_differs_after(
@@ -78,16 +78,16 @@ def test_the_full_solver_that_keeps_z_alone_is_perfect_for_one_frame_and_differs
 def test_the_time_gained_over_oneself_is_none_and_pairs_say_more_than_means(data: tuple[Windows, Windows]) -> None:
     with CpuDevice() as cpu:
         models = {name: fitted(name, data, cpu) for name in ("persistence", "truncation", "perfect")}
-        found = evaluate(models, data[0], device=cpu, split="train")
-    nothing = time_gained(found, "perfect", "perfect")
+        scored = evaluate(models, data[0], device=cpu, split="train")
+    nothing = time_gained(scored, "perfect", "perfect")
     assert (nothing.mean, nothing.low, nothing.high) == (0.0, 0.0, 0.0)
-    gained = time_gained(found, "truncation", "persistence")
-    horizons = {line.model: line.horizons[0.5].mean() for line in found.lines}
+    gained = time_gained(scored, "truncation", "persistence")
+    horizons = {line.model: line.horizons[0.5].mean() for line in scored.lines}
     assert gained.mean == pytest.approx(horizons["truncation"] - horizons["persistence"])
     assert gained.low <= gained.mean <= gained.high
     # Where there is no gap there is no part of it; a difference is there all the same.
     with pytest.raises(InputError, match="there is no gap"):
-        gap_closed(found, "perfect", base="truncation", ceiling="truncation")
+        gap_closed(scored, "perfect", base="truncation", ceiling="truncation")
 
 
 def test_a_climate_is_that_of_the_lowpass_fields(data: tuple[Windows, Windows]) -> None:

@@ -78,7 +78,10 @@ class Scores(_Strict):
     corr: float | None = Field(default=None, description="Correlation.")
     energy: float | None = Field(default=None, description="Relative error of the energy.")
     enstrophy: float | None = Field(default=None, description="Relative error of the enstrophy.")
-    quotient: float | None = Field(default=None, description="Error over that of persistence.")
+    quotient: float | None = Field(
+        default=None, description="Relative L2 error modulo the symmetries of the flow, of the window that is shown."
+    )
+    over_persistence: float | None = Field(default=None, description="Relative L2 error over that of persistence.")
 
 
 class VerdictRecord(_Strict):

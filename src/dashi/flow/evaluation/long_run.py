@@ -36,9 +36,9 @@ class Climate:
     spectrum: Floats
     """Energy of the shells that z holds whole, from 1 on."""
     kurtosis: float
-    """Of vorticity at a point; 3 for a Gaussian."""
+    """Kurtosis of vorticity at a point; 3 for a Gaussian."""
     quantiles: Floats
-    """Of vorticity at a point, at QUANTILES levels."""
+    """Quantiles of vorticity at a point, at QUANTILES levels."""
 
 
 @dataclass(frozen=True)
