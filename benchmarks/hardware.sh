@@ -92,6 +92,9 @@ part=flows
 measure check-flow 25 dashi kernels check --quick --device "$device" vorticity_stage2 vorticity_stage3 vorticity_stage5 \
     mode_step2 mode_step3 mode_step5
 measure bench-flow 35 dashi bench flow --n 256 --n 1024 --n 4096 --device "$device" --json
+measure fft-lengths 40 dashi bench fft --n 512,1000,1536,2187,3000,1009 --peer torch --device "$device" --json
+measure fft-double 25 dashi bench fft --n 1024,2048 --dtype float64 --peer torch --device "$device" --json
+measure check-fft 20 dashi kernels check --quick --device "$device" fft_modulate fft_hermitian mode_linear
 measure wall-256 12 python benchmarks/simulate_wall.py --device "$device" --n 256 --steps 20000 --json
 measure wall-1024 15 python benchmarks/simulate_wall.py --device "$device" --n 1024 --steps 20000 --json
 measure wall-4096 20 python benchmarks/simulate_wall.py --device "$device" --n 4096 --steps 500 --json
