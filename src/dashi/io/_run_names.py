@@ -42,6 +42,8 @@ SHARD: Final = "shard.json"
 BENCH: Final = "bench.json"
 HASHED: Final = "states.zarr"
 PARTS: Final = "shard-*"
+STREAM: Final = "stream.json"
+SNAPSHOTS: Final = "snapshots"
 UNFINISHED: Final = "unfinished"
 """Where a run works while a finished one is in its place."""
 
@@ -61,7 +63,11 @@ class RunFile:
 
 _RUNS: Final = ("rollout", "flow simulate", "flow rollout", "demo")
 RUN_FILES: Final = (
-    RunFile(METRICS, _RUNS, "where it ran and what it did: device, strategy, dispatches, memory, times, verdict"),
+    RunFile(
+        METRICS,
+        (*_RUNS, "stream run"),
+        "where it ran and what it did: device, strategy, dispatches, memory, times, verdict",
+    ),
     RunFile(CERTIFICATE, _RUNS, "what `dashi verify` repeats: inputs, operator, hashes"),
     RunFile(INPUTS, _RUNS, "the arrays that the certificate names: initial states, arrays of the operator"),
     RunFile(STATE, ("rollout", "flow simulate", "flow rollout"), "the last states, and their step"),
@@ -95,6 +101,8 @@ RUN_FILES: Final = (
     ),
     RunFile(HASHED, ("flow simulate",), "of a shard: its states where the whole run is hashed", is_folder=True),
     RunFile(PARTS, ("flow evaluate", "flow fit"), "of a shard: what the scores, or the data, of all are made of"),
+    RunFile(STREAM, ("stream run",), "of a chain of stages: hashes of all items, what each stage did, what happened"),
+    RunFile(SNAPSHOTS, ("stream run",), "States behind stages, of `--snapshot`", is_folder=True),
     RunFile(BENCH, ("bench",), "of a shard: what it measured"),
 )
 """Every file of a run folder: its name, the commands that write it, what it means. All other lists are made from it."""
