@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
-from dashi.cli.help import DATA, DEVICE, OUTPUT, RUN, START
+from dashi.cli.help import DATA, DEVICE, FORCING, OUTPUT, RUN, START
 from dashi.cli.help import FLOW as FLOW_PANEL
 from dashi.cli.options import RunType, complete_fields, complete_initial, whole
 from dashi.errors import InputError
@@ -68,12 +68,13 @@ class FlowOptions:
     )
     scheme: Scheme = field(default=Scheme.rk4, metadata=_option("--scheme", "The time scheme."))
     dtype: RunType = field(default=RunType.float32, metadata=_option("--dtype", "The element type."))
-    forcing: Force = field(default=Force.none, metadata=_option("--forcing", "The kind of forcing."))
+    forcing: Force = field(default=Force.none, metadata=_option("--forcing", "The kind of forcing.", FORCING))
     force: tuple[str, ...] = field(
         default=(),
         metadata=_option(
             "--force",
             "A number of the forcing. kolmogorov: wavenumber, amplitude; stochastic: low, high, rate. Repeatable.",
+            FORCING,
             metavar="NAME=VALUE",
         ),
     )

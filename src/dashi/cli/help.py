@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter, Parameter
 
 FLOW: Final = "The flow"
+FORCING: Final = "What drives it"
 START: Final = "Where it starts"
 OPERATOR: Final = "What runs"
 DATA: Final = "Data"
