@@ -19,7 +19,7 @@ from dashi.graph.compiler import Class
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
-    from dashi.bench.peers.minilm import PeerTimes, TorchMiniLm
+    from dashi.bench.peers.minilm import ModelTimes, TorchMiniLm
     from dashi.graph.report import PipelineReport
     from dashi.runtime.device import Device
 
@@ -35,8 +35,8 @@ class MiniLmRun:
     cpu_ms: float
     compile_s: float
     device_ms: float | None = None
-    """Of a run on the device's clock, the copies of tokens and embeddings included; None where it has none."""
-    peer: PeerTimes | None = None
+    """Median time of a run on the device's clock, copies of tokens and embeddings included; None without a clock."""
+    peer: ModelTimes | None = None
 
     @property
     def row_hashes(self) -> list[str]:

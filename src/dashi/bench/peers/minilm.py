@@ -20,7 +20,7 @@ _LEAST: Final = 1e-12
 
 
 @dataclass(frozen=True)
-class PeerTimes:
+class ModelTimes:
     """Median milliseconds on the GPU's clock, without copies from and to the host; and the largest difference of an
     element from ours."""
 
@@ -81,7 +81,7 @@ class TorchMiniLm:
 
     def measure(
         self, tensors: Mapping[str, HostArray], ids: HostArray, counts: HostArray, ours: HostArray, repeats: int
-    ) -> PeerTimes:
+    ) -> ModelTimes:
         """How long the model takes, of which our embeddings are known."""
         torch = self._torch
         torch.backends.cuda.matmul.allow_tf32 = False  # fp32, as ours
@@ -96,7 +96,7 @@ class TorchMiniLm:
             stopwatch.warm(eager.milliseconds, stopwatch.HARDWARE.warm)
             eager_ms = statistics.median(eager.milliseconds() for _ in range(repeats))
             graph_ms = statistics.median(us / 1e3 for us in replays_us(torch, work, repeats, runs=3))
-        return PeerTimes(self.version, graph_ms, eager_ms, difference)
+        return ModelTimes(self.version, graph_ms, eager_ms, difference)
 
 
 def load(name: str) -> TorchMiniLm:
