@@ -73,9 +73,9 @@ for format in Q4_K Q8_0 Q5_0 Q4_1; do
 done
 
 # Models: MiniLM in both classes and step by step, a decode loop.
-measure minilm-portable 25 dashi bench graph minilm --text sunny --tokens 128 --repeats 20 \
-    --class portable --device "$device" --json
-measure minilm-device 25 dashi bench graph minilm --text sunny --tokens 128 --repeats 20 \
+measure minilm-portable 28 dashi bench graph minilm --text sunny --tokens 128 --repeats 20 \
+    --class portable --peer torch --device "$device" --json
+measure minilm-device 22 dashi bench graph minilm --text sunny --tokens 128 --repeats 20 \
     --class device --device "$device" --json
 measure minilm-steps 15 python benchmarks/minilm_steps.py --device "$device" --no-tunings
 measure decode 20 dashi bench graph decode --device "$device" --json

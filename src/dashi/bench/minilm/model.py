@@ -35,7 +35,7 @@ WIDTH: Final = 384
 HEADS: Final = 12
 LAYERS: Final = 6
 POSITIONS: Final = 512
-_EPSILON: Final = 1e-12
+EPSILON: Final = 1e-12
 
 
 def build_minilm(tensors: Mapping[str, HostArray], rows: int, tokens: int, layers: int = LAYERS) -> Graph:
@@ -70,7 +70,7 @@ class _Model:
         return x @ self.weight(f"{name}.weight").transpose() + self.weight(f"{name}.bias")
 
     def norm(self, x: Tensor, name: str) -> Tensor:
-        return layer_norm(x, self.weight(f"{name}.weight"), self.weight(f"{name}.bias"), _EPSILON)
+        return layer_norm(x, self.weight(f"{name}.weight"), self.weight(f"{name}.bias"), EPSILON)
 
     def embeddings(self, ids: Tensor) -> Tensor:
         words = gather(self.weight("embeddings.word_embeddings.weight"), ids)

@@ -19,6 +19,7 @@ from dashi.graph.compiler import Class
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
+    from dashi.bench.peers.minilm import ModelTimes, TorchMiniLm
     from dashi.graph.report import PipelineReport
     from dashi.runtime.device import Device
 
@@ -33,6 +34,9 @@ class MiniLmRun:
     ms: float
     cpu_ms: float
     compile_s: float
+    device_ms: float | None = None
+    """Median time of a run on the device's clock, copies of tokens and embeddings included; None without a clock."""
+    peer: ModelTimes | None = None
 
     @property
     def row_hashes(self) -> list[str]:
@@ -54,6 +58,8 @@ class MiniLmRun:
             "row_hashes": self.row_hashes,
             "ms": self.ms,
             "cpu_ms": self.cpu_ms,
+            "device_ms": self.device_ms,
+            "peer": None if self.peer is None else self.peer.as_dict(),
             "compile_s": self.compile_s,
             "longest_chain": report.longest_chain,
             "dispatches": report.dispatches,
@@ -77,8 +83,9 @@ def run_minilm(
     class_: Class = "portable",
     weights: Path | None = None,
     repeats: int = 1,
+    peer: TorchMiniLm | None = None,
 ) -> MiniLmRun:
-    """The embeddings of texts, each cut off after so many tokens."""
+    """The embeddings of texts, each cut off after so many tokens. A peer computes the same, and is timed."""
     files = read_files(find_files(weights))
     ids, counts = Tokeniser(files.vocabulary).batch(texts, tokens)
     start = time.perf_counter()
@@ -94,4 +101,9 @@ def run_minilm(
             times.append(1e3 * (time.perf_counter() - begin))
             busy.append(1e3 * (time.process_time() - used))
         ms, cpu_ms = (float(np.median(numbers)) for numbers in (times, busy))
-        return MiniLmRun(results["embedding"], pipeline.report(), ms, cpu_ms, compiled)
+        embeddings = results["embedding"]
+        runs = [pipeline.dispatch_timed({"ids": ids, "counts": counts})[1].device for _ in range(max(1, repeats))]
+        stamps = [nanoseconds / 1e6 for nanoseconds in runs if nanoseconds is not None]
+        beside = None if peer is None else peer.measure(files.tensors, ids, counts, embeddings, max(3, repeats))
+        device_ms = float(np.median(stamps)) if stamps else None
+        return MiniLmRun(embeddings, pipeline.report(), ms, cpu_ms, compiled, device_ms, beside)

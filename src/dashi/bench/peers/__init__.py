@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from dashi.bench.peers import flow as flow
     from dashi.bench.peers import gpu_library as gpu_library
     from dashi.bench.peers import kernels as kernels
+    from dashi.bench.peers import minilm as minilm
     from dashi.bench.peers import rollout as rollout
 
 if not TYPE_CHECKING:  # to a type checker a name that is not imported above is a mistake
     __all__, __getattr__, __dir__ = lazy_names(
-        __name__, {}, more=("cuda_timing", "fft", "flow", "gpu_library", "kernels", "rollout")
+        __name__, {}, more=("cuda_timing", "fft", "flow", "gpu_library", "kernels", "minilm", "rollout")
     )
