@@ -10,7 +10,21 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from dashi.cli import bench, demo, devices, flow, graph, kernels, merge, report, rollout, sheet, stream, verify
+from dashi.cli import (
+    bench,
+    demo,
+    devices,
+    filament,
+    flow,
+    graph,
+    kernels,
+    merge,
+    report,
+    rollout,
+    sheet,
+    stream,
+    verify,
+)
 from dashi.cli.help import App, Group
 from dashi.cli.options import remembered, wants_json
 from dashi.cli.output import begin, has_printed, print_error, print_json, printable, remark
@@ -62,7 +76,7 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (devices, kernels, graph, bench, sheet, flow, stream):
+for _part in (devices, kernels, graph, bench, sheet, flow, filament, stream):
     app.add_typer(_part.app)
 for _part in (devices, demo, rollout, report, verify, merge):
     _part.register(app)

@@ -15,7 +15,7 @@ from dashi.graph._assembly import Assembly
 from dashi.graph.debug import Debug, debug_from_environment
 from dashi.graph.evaluation import require_values
 from dashi.graph.ir import Graph, print_graph
-from dashi.graph.pass_order import PASSES, Pass, run_passes
+from dashi.graph.pass_order import PASSES, Pass, require_passes, run_passes
 from dashi.graph.passes.choose_products import product_passes
 from dashi.graph.passes.cut import CutLargeValues
 from dashi.graph.passes.fuse import Fuse
@@ -23,7 +23,7 @@ from dashi.graph.passes.plan_memory import PlanMemory
 from dashi.graph.passes.schedule import Schedule
 from dashi.graph.registry import get
 from dashi.graph.report import build_report
-from dashi.graph.verification import verify
+from dashi.graph.verification import require_graph, verify
 from dashi.runtime._binding import Step
 from dashi.types import HostArray
 
@@ -59,7 +59,7 @@ def compile(
 
     if class_ not in ("portable", "device"):
         raise GraphError(f"there is no class {class_!r} of pipelines.", 'use "portable" or "device".')
-    _require_kinds(graph, device, slots)
+    _require_kinds(graph, device, slots, {} if params is None else params, debug)
     verify(graph)
     own = {name: np.array(array) for name, array in (params or {}).items()}  # the caller may change his
     for name in own:
@@ -70,6 +70,7 @@ def compile(
             )
     values = {**graph.params, **own}
     stored = {node.name: require_values(node, values.get(node.name)) for node in graph.of("param")}
+    require_passes(passes)
     fitted = for_device(passes, device, class_, matmul)
     key = cached.entry_key(graph, class_, fitted, device) if cache and cached.is_on() else ""
     entry, state = cached.read_entry(key, graph) if key else (None, "off")
@@ -91,13 +92,16 @@ def compile(
     return CompiledPipeline(assembly, memory, recorded, stored, report)
 
 
-def _require_kinds(graph: object, device: object, slots: object) -> None:
+def _require_kinds(graph: object, device: object, slots: object, params: object, debug: object) -> None:
     from dashi.runtime.device import Device
 
-    if not isinstance(graph, Graph):
-        raise GraphError(f"{type(graph).__name__} is no graph.", "build one: dashi.graph.Builder, or parse_graph.")
+    require_graph(graph)
     if not isinstance(device, Device):
         raise GraphError(f"{type(device).__name__} is no device.", "open one: dashi.open().")
+    if debug is not None and not isinstance(debug, Debug):
+        raise GraphError(f"{debug!r:.80} are no debug switches.", "pass a dashi.graph.Debug, or None.")
+    if not isinstance(params, Mapping):
+        raise GraphError(f"params are {type(params).__name__}, not values by name.", "pass a dict: {name: array}.")
     if isinstance(slots, int) and slots > MOST_SLOTS:
         raise GraphError(f"{slots} runs cannot be under way at once.", f"ask for {MOST_SLOTS} slots at most.")
 
