@@ -38,6 +38,7 @@ class Way(StrEnum):
     """How atoms move."""
 
     free = "free"
+    full = "full"
 
 
 AtomsFile = Annotated[
@@ -58,7 +59,16 @@ Viscosity = Annotated[float, typer.Option("--nu", rich_help_panel=FLOW, help="Ki
 TimeStep = Annotated[float, typer.Option("--dt", rich_help_panel=RUN, help="Length of a step.")]
 Steps = Annotated[int, typer.Option("--steps", parser=whole, rich_help_panel=RUN, help="How many steps.")]
 AnyWay = Annotated[
-    Way, typer.Option("--way", rich_help_panel=RUN, help="free: every atom moves with the velocity of all.")
+    Way,
+    typer.Option(
+        "--way",
+        rich_help_panel=RUN,
+        help="free: every atom moves with the velocity of all; full: particles of a mesh, remeshed every step.",
+    ),
+]
+MeshSize = Annotated[
+    int | None,
+    typer.Option("--n", parser=whole, rich_help_panel=RUN, help="Of full: points along a side. Default: by the cores."),
 ]
 Weakest = Annotated[
     int, typer.Option("--weakest", parser=whole, rich_help_panel=RULES, help="Prune atoms of fewer quanta.")
@@ -117,6 +127,7 @@ def run(
     core: OfCore = None,
     nu: Viscosity = 0.0,
     way: AnyWay = Way.free,
+    n: MeshSize = None,
     dtype: AnyType = RunType.float64,
     weakest: Weakest = 0,
     merge: Merge = 0.0,
@@ -147,7 +158,7 @@ def run(
     rules = AtomRules(weakest=weakest, merge=merge, widest=widest, budget=budget)
     request = lab.FilamentRequest(
         atoms=atoms, steps=steps, dt=dt, nu=nu, domain=domain.value if domain else None,
-        core=core.value if core else None, way=way.value, dtype=dtype.value, rules=rules, hash_every=hash_every,
+        core=core.value if core else None, way=way.value, n=n, dtype=dtype.value, rules=rules, hash_every=hash_every,
         look_every=look_every, checkpoint_every=checkpoint_every, allow_fallback=allow_fallback,
         require_gpu=require_gpu, command_line=typed(),
     )  # fmt: skip

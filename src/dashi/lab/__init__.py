@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from dashi.lab.evaluations import evaluate as evaluate
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.filament_packing import PackRequest as PackRequest
+    from dashi.lab.filament_packing import UnpackRequest as UnpackRequest
+    from dashi.lab.filament_packing import pack_field as pack_field
+    from dashi.lab.filament_packing import unpack_field as unpack_field
     from dashi.lab.filament_runs import FilamentRun as FilamentRun
     from dashi.lab.filament_runs import run_filament as run_filament
     from dashi.lab.filament_setup import FilamentRequest as FilamentRequest
@@ -99,6 +103,7 @@ _MODULES = {
     "evaluation_plans": "EvaluateRequest",
     "evaluations": "ModelScores evaluate",
     "events": "SILENT Events",
+    "filament_packing": "PackRequest UnpackRequest pack_field unpack_field",
     "filament_tracking": "TrackRequest TrackResult track_threads",
     "filament_runs": "FilamentRun run_filament",
     "filament_setup": "FilamentRequest",
