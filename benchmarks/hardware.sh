@@ -1,5 +1,5 @@
 #!/bin/sh
-# What is promised of a GPU, measured in parts of less than ten minutes each (base, flows, closures, kochkov-*):
+# What is promised of a GPU, measured in parts of less than ten minutes each (base, streams, flows, closures, kochkov-*):
 #
 #     sh benchmarks/hardware.sh DEVICE FOLDER [NAME...]     run all commands, or those or parts that are named
 #     sh benchmarks/hardware.sh --list                      print parts/names, the longest time of each in seconds,
@@ -81,11 +81,25 @@ measure minilm-steps 15 python benchmarks/minilm_steps.py --device "$device" --n
 measure decode 20 dashi bench graph decode --device "$device" --json
 measure decode-4 20 dashi bench graph decode --steps 4 --device "$device" --json
 
+part=streams
 # Streams: frames beside the solver, links between logical devices, a chain on four stages.
 measure frames 40 python benchmarks/frames.py --device "$device" --n 1024 --steps 400 --frame-every 10 --repeats 2 --json
 measure links 20 dashi bench links --device "$device" --json
 measure stream 25 dashi stream run examples/stream/worked_example.yaml --bind gpu_weak="$device" \
     --bind gpu_mid="$device" --bind gpu_strong="$device" --json
+
+# Chains: the period of three stages on two logical devices beside the slowest, with the hashes of one queue; where their
+# time goes; a run folder. Certificates: sixteen processes, on a host that has the cores.
+measure stream-period 60 python benchmarks/stream_period.py examples/stream/three_stages.yaml --items 300 \
+    --bind first="$device" --bind second="$device"
+measure stream-three 25 dashi stream run examples/stream/three_stages.yaml --items 300 --bind first="$device" \
+    --bind second="$device" --json
+measure stream-three-serial 25 dashi stream run examples/stream/three_stages.yaml --items 300 --bind first="$device" \
+    --bind second="$device" --serial "$device" --json
+measure stream-folder 30 dashi stream run examples/stream/worked_example.yaml --items 500 --bind gpu_weak="$device" \
+    --bind gpu_mid="$device" --bind gpu_strong="$device" --adapt --restarts 1 --snapshot gpu1=100 \
+    --out "$folder/stream" --json
+measure verify-jobs 300 python benchmarks/verify_jobs.py --device cpu --jobs 16 --segments 16
 
 part=flows
 # Flows: the steps that hold viscosity in fp32, beside peers; the whole run beside its steps alone.

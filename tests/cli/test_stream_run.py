@@ -112,7 +112,7 @@ def test_a_run_folder_snapshots_and_a_page(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["events"] == []
     assert sorted(file.name for file in (tmp_path / "run").iterdir() if not file.name.startswith(".")) == [
-        "metrics.json", "snapshots", "stream.json"
+        "metrics.json", "stage-states", "stream.json"
     ]  # fmt: skip
     other = CliRunner().invoke(app, [*words[:3], "--items", "5", *ON_NUMPY, "--out", out])
     assert other.exit_code == 3

@@ -43,7 +43,7 @@ def test_a_run_folder_has_every_stage_all_hashes_and_snapshots(plan: stream.Stre
     assert metrics.stage_seconds.rollout > 0
     document = json.loads((tmp_path / "run" / "stream.json").read_text())
     assert document["hashes"] == list(stream.run(plan, 7, serial="cpu").hashes)
-    assert sorted(f.name for f in (tmp_path / "run" / "snapshots").iterdir()) == [
+    assert sorted(f.name for f in (tmp_path / "run" / "stage-states").iterdir()) == [
         "gpu0-00000000.npz", "gpu0-00000003.npz", "gpu0-00000006.npz"
     ]  # fmt: skip
     groups = {span.group for span in read_trace(trace)}

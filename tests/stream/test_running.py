@@ -75,6 +75,13 @@ def test_a_serial_run_on_software_vulkan_has_the_same_hashes(plan: StreamPlan, s
     assert len(done.stages) == 1
 
 
+def test_three_stages_on_two_logical_devices_have_the_hashes_of_numpy(vulkan_session: object) -> None:
+    plan = make_plan(load(EXAMPLE.parent / "three_stages.yaml"), measure=False)
+    done = run(plan, 4)
+    assert done.hashes == run(plan, 4, serial="cpu").hashes
+    assert [stage["link"]["way"] for stage in done.stages[:-1]] == ["device", "exported"]
+
+
 def test_the_document_has_the_keys_that_are_promised(plan: StreamPlan, serial_hashes: tuple[str, ...]) -> None:
     document = json.loads(json.dumps(run(plan, 2).as_json()))
     assert {"items", "in_order", "hashes", "period_us", "predicted_period_us", "stages"} <= document.keys()

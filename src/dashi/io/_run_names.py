@@ -48,7 +48,7 @@ ATOMS: Final = "atoms.json"
 ATOM_EVENTS: Final = "events.json"
 PARTS: Final = "shard-*"
 STREAM: Final = "stream.json"
-SNAPSHOTS: Final = "snapshots"
+SNAPSHOTS: Final = "stage-states"
 UNFINISHED: Final = "unfinished"
 """Where a run works while a finished one is in its place."""
 
