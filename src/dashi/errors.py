@@ -301,9 +301,9 @@ class CompilerMissingError(DashiError, ImportError):
     """Building shaders needs the compiler wheel."""
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: object, known: Iterable[str]) -> str:
     """The beginning of a fix for a name that is none: "did you mean add or and? ", or nothing."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(known), n=3)
+    near = get_close_matches(name, list(known), n=3) if isinstance(name, str) else []
     return f"did you mean {' or '.join(near)}? " if near else ""

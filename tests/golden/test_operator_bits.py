@@ -18,12 +18,15 @@ import pytest
 from dashi.core import Affine, Bands, BlockSparse, Csr, Linear, Operator, Quadratic, rollout
 from dashi.core.operators._catalogue import KINDS
 from dashi.core.operators.bands import ring
+from dashi.filament import AtomRules, Atoms, FreeAtoms, FullMesh, NormalAtoms
+from dashi.filament.normal import table_of
 from dashi.flow import Flow, Kolmogorov, Stochastic
 from dashi.flow._operator import Vorticity
 from dashi.flow.proxy import Schema
 from dashi.flow.proxy.closure._operator import SlavedGalerkin
 from dashi.flow.proxy.closure._tables import Band, Closure
 from dashi.flow.proxy.galerkin._operator import Galerkin
+from dashi.flow.terms import FlowWithTerms
 from dashi.kernels.hash._blake3 import hexdigest128
 from dashi.runtime import Device, open_device
 
@@ -86,6 +89,18 @@ def flows(dtype: str) -> Iterator[Flow]:
     yield Flow(128, scheme="heun", dtype=dtype)
 
 
+def with_terms(dtype: str) -> FlowWithTerms:
+    n = 20
+    return FlowWithTerms(
+        Flow(n, scheme="etdrk4", forcing=Kolmogorov(2, 0.5), beta=0.3, hyperviscosity=1e-4, dtype=dtype),
+        factors={"waves": numbers((n, 11), dtype, 8)},
+        forces={"wind": numbers((n, n), dtype, 9)},
+        fields={"h": numbers((n, n), dtype, 10)},
+        scalars={"dye": 1e-2},
+        formulas={"w": "-0.1 * w * abs(w)", "dye": "where(h > 0, -v, 0.5 * dye_x)"},
+    )
+
+
 CASES: dict[str, Callable[[str], Iterator[Operator]]] = {
     "linear": lambda dtype: (Linear(matrix(size, dtype)) for size in (3, 70, 200)),
     "affine": lambda dtype: (
@@ -96,6 +111,7 @@ CASES: dict[str, Callable[[str], Iterator[Operator]]] = {
     "block_sparse": lambda dtype: iter([BlockSparse.from_dense(sparse(64, dtype), 4, psi="squash")]),
     "quadratic": lambda dtype: iter([quadratic(dtype)]),
     "bands": lambda dtype: (bands(dtype, phi) for phi in ("none", "softplus")),
+    "vorticity-terms": lambda dtype: iter([with_terms(dtype)]),
     "vorticity": lambda dtype: map(Vorticity, flows(dtype)),
     "galerkin": lambda dtype: (
         Galerkin(Flow(32, scheme=scheme, forcing=Kolmogorov(2), dtype=dtype), Schema(32, 10.0), None, form)
@@ -103,12 +119,26 @@ CASES: dict[str, Callable[[str], Iterator[Operator]]] = {
         for form in ("grid", "triads")
     ),
     "galerkin-slaved": lambda dtype: (slaved(dtype, scheme) for scheme in ("rk4", "heun", "etdrk4")),
+    "filament-free": lambda dtype: (
+        FreeAtoms(9, dt=0.01, quantum=0.5, nu=0.01, box=box, core=core, mixed=mixed, dtype=dtype)
+        for box, core, mixed in ((0.0, "gaussian", False), (2.0, "gaussian", True), (0.0, "algebraic", True))
+    ),
+    "filament-full": lambda dtype: (FullMesh(Flow(16, nu=0.01, dtype=dtype), order) for order in (4, 6)),
+    "filament-normal": lambda dtype: iter(
+        [NormalAtoms(9, AtomRules(merge=0.9, widest=0.7, budget=9), dt=0.01, quantum=0.5)] if dtype == "float64" else []
+    ),
 }  # fmt: skip
 
 
 def start(operator: Operator) -> np.ndarray:
     """Two states, large enough for the last bits of what is not linear to be seen in the next."""
-    return numbers((2, *operator.shape), operator.dtype.name, 7)
+    states = numbers((2, *operator.shape), operator.dtype.name, 7)
+    if isinstance(operator, NormalAtoms):
+        atoms = Atoms.of(states[0, :9, :2], np.arange(1, 10) * 2.0, abs(states[0, :9, 2]) + 0.25, quantum=0.5)
+        return np.stack([table_of(atoms, 9), table_of(atoms.taken(slice(0, 8)), 9)])
+    if isinstance(operator, FreeAtoms):
+        states[..., 2] = abs(states[..., 2]) + np.asarray(0.125, operator.dtype)  # squares of radii
+    return states
 
 
 def hash_of_runs(kind: str, dtype: str, device: Device) -> str:
@@ -147,7 +177,7 @@ def test_versions_of_a_kind_have_different_bits() -> None:
 
 if __name__ == "__main__":
     for kind in CASES:
-        version = next(CASES[kind]("float32")).version
+        version = KINDS[kind].version
         with open_device(sys.argv[1] if len(sys.argv) > 1 else "cpu") as opened:
             row = {dtype: hash_of_runs(kind, dtype, opened) for dtype in DTYPES}
         print(f' "{kind}/{version}": {json.dumps(row)},')

@@ -242,21 +242,23 @@ def dies_before(number: int) -> None:
 
 def copies_before_each(states: Path) -> None:
     """Copies the folder of this process to `states`/1, 2, ... before each file-system operation in it."""
-    here, lock, done = Path.cwd(), threading.Lock(), 0
+    here, lock, done, copying = Path.cwd(), threading.Lock(), 0, 0
 
     def copy() -> None:
-        nonlocal done
+        nonlocal done, copying
+        if threading.get_ident() == copying:  # taking away what could not be copied are operations, too
+            return
         with lock:
-            done += 1
+            done, copying = done + 1, threading.get_ident()
             for attempt in range(10):  # an operation that another thread has begun may end meanwhile
                 try:
                     shutil.copytree(here, states / str(done), symlinks=True)
+                    break
                 except (OSError, shutil.Error):
                     shutil.rmtree(states / str(done))
                     if attempt == 9:
                         raise
-                else:
-                    return
+            copying = 0
 
     before_each(copy)
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from dashi.cli import _filament_track
+from dashi.cli import _filament_code, _filament_run, _filament_track
 from dashi.cli.help import App
 
-app = App("filament", "Flows as vortices: follow them, count them.")
+app = App("filament", "Flows as vortices: move them, follow them, count them, pack them.")
 
 
-@app.callback()
-def _filament() -> None:
-    """Keeps the verbs words of their own, also while there is only one."""
-
-
-for _part in (_filament_track,):
+for _part in (_filament_run, _filament_track, _filament_code):
     _part.register(app)

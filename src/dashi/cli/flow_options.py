@@ -59,6 +59,7 @@ class FlowOptions:
     smagorinsky: float = field(
         default=0.0, metadata=_option("--smagorinsky", "Cs of Smagorinsky's eddy viscosity, 0.17 where it is used.")
     )
+    beta: float = field(default=0.0, metadata=_option("--beta", "The slope beta of a beta plane: the term -beta v."))
     hyperviscosity: float = field(
         default=0.0, metadata=_option("--hyperviscosity", "nu_p of a hyperviscosity: damping nu_p k^(2 p).")
     )
@@ -154,7 +155,7 @@ def flow_of(options: FlowOptions, seed: int = 0) -> Flow:
         n=options.n, nu=options.nu, dt=options.dt, length=options.length, drag=options.drag,
         smagorinsky=options.smagorinsky, forcing=forcing_named(options.forcing, **numbers),
         scheme=options.scheme.value, dtype=str(options.dtype), hyperviscosity=options.hyperviscosity,
-        hyperviscosity_order=options.hyperviscosity_order,
+        hyperviscosity_order=options.hyperviscosity_order, beta=options.beta,
     )  # fmt: skip
 
 

@@ -230,12 +230,12 @@ _COARSER: Final = "use a coarser one, or leave `quantum=` away."
 
 
 def chosen_quantum(circulation: Floats) -> float:
-    """A power of two, so fine that doubles hold every circulation to their own precision, and so coarse that the sum of
-    all quanta has room in 64 bits; 1 where there is no circulation."""
+    """A power of two, so fine that few atoms are held to 2^-50 of the largest, and so coarse that doubles hold the sum
+    of all quanta exactly; 1 where there is no circulation."""
     largest = float(np.abs(circulation).max(initial=0.0))
     if largest == 0.0:
         return 1.0
-    bits = min(_FINEST, 60 - int(np.size(circulation)).bit_length())
+    bits = min(_FINEST, 52 - int(np.size(circulation)).bit_length())
     return math.ldexp(1.0, max(math.frexp(largest)[1] - bits, -1000))
 
 

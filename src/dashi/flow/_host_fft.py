@@ -13,7 +13,7 @@ from dashi.core.operators.operator import HostOperator
 from dashi.core.rollouts.observer import Values
 from dashi.flow import grid
 from dashi.flow._diagnostics import Shells
-from dashi.flow._operator import ADVECTED, STRAINS, Vorticity, kicks, steady_force
+from dashi.flow._operator import ADVECTED, STRAINS, Vorticity, beta_factors, kicks, steady_force
 from dashi.flow._schemes import Sum, tableau
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import Floats
@@ -108,6 +108,8 @@ class HostSolver:
         self._eddy = (flow.smagorinsky * flow.dx) ** 2
         forcing = flow.forcing
         self._force = self._scaled(steady_force(flow, forcing)) if isinstance(forcing, Kolmogorov) else None
+        beta = beta_factors(flow, flow.beta)[:, : self._columns, 1] if flow.beta else None
+        self._rossby = (1j * beta).astype(self._complex) if beta is not None else None
         self._kick = kicks(flow, forcing)[:, : self._columns] * self._scale if isinstance(forcing, Stochastic) else None
 
     def _scaled(self, pairs: Floats) -> Complex:
@@ -158,6 +160,8 @@ class HostSolver:
         now = self._state
         for stage in self._stages:
             tendency = self._advection(now, self._eddy)
+            if self._rossby is not None:
+                tendency += self._rossby * now
             if self._force is not None:
                 tendency += self._force
             known.append(tendency)

@@ -44,7 +44,11 @@ TRUTH: Final = "truth.npz"
 BENCHMARK: Final = "benchmark.json"
 BENCHMARK_TABLE: Final = "benchmark.md"
 HASHED: Final = "states.zarr"
+ATOMS: Final = "atoms.json"
+ATOM_EVENTS: Final = "events.json"
 PARTS: Final = "shard-*"
+STREAM: Final = "stream.json"
+SNAPSHOTS: Final = "snapshots"
 UNFINISHED: Final = "unfinished"
 """Where a run works while a finished one is in its place."""
 
@@ -62,23 +66,32 @@ class RunFile:
     """Whether it goes away when the run is finished."""
 
 
-_RUNS: Final = ("rollout", "flow simulate", "flow rollout", "demo")
+_RUNS: Final = ("rollout", "flow simulate", "flow rollout", "filament run", "demo")
 RUN_FILES: Final = (
-    RunFile(METRICS, _RUNS, "where it ran and what it did: device, strategy, dispatches, memory, times, verdict"),
+    RunFile(
+        METRICS,
+        (*_RUNS, "stream run"),
+        "where it ran and what it did: device, strategy, dispatches, memory, times, verdict",
+    ),
     RunFile(CERTIFICATE, (*_RUNS, "flow benchmark"), "what `dashi verify` repeats: inputs, operator, hashes"),
     RunFile(
         INPUTS,
         (*_RUNS, "flow benchmark"),
         "the arrays that the certificate names: initial states, arrays of the operator",
     ),
-    RunFile(STATE, ("rollout", "flow simulate", "flow rollout"), "the last states, and their step"),
+    RunFile(STATE, ("rollout", "flow simulate", "flow rollout", "filament run"), "the last states, and their step"),
     RunFile(
         STATES, ("rollout", "flow simulate", "flow rollout"), "states on the way, of `--states-every`", is_folder=True
     ),
     RunFile(SHEET, ("rollout", "demo"), "energies of bands over time, for `dashi sheet view`"),
     RunFile(
-        CHECKPOINT, ("rollout", "flow simulate"), "what a stopped run goes on from with `--resume`", is_passing=True
+        CHECKPOINT,
+        ("rollout", "flow simulate", "filament run"),
+        "what a stopped run goes on from with `--resume`",
+        is_passing=True,
     ),
+    RunFile(ATOM_EVENTS, ("filament run",), "what happened to atoms: events, and the accounts of circulation"),
+    RunFile(ATOMS, ("filament run",), "the last atoms, which `dashi filament run --atoms` takes"),
     RunFile(FIELDS, ("flow simulate", "flow rollout", "demo"), "frames, as Zarr, which xarray opens", is_folder=True),
     RunFile(DECODED, ("flow rollout",), "measures of decoded fields: energy, enstrophy, bands, support"),
     RunFile(PICTURES, ("flow rollout",), "pictures of decoded fields", is_folder=True),
@@ -102,6 +115,8 @@ RUN_FILES: Final = (
     ),
     RunFile(HASHED, ("flow simulate",), "of a shard: its states where the whole run is hashed", is_folder=True),
     RunFile(PARTS, ("flow evaluate", "flow fit"), "of a shard: what the scores, or the data, of all are made of"),
+    RunFile(STREAM, ("stream run",), "of a chain of stages: hashes of all items, what each stage did, what happened"),
+    RunFile(SNAPSHOTS, ("stream run",), "States behind stages, of `--snapshot`", is_folder=True),
     RunFile(BENCH, ("bench",), "of a shard: what it measured"),
     RunFile(TRUTH, ("flow benchmark",), "coarse fields of the truth, with the hash of its last states"),
     RunFile(BENCHMARK, ("flow benchmark",), "all scores, along time too"),

@@ -1,0 +1,1 @@
+"""Kernels over vortex atoms: the velocity that they induce on each other."""
