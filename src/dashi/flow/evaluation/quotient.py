@@ -100,14 +100,13 @@ def _largest_product(ours: Floats, theirs: Floats, form: SymmetricForm, waves: i
     cross = _spectra(ours) * np.conj(_spectra(theirs))
     if not waves:
         return np.fft.ifft2(cross).real.max(axis=(-2, -1))
-    ky = np.arange(n) - n * (np.arange(n) >= (n + 1) // 2)
+    ky: Floats = np.array([k - n if 2 * k >= n else k for k in range(n)], np.float64)
     best = np.full(ours.shape[:-2], -np.inf)
     for wave in range(waves):
         shift = 2 * math.pi * (wave + 0.5 * form.half_wave) / waves
         # The mode n / 2 stands for two of opposite wave numbers.
-        turns: Floats = np.where(2 * np.abs(ky) < n, np.exp(1j * shift * ky), np.cos(shift * ky))
-        along_x: Floats = np.einsum("...yx,y->...x", cross, turns)
-        best = np.maximum(best, np.fft.ifft(along_x, axis=-1).real.max(axis=-1) / n)
+        turns = np.where(2 * np.abs(ky) < n, np.exp(1j * shift * ky), np.cos(shift * ky))
+        best = np.maximum(best, np.fft.ifft(np.einsum("...yx,y->...x", cross, turns), axis=-1).real.max(axis=-1) / n)
     return best
 
 
