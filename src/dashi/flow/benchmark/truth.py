@@ -43,7 +43,8 @@ class Truth:
     @property
     def times(self) -> Floats:
         """Flow time of the frames, from the end of the spin-up on."""
-        return np.arange(self.fields.shape[1]) * self.setting.frame
+        count: int = self.fields.shape[1]
+        return np.arange(count) * self.setting.frame
 
 
 def make_truth(setting: Setting, *, device: Device, progress: Callable[[int], None] | None = None) -> tuple[Truth, Run]:

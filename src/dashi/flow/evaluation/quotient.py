@@ -97,17 +97,21 @@ def quotient_error(flow: Flow, fields: Any, reference: Any) -> QuotientError:
 def _largest_product(ours: Floats, theirs: Floats, form: SymmetricForm, waves: int) -> Floats:
     """The largest sum of products over the translations of `theirs`."""
     n = ours.shape[-1]
-    cross = np.fft.fft2(ours) * np.conj(np.fft.fft2(theirs))
+    cross = _spectra(ours) * np.conj(_spectra(theirs))
     if not waves:
         return np.fft.ifft2(cross).real.max(axis=(-2, -1))
-    ky = np.fft.fftfreq(n, 1 / n)
+    ky: Floats = np.array([k - n if 2 * k >= n else k for k in range(n)], np.float64)
     best = np.full(ours.shape[:-2], -np.inf)
     for wave in range(waves):
         shift = 2 * math.pi * (wave + 0.5 * form.half_wave) / waves
         # The mode n / 2 stands for two of opposite wave numbers.
-        turned = cross * np.where(np.abs(ky) < n / 2, np.exp(1j * ky * shift), np.cos(ky * shift))[:, None]
-        best = np.maximum(best, np.fft.ifft(turned.sum(axis=-2), axis=-1).real.max(axis=-1) / n)
+        turns = np.where(2 * np.abs(ky) < n, np.exp(1j * shift * ky), np.cos(shift * ky))
+        best = np.maximum(best, np.fft.ifft(np.einsum("...yx,y->...x", cross, turns), axis=-1).real.max(axis=-1) / n)
     return best
+
+
+def _spectra(fields: Floats) -> Floats:
+    return np.asarray(np.fft.fft2(fields))
 
 
 def _reversed(fields: Floats, axis: int) -> Floats:
