@@ -14,7 +14,17 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
-from dashi.cli.output import add_row, new_table, one_line, print_error, print_json, print_table, printable, remark
+from dashi.cli.output import (
+    add_row,
+    new_table,
+    one_line,
+    print_error,
+    print_json,
+    print_table,
+    printable,
+    remark,
+    step_time,
+)
 from dashi.cli.tables import print_fitted
 from dashi.core.certificates._certificate import document_digest
 from dashi.errors import FileError, InputError
@@ -128,3 +138,8 @@ def test_a_full_disk_behind_what_is_printed_is_told(monkeypatch: pytest.MonkeyPa
             patch.setattr(sys, "stdout", full)
             with pytest.raises(FileError, match=r"what is printed cannot be written: No space left .* Fix: make room"):
                 show()
+
+
+def test_the_time_of_a_step_has_three_digits_and_a_unit_that_suits_it() -> None:
+    times = (0.0, 0.25, 20.1, 67_995.9, 999_400, 67_995_900, 6_335_867_200)
+    assert [step_time(ns) for ns in times] == ["0 us", "0.00025 us", "0.0201 us", "68 us", "999 us", "68 ms", "6.34 s"]

@@ -10,7 +10,7 @@ from dashi.cli.help import App
 from dashi.cli.live import Live, watched
 from dashi.cli.merge import print_merged
 from dashi.cli.options import Json, OneDevice, Overwrite, StatesBits, StatesEvery, TraceFile, example, typed
-from dashi.cli.output import print_facts, print_json, remark
+from dashi.cli.output import print_facts, print_json, remark, step_time
 from dashi.cli.shard_options import Jobs, ShardText, require_no_live, require_no_resume, require_out, shard_of
 from dashi.cli.signals import stopped_lines
 from dashi.errors import InputError
@@ -120,7 +120,7 @@ def print_run(run: Run, *, as_json: bool) -> None:
         "flow": f"{flow.n} x {flow.n}, {len(run.state)} member(s), {flow.scheme}, {flow.dtype}",
         "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
         "time": f"{run.time:g} after {run.steps} steps{', stopped' if run.stopped else ''}; "
-        f"{metrics.ns_per_step / 1000:.1f} us per step",
+        f"{step_time(metrics.ns_per_step)} per step",
         "energy": ", ".join(f"{v:.6g}" for v in last.energy.tolist()[:4]) if last else "",
         "enstrophy": ", ".join(f"{v:.6g}" for v in last.enstrophy.tolist()[:4]) if last else "",
         "courant": f"{courant(flow, last):.3g} (up to {flow.courant_limit:g})" if last else "",

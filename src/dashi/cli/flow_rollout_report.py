@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from dashi.cli.output import print_facts, print_json
+from dashi.cli.output import print_facts, print_json, step_time
 
 if TYPE_CHECKING:
     from dashi.core.rollouts.run import Run
@@ -77,7 +77,7 @@ def print_rollout(result: Run, further: str, *, as_json: bool) -> None:
         "device": f"{metrics.op_device} ({metrics.op_backend_used}, {metrics.op_device_type})",
         "way": (metrics.way_reason or "") if isinstance(setup.advances, Model) else "",
         "steps": f"{metrics.steps} of {metrics.operator}, {metrics.states} x {schema.size}, {metrics.dtype}"
-        f"{', stopped' if result.stopped else ''}; {_microseconds(metrics.ns_per_step)} per step",
+        f"{', stopped' if result.stopped else ''}; {step_time(metrics.ns_per_step)} per step",
         "decode": f"{metrics.decode_snapshots} fields of {schema.n} x {schema.n}, residual "
         f"{result.request.residual}; {_each(stages)}{metrics.decode_dispatches} dispatches",
         "decoded by": _decoded_by(metrics),
@@ -113,11 +113,6 @@ def _has_hidden_state(result: Run) -> bool:
 def _each(stages: Mapping[str, float]) -> str:
     """What a decode takes, where that was measured."""
     return f"{stages['decode'] * 1e-6:.3f} ms each, " if "decode" in stages else ""
-
-
-def _microseconds(ns: float) -> str:
-    """Three digits, however short a step is."""
-    return f"{ns / 1000:.3g} us" if 0 < ns < 1e6 else f"{ns / 1000:.0f} us"
 
 
 def _read(result: Run) -> str:

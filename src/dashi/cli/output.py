@@ -174,3 +174,11 @@ def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 def print_facts(facts: Mapping[str, str]) -> None:
     """A table of names and what is known of them; what is empty is left away."""
     print_rows(("", ""), [(name, text) for name, text in facts.items() if text])
+
+
+def step_time(ns: float) -> str:
+    """What a step takes: three digits, however short it is; milliseconds and seconds where it is long."""
+    for unit, size in (("s", 1e9), ("ms", 1e6)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns / 1000:.3g} us"

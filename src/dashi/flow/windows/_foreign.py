@@ -89,14 +89,17 @@ def _opened(xarray: Any, source: Path, how: dict[str, Any]) -> Any:
 
 
 def _close_half_open(error: BaseException) -> None:
-    """Closes the files that h5netcdf had begun to open: left to themselves they fail once more when they are forgotten,
-    which Python prints."""
+    """Closes the files that libraries had begun to open: left to themselves they fail, or warn, once more when they are
+    forgotten, which Python prints."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        half = frame.f_locals.get("self")
-        if type(half).__module__ == "h5netcdf.core" and getattr(half, "_closed", True) is False:
-            half._writable = False
-            with contextlib.suppress(Exception):
-                half.close()
+        opened: Any = frame.f_locals.get("self")
+        library = type(opened).__module__
+        if library == "h5netcdf.core" and getattr(opened, "_closed", True) is False:
+            opened._writable = False  # or `close` fails, which asks for it
+        elif library != "scipy.io._netcdf" or not hasattr(opened, "fp"):
+            continue
+        with contextlib.suppress(Exception):
+            opened.close()
 
 
 def _xarray(source: Path) -> Any:
