@@ -50,7 +50,7 @@ class Packed:
     bits: dict[str, int]
     """Description length by part: header, geometry (places), carrier (circulation), internal (radii), residual."""
     curve: tuple[tuple[int, float], ...]
-    """Bytes, and the error of the field that so many decode to, at marks."""
+    """Bytes of the code that ends at a mark, and its error, for all marks."""
 
     def __repr__(self) -> str:
         return f"<Packed: {len(self.data)} bytes, {self.atoms} atoms and {self.basis}, error {self.error:.3g}>"
@@ -172,18 +172,14 @@ class _Writing:
             return
         self.best, self.good = squares, self.marks
         size = self.header.size(self.marks)
-        if self.most is not None and size + len(self.encoder) + 5 > self.most:
-            data = self.encoder.finished()
-            self.done = size + len(data) > self.most
-            if self.done:
-                self.good, self.best = self.fitting
-                return
-        self.curve.append((size + len(self.encoder) + 1, math.sqrt(max(squares, 0.0) / self.total)))
-        if squares <= self.target:
+        data = self.encoder.finished()
+        if self.most is not None and size + len(data) > self.most:
             self.done = True
-        if self.most is not None or self.done:
-            self.data = self.encoder.finished()
-            self.fitting = (self.good, self.best)
+            self.good, self.best = self.fitting
+            return
+        self.data, self.fitting = data, (self.good, self.best)
+        self.curve.append((size + len(data), math.sqrt(max(squares, 0.0) / self.total)))
+        self.done = squares <= self.target
 
     fitting: tuple[int, float] = (0, 0.0)
 
@@ -220,8 +216,6 @@ def _pack(
     bits = _write_atoms(writing, values, atoms, n, amplitude)
     if not writing.done:
         _write_residual(writing, truth, basis, n, finest, planes)
-    if not writing.done or not writing.data:
-        writing.data = writing.encoder.finished()
     data = header.with_marks(writing.good).with_body(writing.data)
     error = math.sqrt(max(writing.best, 0.0) / squares)
     if max_error is not None and error > max_error:
