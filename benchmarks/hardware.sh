@@ -46,10 +46,12 @@ measure check 70 dashi kernels check --quick --device "$device" attention write_
     gated_delta scale_counts ternary_annihilate_clash ternary_census random_draw sample_logits cumsum_rows matmul_q4_k matmul_q8_0 grouped_q4_k grouped_q8_0
 measure gpu-tests 70 python -m pytest -q -m gpu -p no:xdist tests/gpu
 
-# Vortex atoms: the same bits, laws of vortices, direct sums over 4096 x 4096 and 1024 x 1024 (periodic) pairs.
-measure filament-check 20 dashi kernels check --device "$device" vortex_velocity
+# Vortex atoms: the same bits, laws of vortices, direct sums over 4096 x 4096 and 1024 x 1024 (periodic) pairs,
+# particles of 1024 x 1024 points remeshed.
+measure filament-check 20 dashi kernels check --device "$device" vortex_velocity vortex_remesh \
+    vortex_sample
 measure filament-truth 60 env DASHI_VALIDATE_ON="$device" python -m pytest -q -p no:xdist validation/test_filament_truth.py
-measure filament-pairs 15 dashi bench kernels vortex_velocity --device "$device" --json
+measure filament-pairs 20 dashi bench kernels vortex_velocity vortex_remesh vortex_sample --device "$device" --json
 
 # The host: submissions that wait, feed + run + fetch, binding; a steady run of a graph, compiling again.
 measure host 30 dashi bench host --device "$device" --json
@@ -90,6 +92,9 @@ part=flows
 measure check-flow 25 dashi kernels check --quick --device "$device" vorticity_stage2 vorticity_stage3 vorticity_stage5 \
     mode_step2 mode_step3 mode_step5
 measure bench-flow 35 dashi bench flow --n 256 --n 1024 --n 4096 --device "$device" --json
+measure fft-lengths 40 dashi bench fft --n 512,1000,1536,2187,3000,1009 --peer torch --device "$device" --json
+measure fft-double 25 dashi bench fft --n 1024,2048 --dtype float64 --peer torch --device "$device" --json
+measure check-fft 20 dashi kernels check --quick --device "$device" fft_modulate fft_hermitian mode_linear
 measure wall-256 12 python benchmarks/simulate_wall.py --device "$device" --n 256 --steps 20000 --json
 measure wall-1024 15 python benchmarks/simulate_wall.py --device "$device" --n 1024 --steps 20000 --json
 measure wall-4096 20 python benchmarks/simulate_wall.py --device "$device" --n 4096 --steps 500 --json

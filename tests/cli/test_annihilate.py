@@ -45,6 +45,21 @@ def test_a_table_shows_every_statistic_and_the_verdict(saved: Path) -> None:
         assert word in done.stdout
 
 
+def test_filaments_are_written_and_their_survival_printed(saved: Path) -> None:
+    words = ["flow", "annihilate", "omega.npy", *QUICK, "--filaments", "filaments.npz", "--device", "cpu"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "scales lived" in done.stdout
+    table = np.load("filaments.npz")
+    assert set(table) == {"birth", "death", "censored", "sign", "area", "circulation"}
+    assert (np.sign(table["circulation"]) == table["sign"]).all()
+    document = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert document["filaments"]["count"] == len(table["birth"]) == document["filaments"]["curve"][0]["at_risk"]
+    refused = CliRunner().invoke(app, ["flow", "annihilate", "omega.npy", "--filaments", "filaments.csv"])
+    assert refused.exit_code == 3
+    assert "--filaments" in refused.output
+
+
 def test_errors_name_the_flags_and_what_to_do(saved: Path) -> None:
     np.save("flat.npy", np.ones((32, 32)))
     np.savez("named.npz", other=np.ones((32, 32)))

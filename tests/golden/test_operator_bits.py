@@ -18,7 +18,7 @@ import pytest
 from dashi.core import Affine, Bands, BlockSparse, Csr, Linear, Operator, Quadratic, rollout
 from dashi.core.operators._catalogue import KINDS
 from dashi.core.operators.bands import ring
-from dashi.filament import AtomRules, Atoms, FreeAtoms, NormalAtoms
+from dashi.filament import AtomRules, Atoms, FreeAtoms, FullMesh, NormalAtoms
 from dashi.filament.normal import table_of
 from dashi.flow import Flow, Kolmogorov, Stochastic
 from dashi.flow._operator import Vorticity
@@ -123,6 +123,7 @@ CASES: dict[str, Callable[[str], Iterator[Operator]]] = {
         FreeAtoms(9, dt=0.01, quantum=0.5, nu=0.01, box=box, core=core, mixed=mixed, dtype=dtype)
         for box, core, mixed in ((0.0, "gaussian", False), (2.0, "gaussian", True), (0.0, "algebraic", True))
     ),
+    "filament-full": lambda dtype: (FullMesh(Flow(16, nu=0.01, dtype=dtype), order) for order in (4, 6)),
     "filament-normal": lambda dtype: iter(
         [NormalAtoms(9, AtomRules(merge=0.9, widest=0.7, budget=9), dt=0.01, quantum=0.5)] if dtype == "float64" else []
     ),

@@ -16,7 +16,7 @@ from dashi import lab
 from dashi.cli.main import app
 from dashi.errors import FileError, InputError
 from dashi.flow.benchmark import FULL, QUICK, Setting, Truth, correlation_times, load_truth, make_truth, save_truth
-from dashi.flow.benchmark.contestants import fitted, training_data
+from dashi.flow.benchmark._contestants import fitted, training_data
 from dashi.flow.benchmark.scoring import score
 from dashi.flow.benchmark.setting import LARGEST_SPEED, SETTINGS, largest_speeds, starts
 from dashi.flow.proxy import Schema

@@ -43,6 +43,9 @@ Slope = Annotated[float, typer.Option("--slope", help="Of the null power: |w|^2 
 Study = Annotated[
     Path | None, typer.Option("--study", metavar="STUDY.yaml", help="Make a whole study, as the file says.")
 ]
+Filaments = Annotated[
+    Path | None, typer.Option("--filaments", metavar="FILE.npz", help="Trace filaments through the scales to a file.")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="The folder of the study.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the study in --out.")]
 DType = Annotated[RunType, typer.Option("--dtype", help="The element type.")]
@@ -66,6 +69,7 @@ def annihilate(
     rounds: Rounds = 20,
     slope: Slope = 1.0,
     dtype: DType = RunType.float32,
+    filaments: Filaments = None,
     study: Study = None,
     out: Out = None,
     resume: Resume = False,
@@ -88,8 +92,8 @@ def annihilate(
     if study is not None:
         if source is not None or out is None:
             raise InputError("a study makes its own fields, in a folder.", "pass --study and --out alone.")
-        request = lab.AnnihilationStudyRequest(study=study, out=out, resume=resume)
-        print_study(lab.study_annihilation(request, device=device, events=Shown()), as_json=json)
+        asked = lab.AnnihilationStudyRequest(study=study, out=out, resume=resume)
+        print_study(lab.study_annihilation(asked, device=device, events=Shown()), as_json=json)
         return
     if source is None or out is not None or resume:
         raise InputError("a field is measured, or a study made.", "name a file, or pass --study and --out.")
@@ -97,7 +101,8 @@ def annihilate(
         null=null, surrogates=surrogates, seed=seed, estimator=estimator, bands=bands, gauge=gauge, tau=tau,
         rounds=rounds, slope=slope, dtype=str(dtype),
     )  # fmt: skip
-    measured = lab.annihilate(lab.AnnihilateRequest(source=source, settings=settings), device=device, events=Shown())
+    request = lab.AnnihilateRequest(source=source, settings=settings, filaments=filaments)
+    measured = lab.annihilate(request, device=device, events=Shown())
     if json:
         print_json(measured.as_json())
         return
@@ -127,6 +132,14 @@ def print_measured(measured: MeasuredFile) -> None:
         for name, r in result.results.items()
     ]  # fmt: skip
     print_rows(("statistic", "K in octaves", "low", "high", "above again at k"), rows)
+    if result.filaments is not None:
+        from dashi.flow.annihilation.trace import survival_curve
+
+        curve = [
+            (str(c.age), str(c.at_risk), str(c.deaths), f"{c.survival:.3f}", f"{c.low:.3f}", f"{c.high:.3f}")
+            for c in survival_curve(result.filaments)
+        ]
+        print_rows(("scales lived", "filaments", "deaths", "survival", "low", "high"), curve)
     print_facts(
         {
             "fields": f"{result.fields} of {result.n} x {result.n}, integral scale k = {result.depth.integral_k:.3g}",

@@ -17,10 +17,7 @@ from dashi.cli.signals import stopped_lines
 if TYPE_CHECKING:
     from dashi.lab.filament_runs import FilamentRun
 
-_EXAMPLE = (
-    """echo '{"atoms": [{"x": 0, "y": 0, "gamma": 1, "radius": 0.1}, {"x": 1, "y": 0, "gamma": 1, "radius": 0.1}]}' """
-    "> pair.json && dashi filament run --atoms pair.json --dt 0.05 --steps 200 --out runs/pair"
-)
+_EXAMPLE = "dashi filament run --atoms pair.json --dt 0.05 --steps 200 --out runs/pair"
 
 
 class Domain(StrEnum):
@@ -41,6 +38,7 @@ class Way(StrEnum):
     """How atoms move."""
 
     free = "free"
+    full = "full"
 
 
 AtomsFile = Annotated[
@@ -61,7 +59,16 @@ Viscosity = Annotated[float, typer.Option("--nu", rich_help_panel=FLOW, help="Ki
 TimeStep = Annotated[float, typer.Option("--dt", rich_help_panel=RUN, help="Length of a step.")]
 Steps = Annotated[int, typer.Option("--steps", parser=whole, rich_help_panel=RUN, help="How many steps.")]
 AnyWay = Annotated[
-    Way, typer.Option("--way", rich_help_panel=RUN, help="free: every atom moves with the velocity of all.")
+    Way,
+    typer.Option(
+        "--way",
+        rich_help_panel=RUN,
+        help="free: every atom moves with the velocity of all; full: particles of a mesh, remeshed every step.",
+    ),
+]
+MeshSize = Annotated[
+    int | None,
+    typer.Option("--n", parser=whole, rich_help_panel=RUN, help="Of full: points along a side. Default: by the cores."),
 ]
 Weakest = Annotated[
     int, typer.Option("--weakest", parser=whole, rich_help_panel=RULES, help="Prune atoms of fewer quanta.")
@@ -120,6 +127,7 @@ def run(
     core: OfCore = None,
     nu: Viscosity = 0.0,
     way: AnyWay = Way.free,
+    n: MeshSize = None,
     dtype: AnyType = RunType.float64,
     weakest: Weakest = 0,
     merge: Merge = 0.0,
@@ -150,7 +158,7 @@ def run(
     rules = AtomRules(weakest=weakest, merge=merge, widest=widest, budget=budget)
     request = lab.FilamentRequest(
         atoms=atoms, steps=steps, dt=dt, nu=nu, domain=domain.value if domain else None,
-        core=core.value if core else None, way=way.value, dtype=dtype.value, rules=rules, hash_every=hash_every,
+        core=core.value if core else None, way=way.value, n=n, dtype=dtype.value, rules=rules, hash_every=hash_every,
         look_every=look_every, checkpoint_every=checkpoint_every, allow_fallback=allow_fallback,
         require_gpu=require_gpu, command_line=typed(),
     )  # fmt: skip

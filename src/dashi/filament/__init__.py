@@ -12,6 +12,8 @@ from dashi.filament.atoms import CORES, DOMAINS, Atoms, read_atoms, write_atoms
 from dashi.filament.code import Packed, Unpacked, pack, unpack
 from dashi.filament.events import ACCOUNTS, KINDS, AtomEvent, Ledger, Transfer
 from dashi.filament.free import FreeAtoms
+from dashi.filament.full import FullMesh
+from dashi.filament.mesh import render
 from dashi.filament.normal import NormalAtoms
 from dashi.filament.state import atoms_of, rows_of
 from dashi.filament.threads import Genealogy, TrackSettings, keep_books, track
@@ -25,6 +27,7 @@ __all__ = [
     "AtomRules",
     "Atoms",
     "FreeAtoms",
+    "FullMesh",
     "Genealogy",
     "Invariants",
     "InvariantsOf",
@@ -40,6 +43,7 @@ __all__ = [
     "normal_form",
     "pack",
     "read_atoms",
+    "render",
     "rows_of",
     "track",
     "unpack",

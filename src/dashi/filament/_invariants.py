@@ -127,9 +127,9 @@ class InvariantsOf(Observer[Invariants]):
     at_end = True
     certified = False
 
-    def __init__(self, every: int, atoms_of_state: Callable[[HostArray], Atoms]) -> None:
+    def __init__(self, every: int, measured: Callable[[HostArray, int], Invariants]) -> None:
         self.every = require_stride("every", every)
-        self._atoms = atoms_of_state
+        self._measured = measured
 
     columns_of: ClassVar[Mapping[str, Slot]] = {
         **{field.name: ((), np.float64) for field in fields(Invariants) if field.name != "step"},
@@ -141,7 +141,7 @@ class InvariantsOf(Observer[Invariants]):
             return [context.device.copy_step(after, slots[0])]
 
         def take(step: int, values: Values) -> Invariants:
-            return invariants(self._atoms(values[0][0]), step)
+            return self._measured(values[0][0], step)
 
         return Bound([(context.shape, context.operator.dtype)], steps, take)
 

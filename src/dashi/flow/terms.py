@@ -231,7 +231,7 @@ class FlowWithTerms(Vorticity):
         for name in self.formulas:
             used += [read for read in self._values_read(name) if read not in used]
         chosen = [f"in_{name}" for name in self.formulas] if self.scalars else []
-        values = dict(zip([*used, *chosen], arguments(" ".join(f"a_{one}" for one in [*used, *chosen])), strict=True))
+        values = dict(zip([*used, *chosen], arguments(" ".join(f"a_{name}" for name in [*used, *chosen])), strict=True))
         change = -(values["u"] * values["slope_x"] + values["v"] * values["slope_y"])
         for name, text in self.formulas.items():
             term = expression_of(text, values)

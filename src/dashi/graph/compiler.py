@@ -16,15 +16,18 @@ from dashi.graph.debug import Debug, debug_from_environment
 from dashi.graph.evaluation import require_values
 from dashi.graph.ir import Graph, print_graph
 from dashi.graph.pass_order import PASSES, Pass, require_passes, run_passes
-from dashi.graph.passes.choose_products import product_passes
+from dashi.graph.passes.choose_products import ChooseProducts, product_passes
 from dashi.graph.passes.cut import CutLargeValues
 from dashi.graph.passes.fuse import Fuse
 from dashi.graph.passes.plan_memory import PlanMemory
+from dashi.graph.passes.record import Record, take_memory
 from dashi.graph.passes.schedule import Schedule
 from dashi.graph.registry import get
 from dashi.graph.report import build_report
 from dashi.graph.verification import require_graph, verify
+from dashi.kernels.abi import Limits
 from dashi.runtime._binding import Step
+from dashi.runtime._null_device import NullDevice
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ Class = Literal["portable", "device"]
 Matmul = Literal["coop"]
 MOST_SLOTS: Final = 1024
 _FORMAT: Final = 1
+_ROOMY: Final = Limits(invocations=256, storage_range=1 << 32, storage_buffers=64, resident=128)
+"""Limits of a device that fuses all that can be fused, and cuts nothing."""
 
 
 def compile(
@@ -149,19 +154,39 @@ def pipeline_id(program: str, device: Device, steps: Sequence[AnyStep]) -> str:
     return f"{backend}:{hashlib.sha256('|'.join(facts).encode()).hexdigest()[:32]}"
 
 
-def explain(graph: Graph, *, after: str = "schedule", passes: tuple[Pass, ...] = PASSES) -> str:
-    """The graph as text after a pass: `rewrite`, `legalize`, `fuse`, `assign_layouts`; or, after `plan_memory` and
-    `schedule`, where values lie and which steps there are."""
-    known = [step.name for step in passes] + ["plan_memory", "schedule"]
+def explain(
+    graph: Graph,
+    *,
+    after: str = "schedule",
+    passes: tuple[Pass, ...] = PASSES,
+    device: Device | None = None,
+    class_: Class = "portable",
+    matmul: Matmul | None = None,
+) -> str:
+    """The graph as text after a pass: `rewrite`, `legalize`, `fuse`, `assign_layouts`, `cut`, `choose_products`; or,
+    after `schedule`, `plan_memory` and `record`, which steps there are, where values lie, and what is recorded, with
+    its barriers. It is what the device makes of the graph, or one that has every feature and computes nothing."""
+    ends = ("schedule", "plan_memory", "record")
+    known = [*(step.name for step in passes), CutLargeValues.name, ChooseProducts.name, *ends]
     if after not in known:
         raise GraphError(f"there is no pass {after!r}.", f"name one of {', '.join(known)}.")
-    lowered = run_passes(graph, passes, after=after)
-    if after not in ("plan_memory", "schedule"):
-        return print_graph(lowered)
-    steps = Schedule(portable=False).run(lowered)
+    if device is None:
+        with NullDevice(_ROOMY) as null:
+            return explain(graph, after=after, passes=passes, device=null, class_=class_, matmul=matmul)
+    fitted = for_device(passes, device, class_, matmul)
+    if after not in ends:
+        there = any(step.name == after for step in fitted)
+        return print_graph(run_passes(graph, fitted, after=after if there else fitted[-1].name))
+    lowered = run_passes(graph, fitted)
+    steps = Schedule(portable=False).run(lowered, device.features)
     if after == "schedule":
         return "\n".join(f"{i}. {step}" for i, step in enumerate(steps))
-    return str(PlanMemory().run(lowered, steps))
+    plan = PlanMemory(alignment=max(256, device.part_alignment)).run(lowered, steps)
+    if after == "plan_memory":
+        return str(plan)
+    memory = take_memory(device, lowered, steps, plan)
+    with Record(slots=1).run(device, lowered, steps, memory).program as program:
+        return str(program.describe())
 
 
 def host_steps(graph: Graph, passes: tuple[Pass, ...] = PASSES) -> dict[str, str]:

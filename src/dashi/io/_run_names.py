@@ -47,6 +47,8 @@ HASHED: Final = "states.zarr"
 ATOMS: Final = "atoms.json"
 ATOM_EVENTS: Final = "events.json"
 PARTS: Final = "shard-*"
+STREAM: Final = "stream.json"
+SNAPSHOTS: Final = "snapshots"
 UNFINISHED: Final = "unfinished"
 """Where a run works while a finished one is in its place."""
 
@@ -66,7 +68,11 @@ class RunFile:
 
 _RUNS: Final = ("rollout", "flow simulate", "flow rollout", "filament run", "demo")
 RUN_FILES: Final = (
-    RunFile(METRICS, _RUNS, "where it ran and what it did: device, strategy, dispatches, memory, times, verdict"),
+    RunFile(
+        METRICS,
+        (*_RUNS, "stream run"),
+        "where it ran and what it did: device, strategy, dispatches, memory, times, verdict",
+    ),
     RunFile(CERTIFICATE, (*_RUNS, "flow benchmark"), "what `dashi verify` repeats: inputs, operator, hashes"),
     RunFile(
         INPUTS,
@@ -109,6 +115,8 @@ RUN_FILES: Final = (
     ),
     RunFile(HASHED, ("flow simulate",), "of a shard: its states where the whole run is hashed", is_folder=True),
     RunFile(PARTS, ("flow evaluate", "flow fit"), "of a shard: what the scores, or the data, of all are made of"),
+    RunFile(STREAM, ("stream run",), "of a chain of stages: hashes of all items, what each stage did, what happened"),
+    RunFile(SNAPSHOTS, ("stream run",), "States behind stages, of `--snapshot`", is_folder=True),
     RunFile(BENCH, ("bench",), "of a shard: what it measured"),
     RunFile(TRUTH, ("flow benchmark",), "coarse fields of the truth, with the hash of its last states"),
     RunFile(BENCHMARK, ("flow benchmark",), "all scores, along time too"),

@@ -83,6 +83,9 @@ if TYPE_CHECKING:
     from dashi.lab.sheets import draw_sheet as draw_sheet
     from dashi.lab.simulation_setup import SimulateRequest as SimulateRequest
     from dashi.lab.simulations import simulate as simulate
+    from dashi.lab.streams import FinishedStream as FinishedStream
+    from dashi.lab.streams import StreamRequest as StreamRequest
+    from dashi.lab.streams import run_stream as run_stream
     from dashi.lab.v4_comparison import V4Comparison as V4Comparison
     from dashi.lab.v4_comparison import V4Request as V4Request
     from dashi.lab.v4_comparison import compare_v4 as compare_v4
@@ -124,6 +127,7 @@ _MODULES = {
     "sheets": "SheetPictures SheetRequest draw_sheet",
     "simulation_setup": "SimulateRequest",
     "simulations": "simulate",
+    "streams": "FinishedStream StreamRequest run_stream",
     "v4_comparison": "V4Comparison V4Request compare_v4",
     "verification": "Verification VerifyRequest verify",
 }

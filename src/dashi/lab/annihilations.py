@@ -8,8 +8,10 @@ from typing import Any
 
 from dashi.errors import InputError
 from dashi.flow.annihilation import Annihilation, AnnihilationSettings, measure_depth
+from dashi.flow.annihilation.trace import filament_table
+from dashi.io._files import require_writable
 from dashi.io._paths import path_of
-from dashi.io.arrays import read_array
+from dashi.io.arrays import read_array, write_arrays
 from dashi.lab._arguments import require_request
 from dashi.lab._capacity import require_memory
 from dashi.lab._job import Job, Request
@@ -26,8 +28,15 @@ class AnnihilateRequest(Request):
     source: Path
     """An .npy file, or an .npz file with the array `vorticity`."""
     settings: AnnihilationSettings = field(default_factory=AnnihilationSettings)
+    filaments: Path | None = None
+    """An .npz file to write: birth, death, censored, sign, area and circulation of every filament."""
 
     def __post_init__(self) -> None:
+        if self.filaments is not None:
+            object.__setattr__(self, "filaments", path_of("filaments", self.filaments))
+            if self.filaments.suffix != ".npz":
+                raise InputError(f"`filaments=` is {self.filaments}.", "name a file that ends in .npz.")
+            require_writable(self.filaments)
         object.__setattr__(self, "source", path_of("source", self.source))
         super().__post_init__()
 
@@ -73,11 +82,13 @@ def annihilate(request: AnnihilateRequest, *, device: str | Device = "auto", eve
     count = 1 if fields.ndim == 2 else len(fields)
     side = fields.shape[-1] if fields.ndim else 0
     require_memory(64 * side * side * 8, f"all scales of a field of {side} x {side}", "use fewer points.")
-    settings = request.settings
+    settings, trace = request.settings, request.filaments is not None
     with Job(command="flow annihilate", request=request, device=device, events=events).place() as placed:
         if placed.device.info.type == "null":
             raise InputError("the null device measures nothing.", "use cpu, or a Vulkan device.")
         with events.progress("annihilate", settings.surrogates * count, "surrogates") as advance:
-            measured = measure_depth(fields, settings, device=placed.device, progress=advance)
+            measured = measure_depth(fields, settings, device=placed.device, progress=advance, trace=trace)
         info = placed.device.info
+    if request.filaments is not None and measured.filaments is not None:
+        write_arrays(request.filaments, filament_table(measured.filaments))
     return MeasuredFile(request, info, measured)

@@ -17,7 +17,7 @@ from dashi.core.rollouts._checkpoint import read_checkpoint, write_checkpoint
 from dashi.core.rollouts.run import Run
 from dashi.errors import FileError, InputError, Interrupted, NonFiniteError
 from dashi.filament._atoms_json import read_document, write_document
-from dashi.filament._invariants import Invariants, invariants
+from dashi.filament._invariants import Invariants
 from dashi.filament.atoms import Atoms, write_atoms
 from dashi.filament.events import Ledger
 from dashi.io import _run_folder as run_folder
@@ -118,7 +118,7 @@ def _run_filament(job: Job, request: FilamentRequest, so_far: Run | None = None)
         resumed = _resumed(job, request, setup, folder) if folder and job.resume else so_far
         with to_go_on(folder):
             run = _roll_out(job, request, setup, placed, folder, resumed)
-            after = setup.atoms_of(run.state[0])
+            after = setup.atoms_of(run.state[0], run.steps)
             ledger = _closed_books(setup, after, run.steps)
             atoms = after.wrapped()
             digest = certify_folder(run, folder, setup.operator, setup.state) if folder else None
@@ -130,8 +130,8 @@ def _run_filament(job: Job, request: FilamentRequest, so_far: Run | None = None)
         certificates={place / run_folder.CERTIFICATE: digest} if place and digest else {},
         go_on=partial(_resume, device=job.device), to_certify="run with `out=`.",
     )  # fmt: skip
-    last = invariants(after, run.steps)
-    result = FilamentRun(replace(run, job=finished), atoms, invariants(setup.atoms), last, ledger)
+    first, last = setup.measured(setup.state[0], 0), setup.measured(run.state[0], run.steps)
+    result = FilamentRun(replace(run, job=finished), atoms, first, last, ledger)
     if run.stopped:
         raise Interrupted(result)
     return result

@@ -12,17 +12,20 @@ from dashi.core.rollouts._checkpoint import identity
 from dashi.core.rollouts._observers import Hashes
 from dashi.core.rollouts.observer import Observer
 from dashi.errors import InputError, UnknownNameError, suggestion
-from dashi.filament._invariants import InvariantsOf
+from dashi.filament._invariants import Invariants, InvariantsOf, invariants
 from dashi.filament._normal_form import AtomRules
 from dashi.filament.atoms import Atoms, read_atoms
 from dashi.filament.events import Ledger
 from dashi.filament.free import FreeAtoms
+from dashi.filament.full import FullMesh
+from dashi.filament.mesh import mesh_invariants, mesh_size, modes_of, particles
 from dashi.filament.normal import Journal, NormalAtoms, table_atoms, table_of
 from dashi.filament.state import atoms_of, rows_of
+from dashi.flow.equations import Flow
 from dashi.lab._job import AnyPath, Request
 from dashi.types import HostArray
 
-WAYS: Final = ("free",)
+WAYS: Final = ("free", "full")
 DTYPES: Final = ("float64", "float32")
 _LOOKS: Final = 100
 
@@ -42,6 +45,9 @@ class FilamentRequest(Request):
     core: str | None = None
     """gaussian or algebraic, which atoms of a file may leave open."""
     way: str = "free"
+    """free: atoms move each other, by direct sums; full: particles on a mesh, remeshed every step."""
+    n: int | None = None
+    """Points along a side of the mesh of the way full; so many that they resolve the smallest core where None."""
     dtype: str = "float64"
     rules: AtomRules = field(default_factory=AtomRules)
     """What the normal form asks of atoms after every step; no rules where nothing is set."""
@@ -80,10 +86,19 @@ class FilamentSetup:
 
     @property
     def observers(self) -> list[Observer[Any]]:
-        return [InvariantsOf(self.strides.look, self.atoms_of)]
+        return [InvariantsOf(self.strides.look, self.measured)]
 
-    def atoms_of(self, state: HostArray) -> Atoms:
-        """The atoms of one state."""
+    def measured(self, state: HostArray, step: int) -> Invariants:
+        """The invariants of one state."""
+        if isinstance(self.operator, FullMesh):
+            return mesh_invariants(state, self.operator.flow, self.atoms, step)
+        return invariants(self.atoms_of(state, step), step)
+
+    def atoms_of(self, state: HostArray, step: int) -> Atoms:
+        """The atoms of one state; particles of a mesh are entered into the journal as they become atoms."""
+        if isinstance(self.operator, FullMesh):
+            atoms, self.journal[step] = particles(state, self.atoms, step)
+            return atoms
         if isinstance(self.operator, NormalAtoms):
             return table_atoms(state, self.atoms)
         return atoms_of(state, self.atoms)
@@ -100,7 +115,7 @@ class FilamentSetup:
     def settings(self, request: FilamentRequest) -> dict[str, object]:
         """All that decides the results of a run: where it runs does not."""
         return {
-            "way": request.way, "inputs": self.identity, "dtype": request.dtype, "steps": request.steps,
+            "way": request.way, "n": request.n, "inputs": self.identity, "dtype": request.dtype, "steps": request.steps,
             "dt": request.dt, "nu": request.nu, **asdict(request.rules),
             "hash-every": self.strides.hash, "look-every": self.strides.look,
         }  # fmt: skip
@@ -122,6 +137,10 @@ def check_filament_request(request: FilamentRequest, out: object) -> None:
             raise UnknownNameError(
                 f"`{name}=` is {value!r:.40}.", f"{suggestion(str(value), known)}use one of {', '.join(known)}."
             )
+    if request.way != "free" and request.rules.any:
+        raise InputError(f"the way {request.way} has no rules for atoms.", "leave `rules=` away.")
+    if request.way != "full" and request.n is not None:
+        raise InputError(f"the way {request.way} has no mesh.", "leave `n=` away.")
     if request.rules.any and request.dtype != "float64":
         raise InputError("quanta are counted in float64 alone.", "use `dtype='float64'`, or no rules.")
     if request.checkpoint_every and out is None:
@@ -140,8 +159,14 @@ def filament_setup(request: FilamentRequest) -> FilamentSetup:
     if not len(atoms):
         raise InputError("there are no atoms.", "name at least one.")
     journal: Journal = {}
-    if request.rules.any:
-        operator: Operator = NormalAtoms.of(atoms, request.rules, dt=request.dt, nu=request.nu, journal=journal)
+    if request.way == "full":
+        if not atoms.is_periodic:
+            raise InputError("particles on a mesh live in a periodic box here.", "use `domain='periodic'`.")
+        flow = Flow(mesh_size(atoms, request.n), nu=request.nu, dt=request.dt, length=atoms.box, dtype=request.dtype)
+        operator: Operator = FullMesh(flow)
+        state = modes_of(atoms, flow.n, request.dtype)
+    elif request.rules.any:
+        operator = NormalAtoms.of(atoms, request.rules, dt=request.dt, nu=request.nu, journal=journal)
         state = table_of(atoms, operator.shape[0] - 1)
     else:
         operator = FreeAtoms.of(atoms, dt=request.dt, nu=request.nu, dtype=request.dtype)

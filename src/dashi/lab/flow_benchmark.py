@@ -12,7 +12,7 @@ from dashi.core.certificates._certify import certify_folder
 from dashi.core.rollouts.run import Run
 from dashi.errors import InputError
 from dashi.flow._operator import Vorticity
-from dashi.flow.benchmark.contestants import fitted, score_model, score_solver, training_data
+from dashi.flow.benchmark._contestants import fitted, score_model, score_solver, training_data
 from dashi.flow.benchmark.scoring import Score
 from dashi.flow.benchmark.setting import PUBLISHED, THRESHOLDS, Setting, setting_named, starts
 from dashi.flow.benchmark.truth import Truth, load_truth, make_truth, save_truth, truth_steps

@@ -21,6 +21,7 @@ from dashi.flow.annihilation.estimators import ESTIMATORS, Measured
 from dashi.flow.annihilation.scales import centres, energy_tables, require_side
 from dashi.flow.annihilation.settings import LEVEL, AnnihilationSettings
 from dashi.flow.annihilation.survival import Survival, grid_levels, surviving_points
+from dashi.flow.annihilation.trace import Filament, survival_curve, trace_filaments
 from dashi.kernels._philox import philox
 from dashi.kernels.expressions import arguments, square
 from dashi.runtime.device import Device
@@ -55,6 +56,8 @@ class Annihilation:
     """K_grid, the largest of the fields'."""
     null_residual: float | None
     """Of the null `iaaft`: the part of the enstrophy whose power is not the data's, on average."""
+    filaments: tuple[Filament, ...] | None
+    """Of all fields, from the first tested scale on, where they were asked for."""
     hash: str
     """The digest of all that was measured of fields and surrogates: the same on every device."""
 
@@ -82,11 +85,13 @@ class Annihilation:
 
     def as_json(self) -> dict[str, Any]:
         """Plain numbers, for `--json` and files."""
+        curve = None if self.filaments is None else [asdict(point) for point in survival_curve(self.filaments)]
         return {
             "bands": [asdict(band) for band in self.bands],
             "K": asdict(self.depth),
             "K_grid": self.grid_levels,
             "survival": [asdict(s) | {"fraction": s.fraction} for s in self.survival],
+            "filaments": None if self.filaments is None else {"count": len(self.filaments), "curve": curve},
             "verdict": self.verdict,
             "hash": self.hash,
             "n": self.n,
@@ -134,17 +139,18 @@ def measure_depth(
     *,
     device: Device | str = "cpu",
     progress: Callable[[int], None] | None = None,
+    trace: bool = False,
     **options: Any,
 ) -> Annihilation:
     """How deep coherent signs go in periodic vorticity (n, n), or in several such fields of one kind (fields, n, n),
     against surrogates: `AnnihilationSettings`, or its fields by name. `progress` is called with the number of
-    surrogates that were measured since."""
+    surrogates that were measured since. With `trace` the result has the filaments of the fields."""
     chosen = settings if settings is not None else AnnihilationSettings(**options)
     if settings is not None and options:
         raise InputError("settings were passed in two ways.", "pass `settings=` or their fields by name.")
     values = prepared_fields(fields, chosen.numpy_dtype)
     with using_device(device) as opened, DepthMeter(opened, values.shape[-1], chosen) as meter:
-        return meter.measure_prepared(values, chosen.seed, progress)
+        return meter.measure_prepared(values, chosen.seed, progress, trace=trace)
 
 
 class DepthMeter:
@@ -184,16 +190,21 @@ class DepthMeter:
         self.surrogates.close()
 
     def measure(
-        self, fields: npt.ArrayLike, *, seed: int | None = None, progress: Callable[[int], None] | None = None
+        self,
+        fields: npt.ArrayLike,
+        *,
+        seed: int | None = None,
+        progress: Callable[[int], None] | None = None,
+        trace: bool = False,
     ) -> Annihilation:
         """What `measure_depth` gives for these fields, with another seed where one is passed."""
         values = prepared_fields(fields, self.settings.numpy_dtype)
         if values.shape[-1] != self.n:
             raise InputError(f"the field has shape {values.shape}.", f"pass fields of {self.n} x {self.n} points.")
-        return self.measure_prepared(values, self.settings.seed if seed is None else seed, progress)
+        return self.measure_prepared(values, self.settings.seed if seed is None else seed, progress, trace=trace)
 
     def measure_prepared(
-        self, values: HostArray, seed: int, progress: Callable[[int], None] | None = None
+        self, values: HostArray, seed: int, progress: Callable[[int], None] | None = None, *, trace: bool = False
     ) -> Annihilation:
         """The same of fields that `prepared_fields` gave."""
         settings = replace(self.settings, seed=seed)
@@ -201,6 +212,7 @@ class DepthMeter:
         observed: list[Measured] = []
         null: list[Measured] = []
         states: list[HostArray] = []
+        bands: list[HostArray] = []
         energies: list[Floats] = []
         residuals: list[float] = []
         for number, field in enumerate(values):
@@ -208,6 +220,8 @@ class DepthMeter:
             self.load.run()
             observed.append(self.field_meter.read())
             states.append(self.field_meter.states()[0])
+            if trace:
+                bands.append(self.field_meter.bands.numpy()[0])
             energies.append(self._energy.numpy().astype(np.float64))
             null.append(self.surrogates_of(number, seed, progress))
             if self.settings.null == "iaaft":
@@ -229,7 +243,13 @@ class DepthMeter:
         residual = math.fsum(residuals) / len(residuals) if residuals else None
         survival = self._survival(states, results[self.settings.estimator].depth.first)
         levels = max(grid_levels(field, self.settings.tau) for field in values)
-        return Annihilation(settings, self.n, len(values), results, survival, levels, residual, digest.hexdigest())
+        filaments = None
+        if trace:
+            first = int(tested[0])
+            filaments = tuple(f for s, b in zip(states, bands, strict=True) for f in trace_filaments(s, b, first))
+        return Annihilation(
+            settings, self.n, len(values), results, survival, levels, residual, filaments, digest.hexdigest()
+        )
 
     def surrogates_of(self, number: int, seed: int, progress: Callable[[int], None] | None = None) -> Measured:
         """What is measured of all surrogates of the field that was loaded last, by its number."""

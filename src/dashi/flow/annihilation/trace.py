@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -58,8 +58,9 @@ def label_filaments(trits: HostArray) -> Labels:
     """The number of the filament of every point of a periodic ternary field (h, w), from 1 on in the order of their
     first points; 0 where there is none."""
     h, w = trits.shape
-    index = np.arange(h * w).reshape(h, w)
-    first, second = [], []
+    index: Labels = np.arange(h * w, dtype=np.int64).reshape(h, w)
+    first: list[Labels] = []
+    second: list[Labels] = []
     for dy, dx in _HALF:
         same = (trits != 0) & (trits == np.roll(trits, (-dy, -dx), (0, 1)))
         first.append(index[same])
@@ -92,30 +93,28 @@ def trace_filaments(states: HostArray, bands: HostArray | None = None, first: in
     scales = len(states)
     trits = np.where(np.abs(states) == 2, np.sign(states), 0)
     found: list[Filament] = []
-    lives: dict[int, tuple[int, int, int, float]] = {}
+    lives: dict[int, Filament] = {}
     before: Labels | None = None
     for scale in range(first, scales):
         labels = label_filaments(trits[scale])
         heirs = {} if before is None else _heirs(before, labels, trits[scale - 1], trits[scale])
-        for number, (birth, sign, area, circulation) in lives.items():
-            if number not in heirs:
-                found.append(Filament(birth, scale, False, sign, area, circulation))
-        going_on: dict[int, tuple[int, int, int, float]] = {}
-        for number, heir in heirs.items():
+        going_on: dict[int, Filament] = {}
+        for number, filament in lives.items():
+            heir = heirs.get(number)
+            rival = None if heir is None else going_on.get(heir)
             # Where several live on in one filament, the eldest (then the first) is it, and the others die there.
-            known = going_on.get(heir)
-            if known is None or lives[number][0] < known[0]:
-                if known is not None:
-                    found.append(Filament(known[0], scale, False, *known[1:]))
-                going_on[heir] = lives[number]
+            if heir is not None and (rival is None or filament.birth < rival.birth):
+                going_on[heir] = filament
+                ended = rival
             else:
-                birth, *rest = lives[number]
-                found.append(Filament(birth, scale, False, rest[0], rest[1], rest[2]))
-        for number, born in _described(labels, trits[scale], None if bands is None else bands[scale]).items():
-            going_on.setdefault(number, (scale, *born))
+                ended = filament
+            if ended is not None:
+                found.append(replace(ended, death=scale, censored=False))
+        band = None if bands is None else bands[scale]
+        for number, (sign, area, circulation) in _described(labels, trits[scale], band).items():
+            going_on.setdefault(number, Filament(scale, scales, True, sign, area, circulation))
         lives, before = going_on, labels
-    found += [Filament(birth, scales, True, *rest) for birth, *rest in (lives[k] for k in sorted(lives))]
-    return found
+    return found + [lives[number] for number in sorted(lives)]
 
 
 def _described(labels: Labels, trits: HostArray, band: HostArray | None) -> dict[int, tuple[int, int, float]]:
