@@ -128,21 +128,12 @@ def test_the_shorter_basis_is_taken() -> None:
 
 
 GOLDEN = {
-    (
-        "wavelets",
-        0,
-    ): "6446101000050014d2751aeb8e0ee125094eea65d3f6a63c706f8f2cbf595e6d0cfa5068ebb4098d568b31bd0b86ac0f014b766"
-    "4e5b7bb3b4d",
-    (
-        "modes",
-        0,
-    ): "644611100005001542ddf62dcd4ba81cd1fa47e402727db995583d27ad234882d04dc63aac83f041d4ca6f7831652f3e7f976db4"
-    "75fac242ae",
-    (
-        "wavelets",
-        4,
-    ): "6446101000050415073f490631b7fc5ffb7d4ffc69cfd150e632bd1dbcecb92fb1a331e737edfff979d122a01dc843243665e"
-    "888ad352130c0aebea1b4f7f62f5397220e6b",
+    ("wavelets", 0): "6446101000050014d2751aeb8e0ee125094eea65d3f6a63c706f8f2cbf595e6d0cfa5068ebb4098d568b31bd0b"
+    "86ac0f014b7664e5b7bb3b4d",
+    ("modes", 0): "644611100005001542ddf62dcd4ba81cd1fa47e402727db995583d27ad234882d04dc63aac83f041d4ca6f7831"
+    "652f3e7f976db475fac242ae",
+    ("wavelets", 4): "644614100005041501b57e53d7b01bf23902dd524fffc2ef93faffd6c99d700098eb7aa76d29c12c5dc1056bab"
+    "c64b09945983472184eb65f21cb6f98ccdda6d1c",
 }
 
 

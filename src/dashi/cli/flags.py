@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "portable=False": "no_portable", "stop_on_nonfinite=False": "keep_going",
     "variables": "variable", "snapshots": "snapshot", "initial_options": "options", "model_options": "option",
-    "vorticity": "variable", "velocity": "variable", "baselines": "baseline", "fields": "field",
+    "vorticity": "variable", "velocity": "variable", "baselines": "baseline", "errors": "error", "fields": "field",
     "train": "train_seed", "validate": "validation_seeds", "first_seed": "eval_seed", "steps": "eval_steps",
 }  # fmt: skip
 """Parameters of the library, or what is passed for them, by the names that commands have for that."""

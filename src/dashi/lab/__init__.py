@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from dashi.lab.filament_packing import UnpackRequest as UnpackRequest
     from dashi.lab.filament_packing import pack_field as pack_field
     from dashi.lab.filament_packing import unpack_field as unpack_field
+    from dashi.lab.filament_rates import RateRequest as RateRequest
+    from dashi.lab.filament_rates import measure_rates as measure_rates
     from dashi.lab.filament_runs import FilamentRun as FilamentRun
     from dashi.lab.filament_runs import run_filament as run_filament
     from dashi.lab.filament_setup import FilamentRequest as FilamentRequest
@@ -105,6 +107,7 @@ _MODULES = {
     "events": "SILENT Events",
     "filament_packing": "PackRequest UnpackRequest pack_field unpack_field",
     "filament_tracking": "TrackRequest TrackResult track_threads",
+    "filament_rates": "RateRequest measure_rates",
     "filament_runs": "FilamentRun run_filament",
     "filament_setup": "FilamentRequest",
     "fit_setup": "FitRequest",

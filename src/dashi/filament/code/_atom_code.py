@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,10 +14,9 @@ from dashi.filament.threads.blobs import Floats
 from dashi.kernels import portable
 
 MOST: Final = 1024
-AMPLITUDES: Final = 9
-"""Bits of the largest amplitude."""
-_FINE: Final = 3
-"""A place is told to 2^-3 of the distance between points."""
+PRECISIONS: Final = ((-2, 4, 4), (0, 2, 6), (3, 1, 9))
+"""How finely atoms are told: places in 2^-a of the distance between points, widths in b / 16 of a factor of two, the
+largest amplitude in c bits."""
 _RADII: Final = 7
 _RADIUS_STEPS: Final = 16
 """Radii for a factor of two."""
@@ -45,8 +44,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class CodedAtom:
-    """A Gaussian in whole numbers: places in 1/8 of the distance between points, widths by logarithm, amplitude in
-    units that the header names."""
+    """A Gaussian in whole numbers, in units of its precision: places, the logarithm of the width, amplitude."""
 
     x: int
     y: int
@@ -66,27 +64,34 @@ def drawn(atom: Gaussian, n: int) -> Floats:
     return (atom.amplitude * profile(atom.y, atom.width, n))[:, None] * profile(atom.x, atom.width, n)[None]
 
 
-def amplitude_exponent(atoms: Sequence[Gaussian]) -> int:
+def amplitude_exponent(atoms: Sequence[Gaussian], precision: int) -> int:
     """The unit of amplitudes, as a power of two."""
     largest = max((abs(atom.amplitude) for atom in atoms), default=0.0)
-    return math.frexp(largest)[1] - AMPLITUDES if largest > 0 else 0
+    return math.frexp(largest)[1] - PRECISIONS[precision][2] if largest > 0 else 0
 
 
-def coded(atom: Gaussian, n: int, exponent: int) -> CodedAtom:
+def places(n: int, precision: int) -> int:
+    """Places along a side that the code tells apart."""
+    fine = PRECISIONS[precision][0]
+    return n << fine if fine >= 0 else -(-n >> -fine)
+
+
+def coded(atom: Gaussian, n: int, exponent: int, precision: int) -> CodedAtom:
     """The nearest Gaussian that the code can say."""
-    places = n << _FINE
-    steps = round(math.log2(max(atom.width, _SMALLEST) / _SMALLEST) * _RADIUS_STEPS)
-    return CodedAtom(
-        round(atom.x * (1 << _FINE)) % places, round(atom.y * (1 << _FINE)) % places,
-        min(max(steps, 0), (1 << _RADII) - 1), round(math.ldexp(atom.amplitude, -exponent)),
-    )  # fmt: skip
+    fine, stride, _ = PRECISIONS[precision]
+    steps = round(math.log2(max(atom.width, _SMALLEST) / _SMALLEST) * _RADIUS_STEPS / stride)
+    x, y = (round(math.ldexp(place, fine)) % places(n, precision) for place in (atom.x, atom.y))
+    width = min(max(steps, 0), ((1 << _RADII) - 1) // stride)
+    return CodedAtom(x, y, width, round(math.ldexp(atom.amplitude, -exponent)))
 
 
-def decoded(atom: CodedAtom, exponent: int) -> Gaussian:
+def decoded(atom: CodedAtom, exponent: int, precision: int) -> Gaussian:
     """The Gaussian that whole numbers stand for."""
-    whole, rest = divmod(atom.width, _RADIUS_STEPS)
+    fine, stride, _ = PRECISIONS[precision]
+    whole, rest = divmod(atom.width * stride, _RADIUS_STEPS)
     width = math.ldexp(_SMALLEST * _STEPS[rest], whole)
-    return Gaussian(atom.x / (1 << _FINE), atom.y / (1 << _FINE), width, math.ldexp(float(atom.amplitude), exponent))
+    x, y = (math.ldexp(float(place), -fine) for place in (atom.x, atom.y))
+    return Gaussian(x, y, width, math.ldexp(float(atom.amplitude), exponent))
 
 
 def _roots() -> tuple[float, ...]:
@@ -103,14 +108,14 @@ def _roots() -> tuple[float, ...]:
 _STEPS: Final = _roots()
 
 
-def write(coder: Coder, atom: CodedAtom, n: int, first: int) -> dict[str, int]:
+def write(coder: Coder, atom: CodedAtom, n: int, first: int, precision: int) -> dict[str, int]:
     """Codes an atom; the bits that its parts take, before the range coder."""
-    bits = (n << _FINE) - 1
-    length = bits.bit_length()
+    length = (places(n, precision) - 1).bit_length()
     for value in (atom.x, atom.y):
         _write_even(coder, value, length)
+    radii = _radius_bits(precision)
     place = 1
-    for shift in reversed(range(_RADII)):
+    for shift in reversed(range(radii)):
         place = place * 2 + coder.bit(first + place, atom.width >> shift & 1)
     size = abs(atom.amplitude)
     amount = size.bit_length()
@@ -121,23 +126,28 @@ def write(coder: Coder, atom: CodedAtom, n: int, first: int) -> dict[str, int]:
         _write_even(coder, size & ((1 << (amount - 1)) - 1), amount - 1)
     if amount:
         coder.even(int(atom.amplitude < 0))
-    return {"geometry": 2 * length, "internal": _RADII, "carrier": max(amount, 1) + 1}
+    return {"geometry": 2 * length, "internal": radii, "carrier": max(amount, 1) + 1}
 
 
-def read(coder: Coder, n: int, first: int) -> CodedAtom:
+def _radius_bits(precision: int) -> int:
+    return _RADII + 1 - PRECISIONS[precision][1].bit_length()
+
+
+def read(coder: Coder, n: int, first: int, precision: int) -> CodedAtom:
     """Decodes an atom."""
-    places = n << _FINE
-    length = (places - 1).bit_length()
-    x, y = _read_even(coder, length) % places, _read_even(coder, length) % places
+    count = places(n, precision)
+    length = (count - 1).bit_length()
+    x, y = _read_even(coder, length) % count, _read_even(coder, length) % count
+    radii = _radius_bits(precision)
     place = 1
-    for _ in range(_RADII):
+    for _ in range(radii):
         place = place * 2 + coder.bit(first + place)
     amount = 0
     while amount < _LENGTHS - 1 and coder.bit(first + (1 << _RADII) + amount):
         amount += 1
     size = (1 << (amount - 1)) + _read_even(coder, amount - 1) if amount else 0
     negative = coder.even() if amount else 0
-    return CodedAtom(x, y, place - (1 << _RADII), -size if negative else size)
+    return CodedAtom(x, y, place - (1 << radii), -size if negative else size)
 
 
 def _write_even(coder: Coder, value: int, length: int) -> None:
@@ -152,9 +162,6 @@ def _read_even(coder: Coder, length: int) -> int:
     return value
 
 
-def render(atoms: Iterator[CodedAtom] | Sequence[CodedAtom], n: int, exponent: int) -> Floats:
-    """The field of coded atoms, one after another."""
-    field = np.zeros((n, n))
-    for atom in atoms:
-        field = field + drawn(decoded(atom, exponent), n)
-    return field
+def render(atom: CodedAtom, n: int, exponent: int, precision: int) -> Floats:
+    """The field of a coded atom."""
+    return drawn(decoded(atom, exponent, precision), n)

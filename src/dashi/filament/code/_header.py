@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dashi.errors import FileError
+from dashi.filament.code._atom_code import PRECISIONS
 from dashi.filament.code._residuals import BASES
 
 _MAGIC: Final = b"dF"
@@ -23,7 +24,8 @@ _AGAIN: Final = "get it again from where it was packed, or pack the field again.
 @dataclass(frozen=True, kw_only=True)
 class CodeHeader:
     """Points along a side; the basis of the residual, the exponent of its finest plane and how many planes there are;
-    how many atoms, and the exponent of their amplitudes; marks up to which the code is meant to be read."""
+    how many atoms, the exponent of their amplitudes, and how finely they are told; marks up to which the code is meant
+    to be read."""
 
     n: int
     basis: str
@@ -32,6 +34,7 @@ class CodeHeader:
     atoms: int
     marks: int
     amplitude: int = 0
+    precision: int = 0
     checksum: int = 0
 
     def with_marks(self, marks: int) -> CodeHeader:
@@ -51,7 +54,7 @@ class CodeHeader:
         return len(self.with_marks(marks)._fields()) + 4
 
     def _fields(self) -> bytes:
-        first = _MAGIC + bytes([VERSION << 4 | BASES.index(self.basis)])
+        first = _MAGIC + bytes([VERSION << 4 | self.precision << 2 | BASES.index(self.basis)])
         numbers = [self.n, _folded(self.finest), self.planes, self.atoms, self.marks]
         numbers += [_folded(self.amplitude)] if self.atoms else []
         return first + b"".join(map(_variable, numbers))
@@ -63,8 +66,8 @@ def read_header(data: bytes) -> tuple[CodeHeader, bytes]:
         if _MAGIC.startswith(data[:2]) and len(data) < 3:
             raise _cut_short(len(data))
         raise FileError("this is no packed field: it does not begin as one.", "pass what `dashi filament pack` wrote.")
-    version, basis = data[2] >> 4, data[2] & 15
-    if version != VERSION or basis >= len(BASES):
+    version, precision, basis = data[2] >> 4, data[2] >> 2 & 3, data[2] & 3
+    if version != VERSION or basis >= len(BASES) or precision >= len(PRECISIONS):
         raise FileError(f"the code is of version {version}.{basis}, which is not read here.", _AGAIN)
     numbers: list[int] = []
     at = 3
@@ -79,7 +82,7 @@ def read_header(data: bytes) -> tuple[CodeHeader, bytes]:
         raise _cut_short(len(data))
     header = CodeHeader(
         n=n, basis=BASES[basis], finest=_unfolded(finest), planes=planes, atoms=atoms, marks=marks,
-        amplitude=_unfolded(amplitude), checksum=int.from_bytes(data[at : at + 4], "little"),
+        amplitude=_unfolded(amplitude), precision=precision, checksum=int.from_bytes(data[at : at + 4], "little"),
     )  # fmt: skip
     _require_possible(header)
     return header, data[at + 4 :]

@@ -86,10 +86,6 @@ class RangeEncoder:
         self._bytes.append(self._low >> 24)
         self._low = (self._low << 8) & (_TOP - 1)
 
-    def __len__(self) -> int:
-        """Bytes that are there, without the last."""
-        return len(self._bytes)
-
     def finished(self) -> bytes:
         """The fewest bytes from which all bits so far are certain. Encoding may go on."""
         low, high = self._low, self._low + self._range

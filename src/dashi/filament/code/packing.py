@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -50,7 +51,7 @@ class Packed:
     bits: dict[str, int]
     """Description length by part: header, geometry (places), carrier (circulation), internal (radii), residual."""
     curve: tuple[tuple[int, float], ...]
-    """Bytes, and the error of the field that so many decode to, at marks."""
+    """Bytes of the code that ends at a mark, and its error, for all marks."""
 
     def __repr__(self) -> str:
         return f"<Packed: {len(self.data)} bytes, {self.atoms} atoms and {self.basis}, error {self.error:.3g}>"
@@ -85,8 +86,9 @@ def pack(
     worse = 0
     for count in dict.fromkeys(min(count, len(pursued)) for count in counts):
         gaussians = fitted(values, pursued[:count])
-        for name in bases:
-            tried = _pack(values, max_error, max_bytes, name, gaussians)
+        precisions = _precisions(max_error) if gaussians else (0,)
+        for name, precision in product(bases, precisions):
+            tried = _pack(values, max_error, max_bytes, name, gaussians, precision)
             if best is None or _badness(tried) < _badness(best):
                 best, worse = tried, -1
         worse += 1
@@ -94,6 +96,13 @@ def pack(
             break
     assert best is not None
     return best
+
+
+def _precisions(max_error: float | None) -> tuple[int, ...]:
+    """How finely atoms may be told: no finer than pays at this error."""
+    if max_error is None or 0.05 <= max_error < 0.2:
+        return (1, 2) if max_error else (1,)
+    return (0, 1) if max_error >= 0.2 else (2,)
 
 
 def _badness(packed: Packed) -> tuple[float, ...]:
@@ -172,24 +181,25 @@ class _Writing:
             return
         self.best, self.good = squares, self.marks
         size = self.header.size(self.marks)
-        if self.most is not None and size + len(self.encoder) + 5 > self.most:
-            data = self.encoder.finished()
-            self.done = size + len(data) > self.most
-            if self.done:
-                self.good, self.best = self.fitting
-                return
-        self.curve.append((size + len(self.encoder) + 1, math.sqrt(max(squares, 0.0) / self.total)))
-        if squares <= self.target:
+        data = self.encoder.finished()
+        if self.most is not None and size + len(data) > self.most:
             self.done = True
-        if self.most is not None or self.done:
-            self.data = self.encoder.finished()
-            self.fitting = (self.good, self.best)
+            self.good, self.best = self.fitting
+            return
+        self.data, self.fitting = data, (self.good, self.best)
+        self.curve.append((size + len(data), math.sqrt(max(squares, 0.0) / self.total)))
+        self.done = squares <= self.target
 
     fitting: tuple[int, float] = (0, 0.0)
 
 
 def _pack(
-    values: Floats, max_error: float | None, max_bytes: int | None, basis: str, gaussians: list[atom_code.Gaussian]
+    values: Floats,
+    max_error: float | None,
+    max_bytes: int | None,
+    basis: str,
+    gaussians: list[atom_code.Gaussian],
+    precision: int,
 ) -> Packed:
     """The code with these atoms, and the rest of the field in this basis."""
     n = values.shape[0]
@@ -200,28 +210,29 @@ def _pack(
     aim = max_error if max_error is not None else (DEFAULT_ERROR if max_bytes is None else _SMALLEST_ERROR)
     if max_error is None and max_bytes is None:
         max_error = aim
-    amplitude = atom_code.amplitude_exponent(gaussians)
-    atoms = [coded for atom in gaussians if (coded := atom_code.coded(atom, n, amplitude)).amplitude]
+    amplitude = atom_code.amplitude_exponent(gaussians, precision)
+    atoms = [coded for atom in gaussians if (coded := atom_code.coded(atom, n, amplitude, precision)).amplitude]
     left = values
     for atom in atoms:
-        left = left - atom_code.render([atom], n, amplitude)
+        left = left - atom_code.render(atom, n, amplitude, precision)
     truth = coefficients_of(basis, left)
     largest = float(np.abs(truth).max())
     # The finest plane: far below what the error asks of a coefficient, if all of them had the same.
     finest = math.frexp(aim * math.sqrt(squares) / n)[1] - 3
     planes = max(0, math.frexp(largest)[1] - finest) if largest > 0 else 0
-    header = CodeHeader(n=n, basis=basis, finest=finest, planes=planes, atoms=len(atoms), marks=0, amplitude=amplitude)
+    header = CodeHeader(
+        n=n, basis=basis, finest=finest, planes=planes, atoms=len(atoms), marks=0, amplitude=amplitude,
+        precision=precision,
+    )  # fmt: skip
     if max_bytes is not None and max_bytes < header.size(0):
         raise InputError(
             f"`max_bytes={max_bytes}` is less than the header of {header.size(0)} bytes.", "allow 32 bytes or more."
         )
     writing = _Writing(squares, header, max_error, max_bytes)
     writing.fitting = (0, squares)
-    bits = _write_atoms(writing, values, atoms, n, amplitude)
+    bits = _write_atoms(writing, values, atoms)
     if not writing.done:
         _write_residual(writing, truth, basis, n, finest, planes)
-    if not writing.done or not writing.data:
-        writing.data = writing.encoder.finished()
     data = header.with_marks(writing.good).with_body(writing.data)
     error = math.sqrt(max(writing.best, 0.0) / squares)
     if max_error is not None and error > max_error:
@@ -231,16 +242,15 @@ def _pack(
     return Packed(data, error, basis, len(atoms), bits, tuple(writing.curve))
 
 
-def _write_atoms(
-    writing: _Writing, values: Floats, atoms: list[atom_code.CodedAtom], n: int, amplitude: int
-) -> dict[str, int]:
+def _write_atoms(writing: _Writing, values: Floats, atoms: list[atom_code.CodedAtom]) -> dict[str, int]:
     """Codes the atoms, each followed by a mark; the bits of their parts."""
     bits = {"geometry": 0, "carrier": 0, "internal": 0}
-    left = values
+    left, header = values, writing.header
+    n, amplitude, precision = header.n, header.amplitude, header.precision
     for atom in atoms:
-        for part, used in atom_code.write(writing.coder, atom, n, CONTEXTS).items():
+        for part, used in atom_code.write(writing.coder, atom, n, CONTEXTS, precision).items():
             bits[part] += used
-        left = left - atom_code.render([atom], n, amplitude)
+        left = left - atom_code.render(atom, n, amplitude, precision)
         writing.mark(float(np.cumsum(left * left)[-1]))
         if writing.done:
             break
@@ -315,7 +325,7 @@ class _Reading:
             for _ in range(header.atoms):
                 if self.marks >= header.marks:
                     break
-                self.atoms.append(atom_code.read(self.coder, header.n, CONTEXTS))
+                self.atoms.append(atom_code.read(self.coder, header.n, CONTEXTS, header.precision))
                 self._mark()
             numbers = {id(band): number for number, band in enumerate(self.bands)}
             if self.marks < header.marks:
@@ -354,5 +364,5 @@ class _Reading:
             field_of(header.basis, values * math.ldexp(1.0, header.finest)) if self.sure else np.zeros((header.n,) * 2)
         )
         for atom in self.atoms[: self.good_atoms]:
-            field = field + atom_code.render([atom], header.n, header.amplitude)
+            field = field + atom_code.render(atom, header.n, header.amplitude, header.precision)
         return field
