@@ -1,7 +1,7 @@
 """Annihilation: at which scale coherent signs end, measured against chance (docs/annihilation.md)."""
 
 from dashi.flow.annihilation._gauge_signs import GAUGES
-from dashi.flow.annihilation.depth import Band, Depth
+from dashi.flow.annihilation.depth import Depth, ScaleStatistic
 from dashi.flow.annihilation.estimators import ESTIMATORS, Estimator
 from dashi.flow.annihilation.measurement import Annihilation, DepthMeter, EstimatorResult, measure_depth
 from dashi.flow.annihilation.nulls import NULLS, Null
@@ -20,13 +20,13 @@ __all__ = [
     "Annihilated",
     "Annihilation",
     "AnnihilationSettings",
-    "Band",
     "Census",
     "Depth",
     "DepthMeter",
     "Estimator",
     "EstimatorResult",
     "Null",
+    "ScaleStatistic",
     "Survival",
     "apply_rule",
     "measure_depth",
