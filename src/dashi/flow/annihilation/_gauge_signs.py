@@ -74,8 +74,8 @@ class GaugeSigns:
     def _direction(self, gauge: str, angle: float) -> list[Array]:
         """The two parts of the gauge's direction, (batch, 1, n, n) or (1, 1, 1, 1)."""
         if gauge == "axis":
-            parts = np.array([cosine(np.array(angle)), sine(np.array(angle))]).astype(self.kind)
-            return [self.device.array(part.reshape(1, 1, 1, 1)) for part in parts]
+            numbers = [np.asarray(f(np.array(angle))).astype(self.kind) for f in (cosine, sine)]
+            return [self.device.array(number.reshape(1, 1, 1, 1)) for number in numbers]
         if gauge == "streamfunction":
             flow = (self._ky, -self._kx)
             return [self._derived(self.modes, self._low * k * self._inverse, imaginary=True) for k in flow]
