@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from dashi import lab
 from dashi.cli.main import app
 from dashi.errors import InputError
+from dashi.flow.annihilation._verdict import RULES_DIGEST, RULES_TEXT, CellDepth, judge, least_squares, slopes, voters
 from dashi.flow.annihilation.study import StudyPlan
-from dashi.flow.annihilation.verdict import RULES_DIGEST, RULES_TEXT, CellDepth, judge, least_squares, slopes, voters
 from dashi.lab import annihilation_studies as studies
 
 SMALL: dict[str, Any] = {

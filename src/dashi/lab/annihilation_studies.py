@@ -18,9 +18,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from dashi.errors import DashiError, FileError, InputError
-from dashi.flow.annihilation.measurement import DepthMeter
-from dashi.flow.annihilation.study import FlowRun, StudyCell, StudyPlan, depths_of, measure_power
-from dashi.flow.annihilation.verdict import (
+from dashi.flow.annihilation._verdict import (
     RULES_DIGEST,
     CellDepth,
     Judgement,
@@ -29,6 +27,8 @@ from dashi.flow.annihilation.verdict import (
     slopes,
     voters,
 )
+from dashi.flow.annihilation.measurement import DepthMeter
+from dashi.flow.annihilation.study import FlowRun, StudyCell, StudyPlan, depths_of, measure_power
 from dashi.flow.grid import to_field
 from dashi.flow.initial import ensemble
 from dashi.flow.simulation import simulate

@@ -10,6 +10,7 @@ from dashi.flow.annihilation.rules import RULES, Annihilated, Census, apply_rule
 from dashi.flow.annihilation.scales import FAMILIES
 from dashi.flow.annihilation.settings import AnnihilationSettings
 from dashi.flow.annihilation.survival import Survival
+from dashi.flow.annihilation.trace import Filament, SurvivalPoint, survival_curve, trace_filaments
 
 __all__ = [
     "ESTIMATORS",
@@ -25,10 +26,14 @@ __all__ = [
     "DepthMeter",
     "Estimator",
     "EstimatorResult",
+    "Filament",
     "Null",
     "ScaleStatistic",
     "Survival",
+    "SurvivalPoint",
     "apply_rule",
     "measure_depth",
     "planted_field",
+    "survival_curve",
+    "trace_filaments",
 ]

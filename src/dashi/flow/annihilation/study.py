@@ -11,12 +11,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dashi.flow.annihilation._gauge_signs import GAUGES
+from dashi.flow.annihilation._verdict import CellDepth
 from dashi.flow.annihilation.estimators import ESTIMATORS
 from dashi.flow.annihilation.measurement import Annihilation, DepthMeter
 from dashi.flow.annihilation.nulls import NULLS
 from dashi.flow.annihilation.planted import planted_field
 from dashi.flow.annihilation.settings import AnnihilationSettings
-from dashi.flow.annihilation.verdict import CellDepth
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.runtime.device import Device
 
