@@ -82,6 +82,6 @@ def test_errors_name_the_flags_and_what_to_do(saved: Path) -> None:
 def test_python_gets_what_the_command_prints(saved: Path) -> None:
     settings = AnnihilationSettings(surrogates=3)
     measured = lab.annihilate(lab.AnnihilateRequest(source=saved, settings=settings), device="cpu")
-    assert measured.annihilation._verdict in repr(measured)
+    assert measured.annihilation.verdict in repr(measured)
     assert "null" in measured._repr_html_()
     assert json.loads(json.dumps(measured.as_json()))["fields"] == 1

@@ -55,10 +55,10 @@ class MeasuredFile:
         return {"source": str(self.request.source), "device": place, **self.annihilation.as_json()}
 
     def __repr__(self) -> str:
-        return f"<MeasuredFile {self.request.source}: {self.annihilation._verdict}>"
+        return f"<MeasuredFile {self.request.source}: {self.annihilation.verdict}>"
 
     def _repr_html_(self) -> str:
-        return html_table(HEADINGS, band_rows(self.annihilation), self.annihilation._verdict)
+        return html_table(HEADINGS, band_rows(self.annihilation), self.annihilation.verdict)
 
 
 HEADINGS = ("k", "statistic", "null", "spread", "p")
