@@ -55,12 +55,12 @@ def test_filaments_live_on_where_their_sign_does_and_end_where_it_does_not() -> 
     states[2, 1, 1] = 2
     states[2, 5, 5] = 1  # a sign that is not active
     bands = np.full(states.shape, 0.5)
-    found = sorted(trace_filaments(states, bands), key=lambda f: (f.birth, f.sign))
-    assert found == [
+    filaments = sorted(trace_filaments(states, bands), key=lambda f: (f.birth, f.sign))
+    assert filaments == [
         Filament(0, 1, False, -1, 2, 1.0), Filament(0, 3, True, 1, 6, 3.0), Filament(1, 2, False, 1, 2, 1.0),
     ]  # fmt: skip
-    assert [f.age for f in found] == [1, 3, 1]
-    assert filament_table(found)["area"].tolist() == [2, 6, 2]
+    assert [f.age for f in filaments] == [1, 3, 1]
+    assert filament_table(filaments)["area"].tolist() == [2, 6, 2]
     assert trace_filaments(states, first=2) == [Filament(2, 3, True, 1, 1, 0.0)]
 
 
@@ -70,8 +70,8 @@ def test_where_two_become_one_the_elder_lives_on() -> None:
     states[1, 2, 1:3] = 2
     states[1, 2, 5:8] = 2
     states[2, 2, 1:8] = 2
-    found = sorted(trace_filaments(states), key=lambda f: f.birth)
-    assert found == [Filament(0, 3, True, 1, 1, 0.0), Filament(1, 2, False, 1, 3, 0.0)]
+    filaments = sorted(trace_filaments(states), key=lambda f: f.birth)
+    assert filaments == [Filament(0, 3, True, 1, 1, 0.0), Filament(1, 2, False, 1, 3, 0.0)]
 
 
 def test_the_survival_curve_is_that_of_kaplan_and_meier() -> None:

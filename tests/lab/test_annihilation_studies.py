@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from dashi import lab
 from dashi.cli.main import app
 from dashi.errors import InputError
+from dashi.flow.annihilation._verdict import RULES_DIGEST, RULES_TEXT, CellDepth, judge, least_squares, slopes, voters
 from dashi.flow.annihilation.study import StudyPlan
-from dashi.flow.annihilation.verdict import RULES_DIGEST, RULES_TEXT, CellDepth, judge, least_squares, slopes, voters
 from dashi.lab import annihilation_studies as studies
 
 SMALL: dict[str, Any] = {
@@ -121,11 +121,11 @@ def test_slopes_are_those_of_lines_with_the_spread_of_their_draws() -> None:
     assert least_squares([7, 8, 9], [3.0, 3.5, 4.0]) == pytest.approx(0.5)
     cells = [replace(CELL, n=n, octaves=k, resampled=(k, k + 1)) for n, k in ((128, 3.0), (256, 4.0), (512, 5.0))]
     cells.append(replace(CELL, n=512, nu=5e-4, octaves=7.0, resampled=(7.0, 8.0)))
-    found = {s.against: s for s in slopes(cells)}
-    assert found["log2 N"].slope == pytest.approx(1.0)
-    assert found["log2 N"].cells == 3
-    assert found["log2 Re"].slope == pytest.approx(2.0)
-    assert found["log2 Re"].low <= 2.0 <= found["log2 Re"].high
+    fitted = {s.against: s for s in slopes(cells)}
+    assert fitted["log2 N"].slope == pytest.approx(1.0)
+    assert fitted["log2 N"].cells == 3
+    assert fitted["log2 Re"].slope == pytest.approx(2.0)
+    assert fitted["log2 Re"].low <= 2.0 <= fitted["log2 Re"].high
 
 
 @pytest.mark.long

@@ -18,9 +18,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from dashi.errors import DashiError, FileError, InputError
-from dashi.flow.annihilation.measurement import DepthMeter
-from dashi.flow.annihilation.study import FlowRun, StudyCell, StudyPlan, depths_of, measure_power
-from dashi.flow.annihilation.verdict import (
+from dashi.flow.annihilation._verdict import (
     RULES_DIGEST,
     CellDepth,
     Judgement,
@@ -29,6 +27,8 @@ from dashi.flow.annihilation.verdict import (
     slopes,
     voters,
 )
+from dashi.flow.annihilation.measurement import DepthMeter
+from dashi.flow.annihilation.study import FlowRun, StudyCell, StudyPlan, depths_of, measure_power
 from dashi.flow.grid import to_field
 from dashi.flow.initial import ensemble
 from dashi.flow.simulation import simulate
@@ -167,21 +167,21 @@ def simulated_fields(device: Device, plan: StudyPlan, run: FlowRun, times: Seque
     up."""
     flow = run.description(plan, plan.seeds[0])
     states = ensemble(flow, "random", plan.seeds)
-    wanted = {max(0, round(time / flow.dt)): time for time in times}
-    found: dict[float, HostArray] = {wanted[0]: np.asarray(to_field(states))} if 0 in wanted else {}
-    last = max(wanted)
+    step_times = {max(0, round(time / flow.dt)): time for time in times}
+    fields: dict[float, HostArray] = {step_times[0]: np.asarray(to_field(states))} if 0 in step_times else {}
+    last = max(step_times)
     if last == 0:
-        return found
-    every = math.gcd(*(step for step in wanted if step))
+        return fields
+    every = math.gcd(*(step for step in step_times if step))
 
     def take(step: int, seen: Mapping[str, HostArray]) -> None:
-        if step in wanted:
-            found[wanted[step]] = np.array(seen["vorticity"])
+        if step in step_times:
+            fields[step_times[step]] = np.array(seen["vorticity"])
 
     # NumPy's own transform is there for quick looks; the portable solver has the same bits everywhere.
     place: Device | str = "cpu" if plan.host_fft else device
     simulate(flow, states, last, device=place, host_fft=plan.host_fft, frame_every=every, frame=take)
-    return found
+    return fields
 
 
 def _cell_file(folder: Path, cell: StudyCell) -> Path:

@@ -1,7 +1,7 @@
 """Annihilation: at which scale coherent signs end, measured against chance (docs/annihilation.md)."""
 
 from dashi.flow.annihilation._gauge_signs import GAUGES
-from dashi.flow.annihilation.depth import Band, Depth
+from dashi.flow.annihilation.depth import Depth, ScaleStatistic
 from dashi.flow.annihilation.estimators import ESTIMATORS, Estimator
 from dashi.flow.annihilation.measurement import Annihilation, DepthMeter, EstimatorResult, measure_depth
 from dashi.flow.annihilation.nulls import NULLS, Null
@@ -10,6 +10,7 @@ from dashi.flow.annihilation.rules import RULES, Annihilated, Census, apply_rule
 from dashi.flow.annihilation.scales import FAMILIES
 from dashi.flow.annihilation.settings import AnnihilationSettings
 from dashi.flow.annihilation.survival import Survival
+from dashi.flow.annihilation.trace import Filament, SurvivalPoint, survival_curve, trace_filaments
 
 __all__ = [
     "ESTIMATORS",
@@ -20,15 +21,19 @@ __all__ = [
     "Annihilated",
     "Annihilation",
     "AnnihilationSettings",
-    "Band",
     "Census",
     "Depth",
     "DepthMeter",
     "Estimator",
     "EstimatorResult",
+    "Filament",
     "Null",
+    "ScaleStatistic",
     "Survival",
+    "SurvivalPoint",
     "apply_rule",
     "measure_depth",
     "planted_field",
+    "survival_curve",
+    "trace_filaments",
 ]

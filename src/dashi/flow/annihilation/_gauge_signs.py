@@ -64,8 +64,8 @@ class GaugeSigns:
         across_x, across_y = -sin(steepest), cos(steepest)
         turn = sign(across_x * to_x + across_y * to_y)
         ridge = self.device.empty(self.bands.shape, self.kind), self.device.empty(self.bands.shape, self.kind)
-        for part, made in zip((across_x, across_y), ridge, strict=True):
-            self._bind(part * turn, *products, u, v, out=made, inputs="xx xy yy to_x to_y")
+        for part, target in zip((across_x, across_y), ridge, strict=True):
+            self._bind(part * turn, *products, u, v, out=target, inputs="xx xy yy to_x to_y")
         x, y, gauge_x, gauge_y = arguments("x y gauge_x gauge_y")
         along = absolute(band) * sign(x * gauge_x + y * gauge_y)
         directions = self._direction(gauge, angle)
@@ -74,8 +74,8 @@ class GaugeSigns:
     def _direction(self, gauge: str, angle: float) -> list[Array]:
         """The two parts of the gauge's direction, (batch, 1, n, n) or (1, 1, 1, 1)."""
         if gauge == "axis":
-            parts = np.array([cosine(np.array(angle)), sine(np.array(angle))]).astype(self.kind)
-            return [self.device.array(part.reshape(1, 1, 1, 1)) for part in parts]
+            numbers = [np.asarray(f(np.array(angle))).astype(self.kind) for f in (cosine, sine)]
+            return [self.device.array(number.reshape(1, 1, 1, 1)) for number in numbers]
         if gauge == "streamfunction":
             flow = (self._ky, -self._kx)
             return [self._derived(self.modes, self._low * k * self._inverse, imaginary=True) for k in flow]
@@ -83,12 +83,12 @@ class GaugeSigns:
         shear = self._low * (self._kx**2 - self._ky**2) * self._inverse
         sheared = self._derived(self.modes, shear, imaginary=False)
         a, b = arguments("a b")
-        found: list[Array] = []
+        parts: list[Array] = []
         for function in (cos, sin):
-            made = self.device.empty(gap.shape, self.kind)
-            self._bind(function(atan2(b, a) * 0.5), gap, sheared, out=made, inputs="a b")
-            found.append(made)
-        return found
+            part = self.device.empty(gap.shape, self.kind)
+            self._bind(function(atan2(b, a) * 0.5), gap, sheared, out=part, inputs="a b")
+            parts.append(part)
+        return parts
 
     def _derived(self, modes: Array, table: Any, *, imaginary: bool) -> Array:
         """The field of modes times a real table, and times i: (batch, scales or 1, n, n)."""
@@ -98,23 +98,23 @@ class GaugeSigns:
         weight = np.stack([-table, table] if imaginary else [table, table], axis=-1)
         weight[n // 2] = 0.0
         weight[:, n // 2] = 0.0
-        made, field = self.device.empty(source.shape, self.kind), self.device.empty((*lead, n, n), self.kind)
+        spectrum, field = self.device.empty(source.shape, self.kind), self.device.empty((*lead, n, n), self.kind)
         z, factor = arguments("z factor")
         strides = (lead[1] * n * half * 2, n * half * 2, half * 2, 2, -1)
         views = {"z": View((*lead, n, half, 2), strides, 1)} if imaginary else None
         factors = self.device.array(np.ascontiguousarray(weight[None, None].astype(self.kind)))
         kernel = kernels.fuse(z * factor, inputs="z factor", views=views)
-        self.steps.append(self.device.bind(kernel, source, factors, out=made))
-        self.steps += fft.plan(self.device, field.shape, "irfft2", dtype=self.kind).steps(made, field)
+        self.steps.append(self.device.bind(kernel, source, factors, out=spectrum))
+        self.steps += fft.plan(self.device, field.shape, "irfft2", dtype=self.kind).steps(spectrum, field)
         return field
 
     def _smoothed(self, product: Expression, first: Array, second: Array) -> Array:
         """A product of fields, smoothed over the scale of each band."""
         n, half, shape = self.n, self.n // 2 + 1, self.bands.shape
-        made, field = self.device.empty(shape, self.kind), self.device.empty(shape, self.kind)
+        raw, field = self.device.empty(shape, self.kind), self.device.empty(shape, self.kind)
         forth, back = (self.device.empty((*shape[:2], n, half, 2), self.kind) for _ in range(2))
-        self._bind(product, first, second, out=made, inputs="a b")
-        self.steps += fft.plan(self.device, shape, "rfft2", dtype=self.kind).steps(made, forth)
+        self._bind(product, first, second, out=raw, inputs="a b")
+        self.steps += fft.plan(self.device, shape, "rfft2", dtype=self.kind).steps(raw, forth)
         square = squares(n).astype(np.float64)
         tables = np.stack([exp(-0.5 * square / (centre * centre)) for centre in centres(n)])
         z, weight = arguments("z weight")

@@ -9,7 +9,7 @@ import numpy as np
 
 from dashi import fft, kernels
 from dashi.flow.annihilation._gauge_signs import GaugeSigns
-from dashi.flow.annihilation.estimators import Measured
+from dashi.flow.annihilation.estimators import ScaleMeasurements
 from dashi.flow.annihilation.scales import band_tables, mode_counts, scale_count
 from dashi.flow.annihilation.settings import AnnihilationSettings
 from dashi.kernels.expressions import absolute, arguments, scalars, sign, sqrt, square, where
@@ -75,12 +75,12 @@ class ScaleMeter:
         self.signed = gauged.signed
         return gauged.steps
 
-    def read(self) -> Measured:
+    def read(self) -> ScaleMeasurements:
         """What the last run measured."""
         counts = self._counts.numpy().astype(np.int64)
         sums = (a.numpy().astype(np.float64).reshape(*a.shape[:2], self.tiles) for a in self._sums)
         squares, fourths, strong = sums
-        return Measured(counts, squares, fourths, strong, mode_counts(self.n))
+        return ScaleMeasurements(counts, squares, fourths, strong, mode_counts(self.n))
 
     def states(self) -> HostArray:
         """-2 to 2: the sign of every point at every scale, twice where it is active; (batch, scales, n, n)."""

@@ -176,9 +176,9 @@ def _size(real: Expression, imaginary: Expression) -> Expression:
 
 def _resized(batch: int, shape: tuple[int, int]) -> Kernel:
     """Modes with their own phases and other sizes; 0 where they have no phase."""
-    z, real, imaginary, wanted = arguments("z real imaginary wanted")
+    z, real, imaginary, size = arguments("z real imaginary size")
     strides = (2 * shape[0] * shape[1], 2 * shape[1], 2, 1)
     views = {name: View((batch, *shape, 1), strides, part) for part, name in enumerate(("real", "imaginary"))}
     there = _size(real, imaginary)
-    resized = where(there > 0, z * (wanted / where(there > 0, there, 1.0)), 0.0)
-    return kernels.fuse(resized, inputs="z real imaginary wanted", views=views)
+    resized = where(there > 0, z * (size / where(there > 0, there, 1.0)), 0.0)
+    return kernels.fuse(resized, inputs="z real imaginary size", views=views)

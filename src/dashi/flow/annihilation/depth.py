@@ -24,7 +24,7 @@ FEWEST: Final = 150
 
 
 @dataclass(frozen=True)
-class Band:
+class ScaleStatistic:
     """What came of one scale."""
 
     k: float
@@ -101,10 +101,10 @@ def tested_scales(n: int, integral_k: float, power: Floats, fields: int) -> npt.
     together have enough independent numbers for a vote."""
     middle = np.array(centres(n))
     there = power > 1e-10 * power.max(initial=0.0)
-    wanted = (middle > integral_k) & there & (np.array(mode_counts(n)) * fields >= FEWEST)
-    wanted[1:] &= there[:-1]
-    wanted[0] = False
-    chosen = np.flatnonzero(wanted)
+    chosen_scales = (middle > integral_k) & there & (np.array(mode_counts(n)) * fields >= FEWEST)
+    chosen_scales[1:] &= there[:-1]
+    chosen_scales[0] = False
+    chosen = np.flatnonzero(chosen_scales)
     if not len(chosen):
         return chosen
     # What lies past a gap has no way back to the integral scale.

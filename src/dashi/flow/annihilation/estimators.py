@@ -1,8 +1,9 @@
 """Statistics of coherence between neighbouring scales, behind one interface: `ESTIMATORS[name].of(measured)`.
 
-What a device measures of fields is `Measured`: counts of states (`scale_counts`) and three means, of every scale and
-tile. Every statistic is a number for each scale that is larger where the field is more coherent; what it is for a field
-without any relation between scales is its `null_value`. Nothing is known of scale 0, which has no coarser neighbour.
+What a device measures of fields is `ScaleMeasurements`: counts of states (`scale_counts`) and three means, of every
+scale and tile. Every statistic is a number for each scale that is larger where the field is more coherent; what it is
+for a field without any relation between scales is its `null_value`. Nothing is known of scale 0, which has no coarser
+neighbour.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LN2: Final = math.log(2.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class ScaleMeasurements:
     """What was measured: arrays whose axes are (..., scales, tiles), sums over the tiles being those of the field."""
 
     counts: npt.NDArray[np.int64]
@@ -37,19 +38,19 @@ class Measured:
     modes: tuple[int, ...]
     """Independent numbers of every scale."""
 
-    def pooled(self) -> Measured:
+    def pooled(self) -> ScaleMeasurements:
         """The whole field in place of its tiles."""
         squares, fourths, strong = (_sum(a, -1)[..., None] for a in (self.squares, self.fourths, self.strong))
-        return Measured(self.counts.sum(axis=-2, keepdims=True), squares, fourths, strong, self.modes)
+        return ScaleMeasurements(self.counts.sum(axis=-2, keepdims=True), squares, fourths, strong, self.modes)
 
-    def chosen(self, tiles: npt.NDArray[np.intp]) -> Measured:
+    def chosen(self, tiles: npt.NDArray[np.intp]) -> ScaleMeasurements:
         """Some of the tiles, any of them more than once."""
         squares, fourths, strong = (a[..., tiles] for a in (self.squares, self.fourths, self.strong))
-        return Measured(self.counts[..., tiles, :], squares, fourths, strong, self.modes)
+        return ScaleMeasurements(self.counts[..., tiles, :], squares, fourths, strong, self.modes)
 
-    def members(self, numbers: Any) -> Measured:
+    def members(self, numbers: Any) -> ScaleMeasurements:
         """Some of the fields along the first axis."""
-        return Measured(
+        return ScaleMeasurements(
             self.counts[numbers], self.squares[numbers], self.fourths[numbers], self.strong[numbers], self.modes
         )
 
@@ -58,7 +59,7 @@ class Measured:
 class Estimator:
     """A statistic with its units and its value where scales are unrelated and Gaussian."""
 
-    of: Callable[[Measured], Floats]
+    of: Callable[[ScaleMeasurements], Floats]
     """The statistic of pooled measurements: (..., scales)."""
     units: str
     null_value: str
@@ -78,7 +79,7 @@ def _ratio(above: Floats, below: Floats) -> Floats:
     return np.where(below > 0, above / np.where(below > 0, below, 1), 0.0)
 
 
-def _persistence(measured: Measured) -> Floats:
+def _persistence(measured: ScaleMeasurements) -> Floats:
     c = measured.counts[..., 0, :]
     agree = c[..., 0] + c[..., 1] + c[..., 13] + c[..., 14]
     disagree = c[..., 3] + c[..., 4] + c[..., 10] + c[..., 11]
@@ -86,7 +87,7 @@ def _persistence(measured: Measured) -> Floats:
     return _ratio((agree - disagree).astype(np.float64), active.astype(np.float64))
 
 
-def _information(measured: Measured) -> Floats:
+def _information(measured: ScaleMeasurements) -> Floats:
     table = measured.counts[..., 0, :].reshape(*measured.counts.shape[:-2], 3, 5)
     joint = np.stack([table[..., 0], table[..., 1:4].sum(axis=-1), table[..., 4]], axis=-1).astype(np.float64)
     points = joint.sum(axis=(-1, -2))
@@ -106,11 +107,11 @@ def _entropy_sum(counts: Floats) -> Floats:
     return -_sum(terms, -1)
 
 
-def _concentration(measured: Measured) -> Floats:
+def _concentration(measured: ScaleMeasurements) -> Floats:
     return _ratio(measured.strong[..., 0], measured.squares[..., 0])
 
 
-def _flatness(measured: Measured) -> Floats:
+def _flatness(measured: ScaleMeasurements) -> Floats:
     squares = measured.squares[..., 0]
     points = measured.counts[..., 0, :].sum(axis=-1)
     return _ratio(_ratio(measured.fourths[..., 0], squares), _ratio(squares, points))

@@ -16,8 +16,8 @@ from dashi.errors import InputError
 from dashi.flow.annihilation import depth as depths
 from dashi.flow.annihilation._meter import ScaleMeter, batch_size
 from dashi.flow.annihilation._surrogates import SurrogateMaker
-from dashi.flow.annihilation.depth import Band, Depth
-from dashi.flow.annihilation.estimators import ESTIMATORS, Measured
+from dashi.flow.annihilation.depth import Depth, ScaleStatistic
+from dashi.flow.annihilation.estimators import ESTIMATORS, ScaleMeasurements
 from dashi.flow.annihilation.scales import centres, energy_tables, require_side
 from dashi.flow.annihilation.settings import LEVEL, AnnihilationSettings
 from dashi.flow.annihilation.survival import Survival, grid_levels, surviving_points
@@ -37,7 +37,7 @@ _FIELDS: Final = 1 << 12
 class EstimatorResult:
     """What one statistic says."""
 
-    bands: tuple[Band, ...]
+    bands: tuple[ScaleStatistic, ...]
     depth: Depth
     resampled: tuple[float, ...]
     """K of every draw of the bootstrap."""
@@ -55,14 +55,14 @@ class Annihilation:
     grid_levels: int
     """K_grid, the largest of the fields'."""
     null_residual: float | None
-    """Of the null `iaaft`: the part of the enstrophy whose power is not the data's, on average."""
+    """How much the enstrophy of the octaves of surrogates differs from the data's, in parts of it (null `iaaft`)."""
     filaments: tuple[Filament, ...] | None
-    """Of all fields, from the first tested scale on, where they were asked for."""
+    """Filaments of all fields from the first tested scale on, if `trace` was passed."""
     hash: str
     """The digest of all that was measured of fields and surrogates: the same on every device."""
 
     @property
-    def bands(self) -> tuple[Band, ...]:
+    def bands(self) -> tuple[ScaleStatistic, ...]:
         return self.results[self.settings.estimator].bands
 
     @property
@@ -206,11 +206,11 @@ class DepthMeter:
     def measure_prepared(
         self, values: HostArray, seed: int, progress: Callable[[int], None] | None = None, *, trace: bool = False
     ) -> Annihilation:
-        """The same of fields that `prepared_fields` gave."""
+        """Measures fields as `prepared_fields` returns them."""
         settings = replace(self.settings, seed=seed)
         digest = hashlib.sha256(repr(settings).encode())
-        observed: list[Measured] = []
-        null: list[Measured] = []
+        observed: list[ScaleMeasurements] = []
+        null: list[ScaleMeasurements] = []
         states: list[HostArray] = []
         bands: list[HostArray] = []
         energies: list[Floats] = []
@@ -251,9 +251,9 @@ class DepthMeter:
             settings, self.n, len(values), results, survival, levels, residual, filaments, digest.hexdigest()
         )
 
-    def surrogates_of(self, number: int, seed: int, progress: Callable[[int], None] | None = None) -> Measured:
+    def surrogates_of(self, number: int, seed: int, progress: Callable[[int], None] | None = None) -> ScaleMeasurements:
         """What is measured of all surrogates of the field that was loaded last, by its number."""
-        parts: list[Measured] = []
+        parts: list[ScaleMeasurements] = []
         for first in range(0, self.settings.surrogates, self.maker.batch):
             some = min(self.maker.batch, self.settings.surrogates - first)
             self.maker.draw(number, first, seed)
@@ -266,8 +266,8 @@ class DepthMeter:
     def _judged(
         self,
         name: str,
-        observed: Measured,
-        null: list[Measured],
+        observed: ScaleMeasurements,
+        null: list[ScaleMeasurements],
         tested: npt.NDArray[np.intp],
         integral_k: float,
         seed: int,
@@ -281,7 +281,7 @@ class DepthMeter:
         first, inside = int(tested[0]), set(tested.tolist())
         columns = zip(statistic.tolist(), null_mean.tolist(), null_sd.tolist(), chances.tolist(), strict=True)
         bands = tuple(
-            Band(k, value, mean, sd, p if j in inside else None)
+            ScaleStatistic(k, value, mean, sd, p if j in inside else None)
             for j, (k, (value, mean, sd, p)) in enumerate(zip(centres(self.n), columns, strict=True))
         )
         above = np.array([band.above for band in bands])
@@ -296,7 +296,9 @@ class DepthMeter:
         depth = Depth(octaves, low, high, integral_k, first, end, end > int(tested[-1]), crossings)
         return EstimatorResult(bands, depth, tuple(again))
 
-    def _resampled(self, of: Callable[[Measured], Floats], observed: Measured, seed: int) -> list[Floats]:
+    def _resampled(
+        self, of: Callable[[ScaleMeasurements], Floats], observed: ScaleMeasurements, seed: int
+    ) -> list[Floats]:
         """The statistic of fields drawn again from the fields, or of one field from its tiles."""
         count = len(observed.counts)
         drawn = count if count > 1 else observed.counts.shape[-2]
@@ -326,15 +328,15 @@ def _mean(values: list[Floats]) -> Floats:
     return total / len(values)
 
 
-def _joined(parts: list[Measured]) -> Measured:
+def _joined(parts: list[ScaleMeasurements]) -> ScaleMeasurements:
     """Measurements one after another along their first axis."""
-    return Measured(
+    return ScaleMeasurements(
         np.concatenate([p.counts for p in parts]), np.concatenate([p.squares for p in parts]),
         np.concatenate([p.fourths for p in parts]), np.concatenate([p.strong for p in parts]), parts[0].modes,
     )  # fmt: skip
 
 
-def _power_residual(observed: Measured, null: Measured) -> float:
+def _power_residual(observed: ScaleMeasurements, null: ScaleMeasurements) -> float:
     """How much the enstrophy of the bands of surrogates differs from the data's, in parts of it, on average."""
     wanted = observed.pooled().squares[0, :, 0]
     gaps = [math.fsum(abs(row - wanted).tolist()) / math.fsum(wanted.tolist()) for row in null.squares[..., 0]]

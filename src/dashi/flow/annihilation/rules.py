@@ -89,13 +89,13 @@ def apply_rule(
         steps = _steps(opened, s, rule, opened.array(sizes), eps, theta, radius)
         with opened.program([census]) as first, opened.program([*steps, census]) as again:
             first.run()
-            found = [_census(counts)]
+            censuses = [_census(counts)]
             for _ in range(rounds):
                 again.run()
-                found.append(_census(counts))
-                if found[-1] == found[-2]:
+                censuses.append(_census(counts))
+                if censuses[-1] == censuses[-2]:
                     break
-        return Annihilated(s.numpy(), tuple(found), found[-1].active == found[-2].active)
+        return Annihilated(s.numpy(), tuple(censuses), censuses[-1].active == censuses[-2].active)
 
 
 def _census(counts: Array) -> Census:

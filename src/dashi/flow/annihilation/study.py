@@ -11,12 +11,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dashi.flow.annihilation._gauge_signs import GAUGES
+from dashi.flow.annihilation._verdict import CellDepth
 from dashi.flow.annihilation.estimators import ESTIMATORS
 from dashi.flow.annihilation.measurement import Annihilation, DepthMeter
 from dashi.flow.annihilation.nulls import NULLS
 from dashi.flow.annihilation.planted import planted_field
 from dashi.flow.annihilation.settings import AnnihilationSettings
-from dashi.flow.annihilation.verdict import CellDepth
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.runtime.device import Device
 
@@ -118,32 +118,32 @@ class StudyCell:
             null=self.null, gauge=self.gauge, surrogates=plan.surrogates, resamples=plan.resamples
         )
 
-    def document(self, found: Annihilation) -> dict[str, Any]:
+    def document(self, measured: Annihilation) -> dict[str, Any]:
         """What is stored of a measurement."""
         return {
             "cell": self.name, "flow": self.run.flow, "time": self.time, "n": self.run.n, "nu": self.run.nu,
-            "null": self.null, "gauge": self.gauge, "resampled": {e: r.resampled for e, r in found.results.items()},
-            **found.as_json(),
+            "null": self.null, "gauge": self.gauge, "resampled": {e: r.resampled for e, r in measured.results.items()},
+            **measured.as_json(),
         }  # fmt: skip
 
 
 def depths_of(document: Mapping[str, Any]) -> list[CellDepth]:
     """What the verdict needs of a stored cell, by every estimator."""
-    found: list[CellDepth] = []
+    depths: list[CellDepth] = []
     for name, result in document["estimators"].items():
         k = result["K"]
         last = max(j for j, band in enumerate(result["bands"]) if band["p"] is not None)
         reach = math.log2(2.0 ** (last + 1) / k["integral_k"])
         tested = [b for b in result["bands"] if b["p"] is not None and b["null_sd"] > 0]
         scores = [(b["statistic"] - b["null_mean"]) / b["null_sd"] for b in tested]
-        found.append(
+        depths.append(
             CellDepth(
                 document["flow"], document["time"], document["n"], document["nu"], document["null"],
                 document["gauge"], name, k["octaves"], k["low"], k["high"], k["censored"],
                 bool(k["second_crossing"]), min(scores, default=0.0), tuple(document["resampled"][name]), reach,
             )
         )  # fmt: skip
-    return found
+    return depths
 
 
 def measure_power(device: Device, plan: StudyPlan) -> dict[str, float]:

@@ -92,7 +92,7 @@ def trace_filaments(states: HostArray, bands: HostArray | None = None, first: in
     `first` on; `bands` of the same shape give circulations, 0 without."""
     scales = len(states)
     trits = np.where(np.abs(states) == 2, np.sign(states), 0)
-    found: list[Filament] = []
+    ended_filaments: list[Filament] = []
     lives: dict[int, Filament] = {}
     before: Labels | None = None
     for scale in range(first, scales):
@@ -109,12 +109,12 @@ def trace_filaments(states: HostArray, bands: HostArray | None = None, first: in
             else:
                 ended = filament
             if ended is not None:
-                found.append(replace(ended, death=scale, censored=False))
+                ended_filaments.append(replace(ended, death=scale, censored=False))
         band = None if bands is None else bands[scale]
         for number, (sign, area, circulation) in _described(labels, trits[scale], band).items():
             going_on.setdefault(number, Filament(scale, scales, True, sign, area, circulation))
         lives, before = going_on, labels
-    return found + [lives[number] for number in sorted(lives)]
+    return ended_filaments + [lives[number] for number in sorted(lives)]
 
 
 def _described(labels: Labels, trits: HostArray, band: HostArray | None) -> dict[int, tuple[int, int, float]]:

@@ -107,7 +107,7 @@ def least_squares(x: Sequence[float], y: Sequence[float]) -> float:
 def slopes(cells: Sequence[CellDepth]) -> list[Slope]:
     """K on log2 N at one viscosity, and on log2 Re (of 1 / nu) at one N, for every flow, time and estimator that has
     two or more such cells."""
-    found: list[Slope] = []
+    fitted: list[Slope] = []
     groups: dict[tuple[str, float, str, str, float], list[CellDepth]] = {}
     for cell in cells:
         if cell.null == "phase" and cell.gauge == "vorticity" and cell.time > 0:
@@ -123,8 +123,8 @@ def slopes(cells: Sequence[CellDepth]) -> list[Slope]:
         ]
         low, high = interval(again) if again else (math.nan, math.nan)
         slope = least_squares(x, [c.octaves for c in members])
-        found.append(Slope(flow, time, estimator, against, slope, low, high, len(members)))
-    return found
+        fitted.append(Slope(flow, time, estimator, against, slope, low, high, len(members)))
+    return fitted
 
 
 def voters(power: Mapping[str, float]) -> tuple[str, ...]:
