@@ -30,6 +30,7 @@ PACKAGES: Final = (
     "dashi.stream",
     "dashi.core",
     "dashi.flow",
+    "dashi.filament",
     "dashi.report",
     "dashi.lab",
     "dashi.bench",
