@@ -9,6 +9,10 @@ sin(4 y), drag 0.1, spin-up 20, 7 / 1 / 4 seeds with 4 windows each for training
 skill.json, skill.md and the fitted models. A run that was stopped goes on with the same command: what was fitted is
 read, and a flow that was scored is not scored again.
 
+Beside every time to 0.5 stand the numbers and bits of a state, the seconds that the rollouts took, and, for slaved,
+what galerkin reaches in no more time with as many modes as that allows. Differences of times are paired by window, with
+intervals over seeds. --test FIRST:LAST names other test seeds; those of a table should be looked at once.
+
 --quick runs all of it in a minute or two on flows that are small, easy and few: it shows that the command runs, and
 its numbers mean nothing.
 """
@@ -30,9 +34,12 @@ import numpy as np
 
 from dashi.errors import DashiError, InputError
 from dashi.flow import Flow, Kolmogorov
-from dashi.flow.evaluation import Evaluation, evaluate, gap_closed, largest_energy, spread
+from dashi.flow.evaluation import Evaluation, evaluate, gap_closed, largest_energy, spread, time_gained
 from dashi.flow.proxy import MODELS, Model, Schema, load_model, save_model
 from dashi.flow.proxy._perfect import Perfect
+from dashi.flow.proxy._restarted import Restarted
+from dashi.flow.proxy.closure._plan import PLAN
+from dashi.flow.proxy.galerkin._model import Truncation
 from dashi.flow.windows import Windows
 from dashi.flow.windows.simulated import windows_of
 from dashi.io._files import write_text
@@ -100,10 +107,21 @@ def wanted(cuts: Sequence[int], slaved: Sequence[int]) -> list[tuple[str, int]]:
     """Which models at which k_cut."""
     made = [(name, cuts[0]) for name in ONCE if name != "dmd" or find_spec("pydmd")]
     for k in cuts:
-        made += [("truncation", k), ("slaved", k)] if k in slaved else []
+        made += [("truncation", k), ("slaved", k), ("trained-eddy", k)] if k in slaved else []
         made += [("galerkin", k), *([("perfect", k)] if k <= PERFECT else [])]
-        made += [("perfect-low", k)] if k in slaved else []
+        made += [("restarted", k), ("perfect-low", k)] if k in slaved else []
     return made
+
+
+def without_data(name: str, k: int, setting: Setting) -> Model | None:
+    """A model that needs no data; None where it does."""
+    schema, interval = Schema(setting.flow.n, k), setting.interval * setting.flow.dt
+    kinds = {model.name: model for model in (Perfect, PerfectLow, Restarted)}
+    if name in kinds:
+        return kinds[name](schema, interval, setting.flow)
+    if name == Truncation.name:
+        return Truncation(schema, setting.flow, interval, np.zeros(len(schema.modes), setting.flow.numpy_dtype), 0.0)
+    return None
 
 
 @dataclass(frozen=True)
@@ -156,12 +174,15 @@ def fitted(data: Data, names: Sequence[tuple[str, int]], options: Mapping[str, A
     setting, files = data.setting, data.files
     for name, k in names:
         begin, kept, schema = time.perf_counter(), files.of(name, k), Schema(setting.flow.n, k)
-        if name == PerfectLow.name:
-            model: Model = PerfectLow(schema, setting.interval * setting.flow.dt, setting.flow)
-        elif kept is not None:
+        model = without_data(name, k, setting)
+        if model is not None:
+            made[f"{name} {k}"] = model
+            continue
+        if kept is not None:
             model = load_model(kept)
         else:
             more = options if name == "slaved" else {}
+            more = {key: value for key, value in options.items() if key in PLAN} if name == "trained-eddy" else more
             model = MODELS[name].fit(schema, data.train, data.validation, device=data.device, **more)
         made[f"{name} {k}"] = model
         how = f"{time.perf_counter() - begin:.1f} s" if kept is None else f"from {kept}"
@@ -178,7 +199,7 @@ def rows(found: Evaluation, models: Mapping[str, Model]) -> list[dict[str, Any]]
         mean = {by: spread(line.horizons[0.5], found.seeds, by=by) for by in ("windows", "seeds")}
         drift = np.nan_to_num(line.enstrophy / found.enstrophy, nan=np.inf).mean(0)
         made.append({
-            "model": line.model, "numbers": line.numbers, "mean": mean["windows"].mean,
+            "model": line.model, "numbers": line.numbers, "bits": 32 * line.numbers, "mean": mean["windows"].mean,
             "std": float(np.std(line.horizons[0.5], ddof=1)),
             "windows": [mean["windows"].low, mean["windows"].high], "seeds": [mean["seeds"].low, mean["seeds"].high],
             "0.8": float(np.mean(line.horizons[0.8])), "0.9": float(np.mean(line.horizons[0.9])),
@@ -206,6 +227,38 @@ def gaps(found: Evaluation, slaved: Sequence[int]) -> list[dict[str, Any]]:
     return made
 
 
+DIFFERENCES: Final = (
+    ("slaved", "galerkin"), ("slaved", "trained-eddy"), ("trained-eddy", "galerkin"), ("galerkin", "restarted"),
+    ("perfect", "slaved"), ("perfect-low", "slaved"),
+)  # fmt: skip
+"""Pairs of models whose times are compared at one k_cut."""
+
+
+def differences(found: Evaluation, slaved: Sequence[int]) -> list[dict[str, Any]]:
+    """How much longer one model follows than another, paired by window, with intervals over seeds."""
+    names = {line.model for line in found.lines}
+    made: list[dict[str, Any]] = []
+    for k in slaved:
+        for name, other in DIFFERENCES:
+            if {f"{name} {k}", f"{other} {k}"} <= names:
+                gained = time_gained(found, f"{name} {k}", f"{other} {k}")
+                ends = {"time": gained.mean, "low": gained.low, "high": gained.high}
+                made.append({"k_cut": k, "model": name, "other": other, **ends})
+    return made
+
+
+def equal_cost(rows_of_flow: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """For each slaved model what galerkin reaches in no more seconds, at the largest k_cut that they allow."""
+    galerkins = [row for row in rows_of_flow if row["model"].startswith("galerkin ")]
+    found: dict[str, str] = {}
+    for row in rows_of_flow:
+        within = [other for other in galerkins if other["seconds"] <= row["seconds"]]
+        if row["model"].startswith("slaved ") and within:
+            best = max(within, key=lambda other: other["numbers"])
+            found[row["model"]] = f"{best['mean']:.2f} ({best['model']})"
+    return found
+
+
 def table(document: Mapping[str, Any]) -> str:
     """What people read."""
     lines: list[str] = []
@@ -213,15 +266,22 @@ def table(document: Mapping[str, Any]) -> str:
         lines += [
             f"### {name}",
             "",
-            "| model | k_cut | numbers | time to 0.5 [95 % over windows] | spread | to 0.8 |",
-            "|---|---|---|---|---|---|",
+            "| model | k_cut | numbers | bits | time to 0.5 [95 % over seeds] | spread | to 0.8 | s | equal cost |",
+            "|---|---|---|---|---|---|---|---|---|",
         ]
+        same_cost = equal_cost(part["rows"])
         for row in part["rows"]:
             model, k = row["model"].split()
-            low, high = row["windows"]
+            low, high = row["seeds"]
             least = ">= " if max(row["all"]) >= part["length"] else ""
             times = f"{least}{row['mean']:.2f} [{low:.2f}, {high:.2f}] | {row['std']:.2f} | {row['0.8']:.2f}"
-            lines.append(f"| {model} | {k} | {row['numbers']} | {times} |")
+            cost = f"{row['seconds']:.1f} | {same_cost.get(row['model'], '')}"
+            lines.append(f"| {model} | {k} | {row['numbers']} | {row['bits']} | {times} | {cost} |")
+        lines += ["", "| k_cut | longer | than | by [95 % over seeds] |", "|---|---|---|---|"]
+        lines += [
+            f"| {d['k_cut']} | {d['model']} | {d['other']} | {d['time']:+.2f} [{d['low']:.2f}, {d['high']:.2f}] |"
+            for d in part["differences"]
+        ]
         lines += ["", "| k_cut | gap to | drawn by | closed [95 %] |", "|---|---|---|---|"]
         lines += [
             f"| {g['k_cut']} | {g['ceiling']} | {g['by']} | {g['closed']:.2f} [{g['low']:.2f}, {g['high']:.2f}] |"
@@ -242,6 +302,8 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--slaved")
     parser.add_argument("--option", action="append", metavar="NAME=VALUE", help="of slaved; may be repeated")
     parser.add_argument("--fitted", type=Path, help="a folder of an earlier run: its models are read, not fitted")
+    parser.add_argument("--model", action="append", help="only these models; may be repeated")
+    parser.add_argument("--test", metavar="FIRST:LAST", help="test seeds, instead of those of the setting")
     parser.add_argument("--n", type=int)
     parser.add_argument("--steps", type=int)
     given = parser.parse_args(arguments)
@@ -253,11 +315,18 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     return given
 
 
+def seeds_of(text: str) -> range:
+    """The seeds FIRST:LAST."""
+    first, _, last = text.partition(":")
+    return range(int(first), int(last or first) + 1)
+
+
 def begun(given: argparse.Namespace) -> dict[str, Any]:
     """The document of this run, as far as it came before it was stopped. Another run's folder is refused."""
     plan: dict[str, Any] = {
         "n": given.n, "steps": given.steps, "quick": given.quick, "k_cut": given.k_cut, "slaved": given.slaved,
         "option": list(given.option), "flow": given.flow, "fitted": str(given.fitted or ""), "asked": given.device,
+        "model": given.model, "test": given.test,
     }  # fmt: skip
     kept, done = given.out / "plan.json", given.out / "skill.json"
     given.out.mkdir(parents=True, exist_ok=True)
@@ -288,13 +357,17 @@ def main(arguments: Sequence[str]) -> None:
             setting = settings(given.n, given.steps, quick=given.quick)[name]
             print(f"{name} on {device.info.name}", flush=True)
             data = Data(setting, device, Files(name, given.out, given.fitted))
-            models, energy = fitted(data, wanted(cuts, slaved), options), data.energy
+            names = [(one, k) for one, k in wanted(cuts, slaved) if given.model is None or one in given.model]
+            models = fitted(data, names, options)
+            known = [model.training.energy for model in models.values() if model.training is not None]
+            energy = max(known) if known else data.energy
             begin = time.perf_counter()
-            test = setting.made(setting.test, device)
+            test = setting.made(seeds_of(given.test) if given.test else setting.test, device)
             found = evaluate(models, test, device=device, split="test", train_energy=energy)
             print(f"  test: {time.perf_counter() - begin:.1f} s", flush=True)
             part = {"device": device.info.name, "length": float(test.times[-1])}
-            document["flows"][name] = {**part, "rows": rows(found, models), "gaps": gaps(found, slaved)}
+            document["flows"][name] = {**part, "rows": rows(found, models), "gaps": gaps(found, slaved),
+                "differences": differences(found, slaved)}  # fmt: skip
             write_text(given.out / "skill.md", table(document))
             write_text(given.out / "skill.json", json.dumps(document, indent=1))
     print(table(document))

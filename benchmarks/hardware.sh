@@ -1,8 +1,9 @@
 #!/bin/sh
-# What is promised of a GPU, measured in one go of less than ten minutes:
+# What is promised of a GPU, measured in parts of less than ten minutes each (base, flows, closures, kochkov-*):
 #
-#     sh benchmarks/hardware.sh DEVICE FOLDER [NAME...]     run all commands, or those that are named
-#     sh benchmarks/hardware.sh --list                      print names, the longest time of each in seconds, commands
+#     sh benchmarks/hardware.sh DEVICE FOLDER [NAME...]     run all commands, or those or parts that are named
+#     sh benchmarks/hardware.sh --list                      print parts/names, the longest time of each in seconds,
+#                                                           commands
 #
 # Output goes to FOLDER/NAME.txt, exit codes and seconds to FOLDER/summary.txt; a command that fails or takes too long
 # stops no other. `dashi` and `python` are those of the PATH. Peers are timed where torch finds the GPU. MiniLM's weights
@@ -13,7 +14,7 @@ cd "$(dirname -- "$0")/.."
 if [ "${1-}" = --list ]; then
     device=DEVICE folder=''
 elif [ $# -lt 2 ]; then
-    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
     exit 2
 else
     device=$1 folder=$2
@@ -26,11 +27,11 @@ measure() {
     name=$1 seconds=$2
     shift 2
     if [ -z "$folder" ]; then
-        echo "$name $seconds $*"
+        echo "$part/$name $seconds $*"
         return
     fi
     case $chosen in
-        '  ' | *" $name "*) ;;
+        '  ' | *" $name "* | *" $part "*) ;;
         *) return ;;
     esac
     began=$(date +%s)
@@ -39,9 +40,10 @@ measure() {
     echo "$name: exit code $code, $(($(date +%s) - began)) s" | tee -a "$folder/summary.txt"
 }
 
+part=base
 # The same bits: the newest kernels, and what only hardware does.
 measure check 70 dashi kernels check --quick --device "$device" attention write_rows recurrence selective_scan \
-    gated_delta random_draw sample_logits cumsum_rows matmul_q4_k matmul_q8_0 grouped_q4_k grouped_q8_0
+    gated_delta scale_counts ternary_annihilate_clash ternary_census random_draw sample_logits cumsum_rows matmul_q4_k matmul_q8_0 grouped_q4_k grouped_q8_0
 measure gpu-tests 70 python -m pytest -q -m gpu -p no:xdist tests/gpu
 
 # Vortex atoms: the same bits, laws of vortices, direct sums over 4096 x 4096 and 1024 x 1024 (periodic) pairs,
@@ -84,3 +86,31 @@ measure frames 40 python benchmarks/frames.py --device "$device" --n 1024 --step
 measure links 20 dashi bench links --device "$device" --json
 measure stream 25 dashi stream run examples/stream/worked_example.yaml --bind gpu_weak="$device" \
     --bind gpu_mid="$device" --bind gpu_strong="$device" --json
+
+part=flows
+# Flows: the steps that hold viscosity in fp32, beside peers; the whole run beside its steps alone.
+measure check-flow 25 dashi kernels check --quick --device "$device" vorticity_stage2 vorticity_stage3 vorticity_stage5 \
+    mode_step2 mode_step3 mode_step5
+measure bench-flow 35 dashi bench flow --n 256 --n 1024 --n 4096 --device "$device" --json
+measure fft-lengths 40 dashi bench fft --n 512,1000,1536,2187,3000,1009 --peer torch --device "$device" --json
+measure fft-double 25 dashi bench fft --n 1024,2048 --dtype float64 --peer torch --device "$device" --json
+measure check-fft 20 dashi kernels check --quick --device "$device" fft_modulate fft_hermitian mode_linear
+measure wall-256 12 python benchmarks/simulate_wall.py --device "$device" --n 256 --steps 20000 --json
+measure wall-1024 15 python benchmarks/simulate_wall.py --device "$device" --n 1024 --steps 20000 --json
+measure wall-4096 20 python benchmarks/simulate_wall.py --device "$device" --n 4096 --steps 500 --json
+
+part=closures
+# Closures: the bound on energy by kernels, rollouts a hundred horizons long, the table of skill with the models kept.
+measure check-closures 15 dashi kernels check --quick --device "$device" energy_limit energy_limit_pull
+measure long-run-kolmogorov 150 python benchmarks/long_run.py --device "$device" --flow kolmogorov --out "$folder/long-run"
+measure long-run-decaying 150 python benchmarks/long_run.py --device "$device" --flow decaying --out "$folder/long-run"
+measure closure-skill 240 python benchmarks/closure_skill.py --device "$device" \
+    --fitted docs/benchmarks/closure-skill --model galerkin --model slaved --model trained-eddy --model truncation \
+    --model perfect --model restarted --out "$folder/closure-skill"
+
+# Kochkov's benchmark at its published size: the truth, then whoever is scored against it.
+part=kochkov-truth
+measure truth 598 dashi flow benchmark kochkov --device "$device" --require-gpu --truth-only --out "$folder/kochkov-truth"
+part=kochkov-scores
+measure scores 598 dashi flow benchmark kochkov --device "$device" --require-gpu \
+    --truth "$folder/kochkov-truth/truth.npz" --out "$folder/kochkov" --json

@@ -14,6 +14,7 @@ DashiError
 │   ├── FileError         a file that cannot be read, is not what it claims to be, or cannot be written
 │   └── CertificateError  a certificate that was edited, or that this version cannot repeat
 ├── NonFiniteError        a state that is no longer finite stopped a rollout
+├── BooksError            circulation that no account explains
 ├── KernelError           a kernel folder, its ABI or its binary is at fault
 │   ├── KernelNotFoundError
 │   ├── AbiError          the declaration contradicts itself, the shader or the rules
@@ -135,6 +136,10 @@ class NonFiniteError(DashiError, ArithmeticError):
 
     observation: Any = None
     rollout: Any = None
+
+
+class BooksError(DashiError, ArithmeticError):
+    """Circulation or impulse of a genealogy that no edge and no account explains."""
 
 
 class ShardError(DashiError):
@@ -296,9 +301,9 @@ class CompilerMissingError(DashiError, ImportError):
     """Building shaders needs the compiler wheel."""
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: object, known: Iterable[str]) -> str:
     """The beginning of a fix for a name that is none: "did you mean add or and? ", or nothing."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(known), n=3)
+    near = get_close_matches(name, list(known), n=3) if isinstance(name, str) else []
     return f"did you mean {' or '.join(near)}? " if near else ""

@@ -10,9 +10,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dashi.bench.identify.learners import LEARNERS, Rows, fit, gaussians, joined, learn
-from dashi.bench.identify.study import Outcome, StudySetting, identify, observe, settings, spread
-from dashi.bench.identify.systems import SYSTEMS, System, graph_laplacian, reaction_diffusion, tree_bands
+from dashi.bench.identify.completion import completion
+from dashi.bench.identify.learners import LEARNERS, Rows, Rule, fit, gaussians, joined, learn
+from dashi.bench.identify.study import Outcome, StudySetting, identify, observe, onset, settings, spread
+from dashi.bench.identify.systems import (
+    SYSTEMS,
+    System,
+    coupled_oscillators,
+    graph_laplacian,
+    reaction_diffusion,
+    tree_bands,
+    waves,
+)
 from dashi.cli.main import app
 from dashi.errors import InputError
 from dashi.runtime._cpu_device import CpuDevice
@@ -82,7 +91,7 @@ def test_noise_is_a_part_of_the_deviation_of_the_data() -> None:
     assert np.std(noisy.own - clean.own, axis=0) == pytest.approx(0.1 * np.std(clean.own, axis=0), rel=0.15)
 
 
-@EACH_SYSTEM
+@pytest.mark.parametrize("make", [tree_bands, reaction_diffusion], ids=["tree", "reaction"])
 def test_without_noise_the_dictionary_finds_the_operator_and_the_others_do_not(device: Device, make: Any) -> None:
     system: System = make()
     by_name = {o.learner: o for o in identify(settings([system.name], [0.3], [0.0]), [0], device=device)}
@@ -95,6 +104,46 @@ def test_without_noise_the_dictionary_finds_the_operator_and_the_others_do_not(d
         assert np.isnan(measures["coefficients"])
     assert by_name["persistence"].measures["one_step"] == pytest.approx(1.0)
     assert by_name["rbf"].measures["one_step"] < by_name["linear"].measures["one_step"]
+
+
+def test_oscillators_and_waves_take_the_steps_of_their_equations() -> None:
+    rng = np.random.default_rng(0)
+    oscillators, sea = coupled_oscillators(), waves()
+    z = rng.normal(size=48) + 1j * rng.normal(size=48)
+    lz = 2 * z - np.roll(z, 1) - np.roll(z, -1)
+    step = 0.1 * ((1 + 2j) * z - (1 + 0.5j) * np.abs(z) ** 2 * z - 0.3 * lz)
+    increment = oscillators.increment(np.stack([z.real, z.imag], axis=-1))
+    np.testing.assert_allclose(increment, np.stack([step.real, step.imag], axis=-1), atol=1e-13)
+    h, s = rng.normal(size=(2, 48))
+    lh, ls = (2 * x - np.roll(x, 1) - np.roll(x, -1) for x in (h, s))
+    right = np.stack([0.1 * s, 0.1 * (-4 * lh - 0.2 * h**3 - 0.05 * s) - 0.12 * ls], axis=-1)
+    np.testing.assert_allclose(sea.increment(np.stack([h, s], axis=-1)), right, atol=1e-13)
+    for system in (oscillators, sea):
+        path = system.trajectory(system.start(rng), 400)
+        assert np.isfinite(path).all()
+        assert np.abs(path).max() < 20
+
+
+def test_the_true_rule_fills_in_waves_that_were_not_seen_and_none_fills_in_nothing() -> None:
+    system, setting = waves(), StudySetting("waves", 0.6, 0.0)
+    right = Rule(system.terms, system.truth, "")
+    still = Rule(system.terms, 0 * system.truth, "")
+    assert completion(system, right, setting, np.random.default_rng(1)) < 0.1
+    assert completion(system, still, setting, np.random.default_rng(1)) > 0.5
+    assert np.isnan(completion(system, right, StudySetting("waves", 1.0, 0.0), np.random.default_rng(1)))
+
+
+def test_the_onset_is_where_the_operator_is_found_from_then_on() -> None:
+    asked = settings(["oscillators"], [1.0], [0.01], [20, 100, 400])
+    with CpuDevice() as cpu:
+        outcomes = [*identify(asked, [0], device=cpu, learners=["dictionary"])]
+    errors = [o.measures["operator"] for o in outcomes]
+    assert errors[0] > errors[-1]
+    least = onset(asked, outcomes, "dictionary")
+    assert least == next(s.rows for s, e in zip(asked, errors, strict=True) if e <= 0.1)
+    assert onset(asked, outcomes, "linear") is None
+    with pytest.raises(InputError, match="5 rows were asked for"):
+        settings(["tree"], [1.0], [0.0], [5])
 
 
 def test_with_noise_the_dictionary_is_wrong_by_about_the_noise() -> None:

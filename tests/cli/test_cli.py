@@ -89,6 +89,11 @@ def test_example_in_help_works_as_printed(words: tuple[str, ...], here: Path, mo
         (here / "model.txt").write_text("graph tiny\n%x = input : f32[2,3]\n%y = exp %x : f32[2,3]\nreturn y=%y\n")
     if "stream" in words:
         shutil.copytree(Path(__file__).parents[2] / "examples", here / "examples")  # they lie in the repository
+    if words == ("flow", "annihilate"):
+        np.save(here / "omega.npy", np.random.default_rng(1).standard_normal((16, 16)))
+    if words == ("filament", "run"):
+        pair = [{"x": x, "y": 0, "gamma": 1, "radius": 0.1} for x in (0, 1)]
+        (here / "pair.json").write_text(json.dumps({"atoms": pair}))
     (line,) = examples(call(*words, "--help").stdout)
     rest: list[str] = []  # an example may first make what it needs
     for step in line.split(" && "):

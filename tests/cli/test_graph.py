@@ -37,6 +37,9 @@ def test_a_graph_is_shown_after_a_pass(here: Path) -> None:
     (here / "tiny.txt").write_text(TEXT)
     assert explain("tiny.txt", "--after", "rewrite").stdout == TEXT + "\n"
     assert "3. y.put_6: host(y.reshape_4, y.reshape_5, y.reshape_6) -> i32[3]" in explain("tiny.txt").stdout
+    assert "on null" in explain("tiny.txt", "--after", "record").stdout
+    assert "on cpu" in explain("tiny.txt", "--after", "record", "--device", "cpu").stdout
+    assert explain("tiny.txt", "--after", "cut", "--class", "device").exit_code == 0
     document = json.loads(explain("tiny.txt", "--after", "fuse", "--json").stdout)
     assert document["host_steps"] == {"y.put_6": "no kernel computes put of these shapes and types"}
 

@@ -103,3 +103,44 @@ def test_a_job_of_one_process_runs_a_chain_without_nodes(monkeypatch: pytest.Mon
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "1")
     done = CliRunner().invoke(app, ["stream", "run", EXAMPLE, "--items", "2", *ON_NUMPY, "--json"])
     assert json.loads(done.stdout)["items"] == 2
+
+
+def test_a_run_folder_snapshots_and_a_page(tmp_path: Path) -> None:
+    out, words = str(tmp_path / "run"), ["stream", "run", EXAMPLE, "--items", "4", *ON_NUMPY]
+    more = ["--out", out, "--snapshot", "gpu1=2", "--restarts", "1", "--elsewhere", "neighbour", "--adapt"]
+    done = CliRunner().invoke(app, [*words, *more, "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["events"] == []
+    assert sorted(file.name for file in (tmp_path / "run").iterdir() if not file.name.startswith(".")) == [
+        "metrics.json", "snapshots", "stream.json"
+    ]  # fmt: skip
+    other = CliRunner().invoke(app, [*words[:3], "--items", "5", *ON_NUMPY, "--out", out])
+    assert other.exit_code == 3
+    assert "--overwrite" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--snapshot", "gpu1=2"], 3, "name one with --out"),
+        (["--snapshot", "gpu1=x"], 2, "'gpu1=x' is not STAGE=N"),
+        (["--snapshot", "gpu9=2", "--out", "there"], 3, "--snapshot names the stage 'gpu9'"),
+        (["--elsewhere", "nowhere"], 3, "Fix: "),
+        (["--restarts", "-1"], 2, "--restarts"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["stream", "run", EXAMPLE, "--items", "2", *ON_NUMPY, *words])
+    assert done.exit_code == code, done.output
+    assert message in " ".join(done.stderr.split())
+
+
+def test_options_for_one_machine_are_refused_for_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashi.stream.planning.find_spec", lambda name: name)
+    words = ["stream", "run", NODES, "--bind", "gpu=cpu", "--no-measure", "--ranks", "3", "--restarts", "2"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 3
+    assert "--restarts is for stages of one machine" in " ".join(done.stderr.split())

@@ -2,15 +2,18 @@
 
 Some drivers end long loops silently (lavapipe 22.3.6 after 65,535 iterations of an invocation), so every dispatch says
 how many it makes at most, and one that says too few is wrong without a word. Here every shader is built once more with
-a counter in each of its loops, which leaves the largest count of an invocation in a buffer of its own.
+a counter in each of its loops, which leaves the largest count of an invocation in a buffer of its own; so are the
+templates that kernels of formulas are made from, before their holes are filled.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,13 +22,18 @@ import pytest
 
 from dashi import kernels
 from dashi.errors import LimitError
+from dashi.kernels import _fusion, _product_fusion, _rows
 from dashi.kernels import _glsl as glsl
 from dashi.kernels._build import Binary
 from dashi.kernels._calls import resolve_call
 from dashi.kernels._compiler import Compiler
+from dashi.kernels._registry import templates
 from dashi.kernels._validate import check_plan
-from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Plan
-from dashi.kernels.spirv._module import parse
+from dashi.kernels._window_fusion import fuse_window_product
+from dashi.kernels.abi import Binding, Call, Dispatch, Kernel, Plan, View
+from dashi.kernels.expressions import arguments, where
+from dashi.kernels.spirv._emit import Emission, Template
+from dashi.kernels.spirv._module import Module, parse
 from dashi.kernels.spirv._portable_lint import forbid_contraction
 from dashi.runtime._lowering import origin_of
 from dashi.runtime._operands import dtype_of_operand
@@ -36,6 +44,7 @@ from dashi.runtime.conformance import Sample, missing_features, samples
 from dashi.runtime.device import Step
 
 COUNTS: Final = "counted_trips"
+COUNTER: Final = Binding(COUNTS, "u32", "readwrite")
 _LOOP: Final = re.compile(r"(?P<unroll>\[\[unroll\]\]\s*)?\b(?:for|while)\s*\(")
 _CONSTANT: Final = re.compile(r"uint \w+ = (?:\d+u|[A-Z_]+); \w+ < [A-Z0-9_ */+-]+u?; ")
 """From a number, or a macro's parameter that is one, to a constant or specialisation constant: with [[unroll]]
@@ -85,6 +94,7 @@ class Counting:
 
     def __init__(self, device: VulkanDevice, compiler: Compiler) -> None:
         self.device, self.compiler = device, compiler
+        self.templates: dict[tuple[str, str, str], tuple[Template, int]] = {}
 
     def counts(self, kernel: Kernel, sample: Sample, tuning: str | None) -> list[Count]:
         """What each dispatch of a call declares and makes."""
@@ -112,23 +122,55 @@ class Counting:
 
     def _counted(self, kernel: Kernel, used: set[str], variant: str) -> Kernel:
         """The kernel whose shaders have one buffer more; the binaries of those used are put where the device looks."""
-        more = Binding(COUNTS, "u32", "readwrite")
-        shaders = {name: replace(shader, buffers=(*shader.buffers, more)) for name, shader in kernel.shaders.items()}
-        counted = replace(kernel, shaders=shaders)
-        place = Path("counted") / kernel.name
+        shaders = {name: replace(shader, buffers=(*shader.buffers, COUNTER)) for name, shader in kernel.shaders.items()}
+        counted = replace(kernel, shaders=shaders, binaries=None)
+        place = Path("counted") / (kernel.binaries.key if kernel.binaries else kernel.name)
         for shader in used:
             key = (origin_of(replace(counted, folder=place)), shader, variant)
             if key not in self.device._binaries:  # pyright: ignore[reportPrivateUsage]
-                self.device._binaries[key] = self._binary(counted, shader, variant)  # pyright: ignore[reportPrivateUsage]
+                words = (
+                    self._emitted(kernel, shader, variant)
+                    if kernel.binaries
+                    else self._compiled(counted, shader, variant)
+                )
+                self.device._binaries[key] = Binary(words, hashlib.sha256(words).hexdigest())  # pyright: ignore[reportPrivateUsage]
         return replace(counted, folder=place)
 
-    def _binary(self, kernel: Kernel, shader: str, variant: str) -> Binary:
+    def _compiled(self, kernel: Kernel, shader: str, variant: str) -> bytes:
         text = with_counters(glsl.source(kernel, shader, variant))
         module = parse(self.compiler.compile(text, f"{kernel.name}/{shader}.{variant}"))
         if kernel.portable or not kernel.shaders[shader].contracted:
             module = forbid_contraction(module)
-        words = module.to_bytes()
-        return Binary(words, hashlib.sha256(words).hexdigest())
+        return module.to_bytes()
+
+    def _emitted(self, kernel: Kernel, shader: str, variant: str) -> bytes:
+        """The binary of a kernel of formulas: its template with counters, and one buffer more behind the others."""
+        assert kernel.binaries
+        emitted = Emission.module
+
+        def template(name: str, of: str, filled: str) -> Template:
+            return self._template(name, of, filled)[0]
+
+        def module(emission: Emission, bindings: Mapping[int, int]) -> Module:
+            (last,) = (last for template, last in self.templates.values() if template is emission.template)
+            return emitted(emission, {**bindings, last: len(kernel.shaders[shader].buffers)})
+
+        with pytest.MonkeyPatch.context() as during:
+            during.setattr(_fusion, "_template", partial(template, "fused"))
+            during.setattr(_rows, "_template", partial(template, "rows"))
+            during.setattr(_product_fusion, "_template", template)
+            during.setattr(Emission, "module", module)
+            return kernel.binaries.words(shader, variant)
+
+    def _template(self, name: str, shader: str, variant: str) -> tuple[Template, int]:
+        """A template with counters, and the binding that they have in it."""
+        if (name, shader, variant) not in self.templates:
+            kernel = templates().get(name)
+            last = len(kernel.shaders[shader].buffers)
+            more = replace(kernel.shaders[shader], buffers=(*kernel.shaders[shader].buffers, COUNTER))
+            counted = replace(kernel, shaders={**kernel.shaders, shader: more})
+            self.templates[name, shader, variant] = Template(parse(self._compiled(counted, shader, variant))), last
+        return self.templates[name, shader, variant]
 
 
 def _with_buffers(plan: Plan) -> Plan:
@@ -145,7 +187,8 @@ def counting(vulkan_session: VulkanDevice) -> Iterator[Counting]:
 
 
 WRITTEN: Final = [name for name in kernels.names() if kernels.get(name).binaries is None]
-"""Kernels with a shader of their own; formulas by name have the loop of their template."""
+"""Kernels with a shader of their own."""
+BY_FORMULA: Final = [name for name in kernels.names() if name not in WRITTEN]
 
 FEW: Final = (
     "argsort", "axpy", "band_energies", "cholesky", "gemm_scalar", "hash_state", "layer_norm", "pq_rank", "prefix_scan",
@@ -194,6 +237,59 @@ def test_no_dispatch_of_any_variant_or_tuning_makes_more_loop_trips_than_it_decl
             except LimitError:
                 continue  # a tuning made for larger devices
     assert wrong == []
+
+
+def formulas() -> dict[str, Kernel]:
+    """Kernels of every template and each of its shaders, by what they are."""
+    x, y, value, bias = arguments("x y value bias")
+    weights, windows = View((2, 5, 54), (270, 54, 1)), View((2, 12, 3, 3, 8, 9), (1320, 110, 11, 1, 11, 1))
+    return {
+        "flat": kernels.fuse(x * y + 1),
+        "strided": kernels.fuse(x + 1, views={"x": View((6, 5), (1, 6))}),
+        "several results": kernels.fuse(x + y, x - y),
+        "mixed types": kernels.fuse(where(x, y, 0.0), types={"x": "bool", "y": "f16"}),
+        "integers": kernels.fuse(x * y, types={"x": "i8", "y": "i16", "result": "i64"}, compute="i64"),
+        "sums of rows": kernels.reduce_rows("sum", x * x, axes=1),
+        "greatest of columns": kernels.reduce_rows("max", x, axes=0),
+        "places": kernels.reduce_rows("argmax", x, axes=-1),
+        "softmax": kernels.row_map("softmax", x, axes=-1),
+        "norms of two axes": kernels.row_map("layer_norm", x + y, axes=(0, 1)),
+        "product": kernels.fuse_product(value + bias),
+        "product in any order": kernels.fuse_product(value * 2, portable=False),
+        "windows": fuse_window_product(value + 1, "value", weights, windows, {}),
+    }
+
+
+def test_formulas_make_no_more_loop_trips_than_they_declare(counting: Counting) -> None:
+    wrong = {name: too_few(counting, kernel, kernel.dtypes[0], None) for name, kernel in formulas().items()}
+    assert not any(wrong.values()), wrong
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*formulas(), *BY_FORMULA])
+def test_formulas_of_any_variant_and_tuning_make_no_more_loop_trips_than_they_declare(
+    name: str, counting: Counting
+) -> None:
+    kernel = formulas().get(name) or kernels.get(name)
+    wrong: list[str] = []
+    for variant in kernel.dtypes:
+        for tuning in tuple(kernel.tunings) or (None,):
+            with suppress(LimitError):  # a tuning made for larger devices
+                wrong += too_few(counting, kernel, variant, tuning)
+    assert wrong == []
+
+
+def test_the_counter_sees_formulas_that_declare_too_few(counting: Counting) -> None:
+    unseen: list[str] = []
+    for name, kernel in formulas().items():
+
+        def understated(call: Call, kernel: Kernel = kernel) -> Plan:
+            plan = kernel.plan(call)
+            return replace(plan, dispatches=tuple(replace(d, trips=0) for d in plan.dispatches))
+
+        if not too_few(counting, replace(kernel, plan=understated), kernel.dtypes[0], None):
+            unseen.append(name)
+    assert unseen == []
 
 
 def test_the_counter_sees_a_plan_that_declares_too_few(counting: Counting) -> None:

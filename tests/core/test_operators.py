@@ -365,3 +365,9 @@ def test_bad_input_is_refused_with_what_is_wrong_and_a_fix(what: str) -> None:
     with pytest.raises(InputError, match=text) as error:
         attempt()
     assert "Fix: " in str(error.value)
+
+
+def test_operators_print_what_they_are() -> None:
+    assert repr(Linear(np.eye(3, dtype=np.float32))) == "<Linear of states of 3, float32>"
+    squashed = Affine(np.eye(3), np.ones(3), psi="clamp", low=-2.0)
+    assert repr(squashed) == "<Affine of states of 3, float64, psi='clamp', alpha=1.0, low=-2.0, high=1.0>"

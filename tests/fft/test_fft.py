@@ -101,8 +101,8 @@ def test_columns_that_must_be_real_are_taken_as_numpy_takes_them() -> None:
 
 
 def test_bad_arguments_are_told_with_a_fix(device: Device) -> None:
-    with pytest.raises(ShapeError, match="no Fourier transform of 11 values"):
-        dashi.fft.fft(np.zeros(11))
+    with pytest.raises(ShapeError, match="no Fourier transform of 32769 values"):
+        dashi.fft.fft(np.zeros(32769))
     with pytest.raises(InputError, match="takes real values"):
         dashi.fft.rfft(np.zeros(8, complex))
     with pytest.raises(InputError, match="there is no norm"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dashi.errors import InputError
-from dashi.flow import Flow, ensemble, to_field
+from dashi.flow import Flow, Kolmogorov, Stochastic, ensemble, to_field
 from dashi.flow._resample import resample
 from dashi.flow.evaluation import classify, perturbed, spread
 from dashi.flow.evaluation.perturb import same_times
@@ -145,8 +145,20 @@ def test_a_perturbed_flow_differs_in_one_parameter() -> None:
     assert perturbed(FLOW, "nu", 0.01) == replace(FLOW, nu=0.01)
     assert perturbed(FLOW, "cs", 0.17) == replace(FLOW, smagorinsky=0.17)
     assert perturbed(FLOW, "n", 48.0) == replace(FLOW, n=48)
-    with pytest.raises(InputError, match="'drag' is not perturbed"):
-        perturbed(FLOW, "drag", 1)
+    assert perturbed(FLOW, "drag", 0.3) == replace(FLOW, drag=0.3)
+    forced = replace(FLOW, forcing=Kolmogorov(2, 1.0))
+    assert perturbed(forced, "force_wavenumber", 3.0).forcing == Kolmogorov(3, 1.0)
+    assert perturbed(forced, "force_amplitude", 2).forcing == Kolmogorov(2, 2.0)
+    kicked = replace(FLOW, forcing=Stochastic(3, 5, 0.1))
+    assert perturbed(kicked, "force_rate", 0.2).forcing == Stochastic(3, 5, 0.2)
+    for flow, name, text in (
+        (FLOW, "length", "'length' is not perturbed.*drag"), (FLOW, "force_amplitude", "the flow has no force"),
+        (forced, "force_wavenumbr", "did you mean force_wavenumber"), (kicked, "force_seed", "not perturbed"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=text):
+            perturbed(flow, name, 1)
+    with pytest.raises(InputError, match="no whole number"):
+        perturbed(forced, "force_wavenumber", 2.5)
     with pytest.raises(InputError, match="no number of points"):
         perturbed(FLOW, "n", 48.5)
 

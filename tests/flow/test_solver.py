@@ -18,6 +18,7 @@ from dashi.flow._operator import Vorticity
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.simulation import simulate
 from dashi.flow.stepper import stepper
+from dashi.kernels.portable import exp
 from dashi.runtime import Device, open_device
 from dashi.runtime._cpu_device import CpuDevice
 
@@ -308,3 +309,18 @@ def test_the_device_class_stays_near_the_portable_one(device: Device) -> None:
     assert np.linalg.norm(fast - exact) <= 1e-5 * np.linalg.norm(exact)
     with pytest.raises(InputError, match="the device class has float32 and rk4 without eddy viscosity only"):
         Vorticity(flow_of("eddy", "float32"), portable=False)
+
+
+@pytest.mark.parametrize("name", ["shear-layer", "lamb-oseen"])
+def test_a_device_makes_the_initial_states_that_numpy_makes(name: str, vulkan: Device) -> None:
+    flow = Flow(512, dtype="float64")
+    there, here = (initial.ensemble(flow, name, [1], device=device) for device in (vulkan, None))
+    np.testing.assert_array_equal(there, here)
+
+
+@pytest.mark.parametrize("peak", [0.3, 6.0, 40.0])
+def test_random_states_leave_out_no_mode_with_energy(peak: float) -> None:
+    # Modes past 23 peaks are not looked at: there the spectrum is 0 in the portable float64.
+    first = int(23 * peak) + 1
+    assert exp(np.array([-1.5 * (first / peak) * (first / peak)])) == 0
+    assert initial.random(Flow(64), 3, peak=peak).any()

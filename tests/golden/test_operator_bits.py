@@ -26,6 +26,7 @@ from dashi.flow.proxy import Schema
 from dashi.flow.proxy.closure._operator import SlavedGalerkin
 from dashi.flow.proxy.closure._tables import Band, Closure
 from dashi.flow.proxy.galerkin._operator import Galerkin
+from dashi.flow.terms import FlowWithTerms
 from dashi.kernels.hash._blake3 import hexdigest128
 from dashi.runtime import Device, open_device
 
@@ -88,6 +89,18 @@ def flows(dtype: str) -> Iterator[Flow]:
     yield Flow(128, scheme="heun", dtype=dtype)
 
 
+def with_terms(dtype: str) -> FlowWithTerms:
+    n = 20
+    return FlowWithTerms(
+        Flow(n, scheme="etdrk4", forcing=Kolmogorov(2, 0.5), beta=0.3, hyperviscosity=1e-4, dtype=dtype),
+        factors={"waves": numbers((n, 11), dtype, 8)},
+        forces={"wind": numbers((n, n), dtype, 9)},
+        fields={"h": numbers((n, n), dtype, 10)},
+        scalars={"dye": 1e-2},
+        formulas={"w": "-0.1 * w * abs(w)", "dye": "where(h > 0, -v, 0.5 * dye_x)"},
+    )
+
+
 CASES: dict[str, Callable[[str], Iterator[Operator]]] = {
     "linear": lambda dtype: (Linear(matrix(size, dtype)) for size in (3, 70, 200)),
     "affine": lambda dtype: (
@@ -98,6 +111,7 @@ CASES: dict[str, Callable[[str], Iterator[Operator]]] = {
     "block_sparse": lambda dtype: iter([BlockSparse.from_dense(sparse(64, dtype), 4, psi="squash")]),
     "quadratic": lambda dtype: iter([quadratic(dtype)]),
     "bands": lambda dtype: (bands(dtype, phi) for phi in ("none", "softplus")),
+    "vorticity-terms": lambda dtype: iter([with_terms(dtype)]),
     "vorticity": lambda dtype: map(Vorticity, flows(dtype)),
     "galerkin": lambda dtype: (
         Galerkin(Flow(32, scheme=scheme, forcing=Kolmogorov(2), dtype=dtype), Schema(32, 10.0), None, form)

@@ -317,7 +317,7 @@ WRONG: dict[str, tuple[Callable[[dg.CompiledPipeline], Any], str]] = {
     "outputs": (lambda p: p.dispatch_batched_into([VALUES], cast("Any", None)), "a batch is a list, not NoneType"),
     "a config": (lambda p: p.dispatch(VALUES, config=cast("Any", 5)), "5 is no config of a call"),
     "a time": (lambda p: p.dispatch(VALUES, config=dg.CallConfig(timeout=cast("Any", "1"))), "wait for '1' seconds"),
-    "names": (lambda p: p.dispatch(VALUES, config=dg.CallConfig(outputs="y")), "`outputs` is the text 'y'"),
+    "names": (lambda p: p.dispatch(VALUES, config=dg.CallConfig(outputs="y")), "`outputs` is 'y'"),
     "a constant array": (
         lambda p: p.dispatch_into(VALUES, {"y": np.broadcast_to(np.float32(0), (2, 3))}),
         "is an array that is read only",

@@ -372,7 +372,13 @@ MISTAKES: dict[str, tuple[Callable[[dg.Builder, dg.Tensor], object], str]] = {
     "huge frame": (lambda b, x: dg.max_pool(x, (2, 2), padding=1 << 20), "elements"),
     "taps": (lambda b, x: dg.im2col(x, (2,)), "windows of (2,) over axes (8, 8)"),
     "spread": (lambda b, x: dg.conv_transpose(x, b.input("w", (3, 2, 2, 2)), output_padding=1), "is not below stride"),
-    "same": (lambda b, x: dg.conv_transpose(x, b.input("w", (3, 2, 2, 2)), padding="same"), "pass numbers"),  # pyright: ignore[reportArgumentType]
+    "same": (
+        lambda b, x: b.apply(
+            "conv_transpose", x, b.input("w", (3, 2, 2, 2)), padding="same", stride=1, dilation=1, groups=1,
+            output_padding=0,
+        ),
+        "pass numbers",
+    ),
     "weights": (lambda b, x: dg.conv(x, b.input("w", (4, 3, 0, 3))), "are none"),
 }  # fmt: skip
 

@@ -16,6 +16,8 @@ from dashi.graph.pass_order import Pass
 from dashi.graph.passes.plan_memory import PlanMemory
 from dashi.graph.passes.rewrite import Rewrite
 from dashi.graph.passes.schedule import PlannedStep, Schedule
+from dashi.kernels.abi import Limits
+from dashi.runtime._null_device import NullDevice
 from dashi.runtime.array import Array
 from dashi.runtime.device import AnyStep, Device
 
@@ -256,12 +258,28 @@ def _position(steps: Sequence[PlannedStep], name: str) -> int:
 
 def test_explain_prints_every_pass() -> None:
     graph = layer()
-    for name in ("rewrite", "legalize", "fuse", "assign_layouts"):
+    for name in ("rewrite", "legalize", "fuse", "assign_layouts", "cut", "choose_products"):
         assert dg.parse_graph(dg.explain(graph, after=name)).name == "layer"
+    assert 'method="fast"' in dg.explain(graph, after="choose_products", class_="device")
+    assert 'method="fast"' not in dg.explain(graph, after="choose_products")
     assert "(x, w.sub_0.in1.dense, bias) -> f32[8,32]" in dg.explain(graph, after="schedule")
     assert "bytes planned" in dg.explain(graph, after="plan_memory")
+    assert "1 dispatches, 0 barriers" in dg.explain(graph, after="record")
     with pytest.raises(GraphError, match="there is no pass 'fusion'"):
         dg.explain(graph, after="fusion")
+
+
+def test_explain_shows_the_plan_of_a_device(device: Device) -> None:
+    graph = layer()
+    with dg.compile(graph, device) as pipeline:
+        recorded = pipeline.bare_program()
+        assert str(len(recorded.steps)) == str(dg.explain(graph, device=device).count("\n") + 1)
+        recorded.close()
+    assert f"on {device.info.spec}" in dg.explain(graph, after="record", device=device)
+    few = Limits(storage_range=1 << 10)
+    with NullDevice(few) as small:
+        assert "window %" in dg.explain(graph, after="cut", device=small)
+        assert dg.explain(graph, after="cut") == dg.explain(graph, after="assign_layouts")
 
 
 def test_a_result_may_be_another_shape_of_a_param_read_through_a_view(device: Device) -> None:

@@ -109,6 +109,29 @@ def test_annihilation_by_coherence_passes_with_a_coherence_that_moves_along(devi
     assert report.ok, str(report)
 
 
+@pytest.mark.parametrize("scalars", [{"theta": 0.5}, {"theta": 0.5, "head_on": 1}])
+def test_annihilation_by_clash_passes_with_strengths_that_move_along(device: Device, scalars: dict[str, Any]) -> None:
+    rng = np.random.default_rng(4)
+    grids = [s for s in SAMPLES if s.ndim == 2]
+    samples = [(s, rng.random(s.shape, dtype=np.float32)) for s in grids]
+    name = "ternary_annihilate_clash"
+    report = check_kernel(name, samples, device=device, scalars=scalars, against=CPU, expect=PROJECTOR)
+    assert report.ok, str(report)
+    contracting = check_kernel(name, samples, device=device, scalars=scalars, defect=opposite_pairs)
+    assert contracting.ok, str(contracting)
+
+
+def test_a_rule_that_raises_interfaces_is_found() -> None:
+    def alternating(field: Field) -> Field:
+        """Every second site has its sign turned."""
+        odd = np.indices(field.shape).sum(axis=0) % 2
+        return np.where(odd > 0, -field, field).astype(np.int8)
+
+    report = check_kernel(alternating, [np.ones((4, 4), np.int8)], defect=opposite_pairs, expect=("contractive",))
+    assert fault_of(report, "contractive").sample.field.size <= 4
+    assert not check_kernel(alternating, [np.ones((4, 4), np.int8)], expect=("keeps signs",)).ok
+
+
 def test_weights_stay_where_they_are_and_lopsided_ones_are_found_by_reflections() -> None:
     even, lopsided = np.array([[1, 2, 1]], np.int32), np.array([[3, 1, 1]], np.int32)
     rings = [*fields((17,))]

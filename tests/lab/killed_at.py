@@ -1,30 +1,43 @@
-"""A program: runs a command again and again in children that are killed, each before another file-system operation.
+"""A program: a command that is killed before a file-system operation, at any of them, and what becomes of it.
 
-    python killed_at.py CASE VARIANT STEP [FIRST]
+    python killed_at.py CASE VARIANT STEP [FIRST]   kills a child before every STEP-th operation, from number FIRST on
+    python killed_at.py CASE VARIANT states         before every operation, by the folders that kills would leave
+    python killed_at.py CASE VARIANT compare        holds those folders to what killed children leave
+    python killed_at.py all [CASE...]               every case and variant before every operation; a line for each
 
-Tries every STEP-th operation, from number FIRST on (1), so that several processes can share a sweep. Whatever the child
-left, whoever reads it sees one whole run, and the same command, run again, is not refused, gives the same results and
-leaves nothing but them. Prints what did not hold, as JSON.
+Whatever a killed child left, whoever reads it sees one whole run, and the same command, run again, is not refused,
+gives the same results and leaves nothing but them. Prints what did not hold, as JSON.
+
+A process that is killed leaves its folder as it is, and nothing else: `states` runs the command once, and copies the
+folder before each operation, while no other thread begins one. So a sweep takes one run for each folder, and folders
+with the same names and bytes (of operations that changed nothing) are tried once.
 
 It is a program of its own because it forks: nothing here opens a device that does not outlive that, or starts threads.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
 import tempfile
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer.testing
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from dashi.cli.main import app
@@ -47,6 +60,8 @@ from dashi.lab import (  # noqa: F401 - imported once, before the forks
 from dashi.lab.demos import wave  # noqa: F401 - the same
 
 _ENDED = 7
+VARIANTS = ("fresh", "same", "over")
+"""No run before; a finished one of the same settings; one of others."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _EVENTS = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "os.symlink", "os.link")
 PART = (
@@ -193,12 +208,11 @@ def child(folder: Path, action: Callable[[], int]) -> int:
         os._exit(code)
 
 
-def dies_before(number: int) -> None:
-    """Kills this process before the file-system operation of that number in its folder."""
-    here, done = os.getcwd(), 0
+def before_each(action: Callable[[], None]) -> None:
+    """From now on, `action` is called before each file-system operation in the folder of this process."""
+    here = os.getcwd()
 
     def hook(event: str, words: tuple[Any, ...]) -> None:
-        nonlocal done
         if event == "open":
             path, _, flags = words
             if not isinstance(path, str | bytes) or not flags & _WRITES:
@@ -207,13 +221,46 @@ def dies_before(number: int) -> None:
             return
         relative = words[-1] if event in ("os.remove", "os.rmdir") else -1
         place = os.path.abspath(os.fsdecode(words[0])) if isinstance(words[0], str | bytes) else here
-        if relative == -1 and not place.startswith(here):
-            return
+        if relative != -1 or place == here or place.startswith(here + os.sep):
+            action()
+
+    sys.addaudithook(hook)
+
+
+def dies_before(number: int) -> None:
+    """Kills this process before the file-system operation of that number in its folder."""
+    done = 0
+
+    def count() -> None:
+        nonlocal done
         done += 1
         if done == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    sys.addaudithook(hook)
+    before_each(count)
+
+
+def copies_before_each(states: Path) -> None:
+    """Copies the folder of this process to `states`/1, 2, ... before each file-system operation in it."""
+    here, lock, done, copying = Path.cwd(), threading.Lock(), 0, 0
+
+    def copy() -> None:
+        nonlocal done, copying
+        if threading.get_ident() == copying:  # taking away what could not be copied are operations, too
+            return
+        with lock:
+            done, copying = done + 1, threading.get_ident()
+            for attempt in range(10):  # an operation that another thread has begun may end meanwhile
+                try:
+                    shutil.copytree(here, states / str(done), symlinks=True)
+                    break
+                except (OSError, shutil.Error):
+                    shutil.rmtree(states / str(done))
+                    if attempt == 9:
+                        raise
+            copying = 0
+
+    before_each(copy)
 
 
 def good(words: list[str]) -> Callable[[], int]:
@@ -235,6 +282,38 @@ def killed(words: list[str], number: int) -> Callable[[], int]:
         return code or _ENDED
 
     return action
+
+
+def copied(words: list[str], states: Path) -> Callable[[], int]:
+    def action() -> int:
+        copies_before_each(states)
+        return good(words)()
+
+    return action
+
+
+def warm(words: list[str]) -> Callable[[], int]:
+    """Like `good`; besides, writes the names of all modules that are there in the end to the file `modules`."""
+
+    def action() -> int:
+        code = good(words)()
+        Path("modules").write_text("\n".join(sys.modules))
+        return code
+
+    return action
+
+
+def tree_digest(folder: Path, contents: bool = True) -> str:
+    """Of all names below a folder, and of what files and links hold."""
+    digest = sha256()
+    for path in sorted(folder.rglob("*")):
+        held = b"/"
+        if path.is_symlink():
+            held = os.fsencode(os.readlink(path))
+        elif path.is_file():
+            held = path.read_bytes() if contents else b""
+        digest.update(repr((str(path.relative_to(folder)), held)).encode())
+    return digest.hexdigest()
 
 
 def listed(folder: Path, may_stay: tuple[str, ...]) -> list[str]:
@@ -265,54 +344,143 @@ def prepared(case: Case, variant: str, room: Path) -> tuple[Path, list[str]]:
     return start, [*words, *(["--overwrite"] if overwrites else [])]
 
 
-def sweep(name: str, variant: str, step: int, first: int, room: Path) -> dict[str, Any]:
-    """Tries the operations of a command; how many there are, and what did not hold."""
-    case = CASES[name]
-    start, words = prepared(case, variant, room)
-    end = room / "end"
-    shutil.copytree(start, end, symlinks=True)
-    assert child(end, good(words)) == 0
-    names, new = listed(end, case.may_stay), case.digest(end / case.out)
-    old = case.digest(start / case.out)
-    wrong: list[str] = []
-    number, tried = first, 0
-    while True:
-        work = room / f"at-{number}"
-        shutil.copytree(start, work, symlinks=True)
-        code = child(work, killed(words, number))
-        if code != -signal.SIGKILL:
-            if code != _ENDED:
-                wrong.append(f"{number}: ended with {code}")
-            return {"operations": number, "tried": tried, "wrong": wrong}
-        tried += 1
+class Sweep:
+    """A command of a case, and its results where nothing kills it."""
 
-        def say(what: str, number: int = number) -> None:
-            wrong.append(f"{number}: {what}")
+    def __init__(self, name: str, variant: str, room: Path) -> None:
+        self.name, self.case, self.room = name, CASES[name], room
+        self.start, self.words = prepared(self.case, variant, room)
+        end = room / "end"
+        shutil.copytree(self.start, end, symlinks=True)
+        assert child(end, warm(self.words)) == 0
+        for module in (end / "modules").read_text().split():  # once, and not in every child
+            if module not in sys.modules and module.split(".")[0] not in ("__mp_main__", "matplotlib"):
+                importlib.import_module(module)
+        (end / "modules").unlink()
+        self.names, self.new = listed(end, self.case.may_stay), self.case.digest(end / self.case.out)
+        self.old = self.case.digest(self.start / self.case.out)
 
+    def wrong(self, work: Path) -> list[str]:
+        """What does not hold of the folder that a killed command left: for its readers, and when it is run again."""
+        wrong: list[str] = []
         try:
-            left = case.digest(work / case.out)
-            if left != old and left != new:
-                say("whoever reads sees neither the run before nor the new one")
+            left = self.case.digest(work / self.case.out)
+            if left != self.old and left != self.new:
+                wrong.append("whoever reads sees neither the run before nor the new one")
         except Exception as error:
-            say(f"whoever reads fails: {error}")
-        goes_on = ["--resume"] if [*work.glob("run/**/checkpoint.npz")] and name in ("rollout", "simulate") else []
-        again = [word for word in words if not (goes_on and word == "--overwrite")]
-        if child(work, good([*again, *goes_on])) != 0:
-            say("the same command is refused")
-        elif case.digest(work / case.out) != new:
-            say("other results")
-        elif listed(work, case.may_stay) != names or hidden(work):
-            say(f"left behind: {sorted({*listed(work, case.may_stay)} ^ {*names}) or hidden(work)}")
+            wrong.append(f"whoever reads fails: {error}")
+        resumable = [*work.glob("run/**/checkpoint.npz")] and self.name in ("rollout", "simulate")
+        again = [word for word in self.words if not (resumable and word == "--overwrite")]
+        if child(work, good([*again, *(["--resume"] if resumable else [])])) != 0:
+            wrong.append("the same command is refused")
+        elif self.case.digest(work / self.case.out) != self.new:
+            wrong.append("other results")
+        elif listed(work, self.case.may_stay) != self.names or hidden(work):
+            wrong.append(f"left behind: {sorted({*listed(work, self.case.may_stay)} ^ {*self.names}) or hidden(work)}")
+        return wrong
+
+    def by_kills(self, step: int, first: int) -> dict[str, Any]:
+        """Kills a child before every `step`-th operation: how many there are, and what did not hold."""
+        wrong: list[str] = []
+        number, tried = first, 0
+        while True:
+            work = self.room / f"at-{number}"
+            shutil.copytree(self.start, work, symlinks=True)
+            code = child(work, killed(self.words, number))
+            if code != -signal.SIGKILL:
+                if code != _ENDED:
+                    wrong.append(f"{number}: ended with {code}")
+                return {"operations": number, "tried": tried, "wrong": wrong}
+            tried += 1
+            wrong += [f"{number}: {what}" for what in self.wrong(work)]
+            shutil.rmtree(work)
+            number += step
+
+    def states(self) -> list[Path]:
+        """The folders that children leave which are killed before each operation, in order."""
+        work, states = self.room / "work", self.room / "states"
+        states.mkdir()
+        shutil.copytree(self.start, work, symlinks=True)
+        assert child(work, copied(self.words, states)) == 0
+        assert self.case.digest(work / self.case.out) == self.new
         shutil.rmtree(work)
-        number += step
+        return sorted(states.iterdir(), key=lambda path: int(path.name))
+
+    def by_states(self) -> dict[str, Any]:
+        """Tries the folder before every operation, where the command itself ran: folders have one path to all runs."""
+        wrong: list[str] = []
+        tried: set[str] = set()
+        states = self.states()
+        for state in states:
+            digest = tree_digest(state)
+            if digest not in tried:
+                tried.add(digest)
+                work = state.rename(self.room / "work")
+                wrong += [f"{state.name}: {what}" for what in self.wrong(work)]
+                shutil.rmtree(work)
+        return {"operations": len(states), "tried": len(tried), "wrong": wrong}
+
+    def compared(self) -> dict[str, Any]:
+        """Holds each folder to that of a child which is killed there."""
+        wrong: list[str] = []
+        exact = self.name in ("whole", "sheet")  # nothing in these tells of times or processes
+        states = self.states()
+        for number, state in enumerate(states, 1):
+            work = self.room / "work"
+            shutil.copytree(self.start, work, symlinks=True)
+            if child(work, killed(self.words, number)) != -signal.SIGKILL:
+                wrong.append(f"{number}: not killed")
+            names = [[random_part(name) for name in listed(folder, ())] for folder in (work, state)]
+            if names[0] != names[1]:
+                wrong.append(f"{number}: {sorted({*names[0]} ^ {*names[1]})}")
+            elif exact and not any("%" in name for name in names[0]) and tree_digest(work) != tree_digest(state):
+                wrong.append(f"{number}: other bytes")
+            shutil.rmtree(work)
+        return {"operations": len(states), "tried": len(states), "wrong": wrong}
+
+
+def random_part(name: str) -> str:
+    """A name without what is drawn anew for each temporary file."""
+    return re.sub(r"-[a-z0-9_]{8}(?=\.part|/|$)", "-%", name)
+
+
+def sweep_all(names: list[str]) -> None:
+    """Every variant of the cases that are named, or of all: a line of JSON for each, and one for their sum."""
+    total: dict[str, Any] = {"operations": 0, "tried": 0, "wrong": 0, "seconds": 0.0}
+    for name in names or CASES:
+        for variant in VARIANTS:
+            began = time.monotonic()
+            with tempfile.TemporaryDirectory() as room:
+                result = Sweep(name, variant, Path(room)).by_states()
+            seconds = round(time.monotonic() - began, 1)
+            print(json.dumps({"case": name, "variant": variant, **result, "seconds": seconds}), flush=True)
+            for key, more in (("operations", result["operations"]), ("tried", result["tried"]),
+                              ("wrong", len(result["wrong"])), ("seconds", seconds)):  # fmt: skip
+                total[key] += more
+    print(json.dumps({"case": "all", **total}), flush=True)
+
+
+def answer(words: list[str]) -> None:
+    """Does what the arguments say, and prints it."""
+    if words[0] == "all":
+        sweep_all(words[1:])
+        return
+    with tempfile.TemporaryDirectory() as room:
+        sweep = Sweep(words[0], words[1], Path(room))
+        if words[2] == "states":
+            result = sweep.by_states()
+        elif words[2] == "compare":
+            result = sweep.compared()
+        else:
+            result = sweep.by_kills(int(words[2]), int((words[3:] or [1])[0]))
+    json.dump(result, sys.stdout)
 
 
 if __name__ == "__main__":
     os.fsync = lambda _: None  # kill -9 does not lose what the system has
     sys.modules["matplotlib.figure"] = None  # type: ignore[assignment] - pictures are not what this is about
     os.environ["DASHI_CACHE_DIR"] = tempfile.mkdtemp(prefix="dashi-killed-")
-    with tempfile.TemporaryDirectory() as place:
-        step, first = int(sys.argv[3]), int((sys.argv[4:] or [1])[0])
-        found = sweep(sys.argv[1], sys.argv[2], step, first, Path(place))
+    command = get_command(app)  # once, and not in every child
+    typer.testing._get_command = lambda _: command  # type: ignore[attr-defined]
+    answer(sys.argv[1:])
     shutil.rmtree(os.environ["DASHI_CACHE_DIR"])
-    json.dump(found, sys.stdout)

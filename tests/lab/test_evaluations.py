@@ -50,7 +50,7 @@ def test_the_default_is_two_seeds_that_nobody_saw_for_twice_as_long(model: Path)
         ({"steps": 12}, r"use 10 or 15 steps"),
         ({"steps": -5}, r"`steps=` is -5. Fix: use 1 or more."),
         ({"windows": 0}, r"`windows=` is 0."),
-        ({"perturb": (("drag", 1.0),)}, r"'drag' is not perturbed"),
+        ({"perturb": (("length", 1.0),)}, r"'length' is not perturbed"),
         ({"perturb": (("nu", 0.01), ("nu", 0.01))}, r"`perturb=` has nu=0.01 twice."),
         ({"source": "nowhere"}, r"`host_fft=True` is for simulations, and `source=` reads what is there."),
         ({"source": "nowhere", "perturb": (("nu", 1.0),)}, r"`perturb=` is for simulations"),

@@ -13,18 +13,32 @@ import pytest
 PROGRAM = Path(__file__).parent / "killed_at.py"
 
 
-def tried(case: str, variant: str, step: int) -> dict[str, Any]:
+def tried(case: str, variant: str, what: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), case, variant, str(step)], capture_output=True, text=True, timeout=900
+        [sys.executable, str(PROGRAM), case, variant, what], capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def check(case: str, variant: str, step: int) -> None:
-    found = tried(case, variant, step)
-    assert found["wrong"] == []
-    assert found["tried"] > (found["operations"] - 2) // step
+    answer = tried(case, variant, str(step))
+    assert answer["wrong"] == []
+    assert answer["tried"] > (answer["operations"] - 2) // step
+
+
+@pytest.mark.parametrize("case", ["whole", "sheet", pytest.param("rollout", marks=pytest.mark.long)])
+def test_folders_copied_before_each_operation_are_those_that_killed_commands_leave(case: str) -> None:
+    answer = tried(case, "over", "compare")
+    assert answer["wrong"] == []
+    assert answer["tried"] > 3
+
+
+@pytest.mark.parametrize("case", ["whole", pytest.param("fit", marks=pytest.mark.long)])
+def test_a_command_that_is_killed_before_any_operation_loses_nothing(case: str) -> None:
+    answer = tried(case, "over", "states")
+    assert answer["wrong"] == []
+    assert 3 < answer["tried"] <= answer["operations"]
 
 
 @pytest.mark.parametrize(

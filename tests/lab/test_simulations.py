@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dashi import lab
 from dashi.core.rollouts.run import Run
 from dashi.errors import FileError, InputError, Interrupted
 from dashi.flow import Flow, Stochastic, ensemble, to_field
+from dashi.flow._trajectory import TrajectoryWriter
 from dashi.flow.simulation import simulate as solve
 from dashi.io._run_folder import CHECKPOINT
 from dashi.io._run_reading import is_unfinished
@@ -166,3 +168,16 @@ def test_the_faster_choice_on_a_processor_is_named() -> None:
     assert "`host_fft=True` is several times faster" in (faster_choice(info, host_fft=False) or "")
     assert faster_choice(info, host_fft=True) is None
     assert faster_choice(hardware, host_fft=False) is None
+
+
+def test_steps_per_second_count_the_frames_until_they_are_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = TrajectoryWriter.wait
+
+    def slow(self: TrajectoryWriter) -> None:
+        time.sleep(0.4)
+        waited(self)
+
+    monkeypatch.setattr(TrajectoryWriter, "wait", slow)
+    run = lab.simulate(request(steps=4, frame_every=2), device="cpu", out=here / "run")
+    assert run.seconds >= 0.4
+    assert run.metrics.steps_per_s <= 4 / 0.4

@@ -341,9 +341,11 @@ def test_what_would_hide_a_transfer_is_a_type_error_with_a_fix(device: Device, u
 
 
 def test_one_element_is_a_number(device: Device) -> None:
-    assert device.full((1, 1), 2.5).item() == 2.5
-    with pytest.raises(errors.ShapeError, match="is not one number"):
-        device.zeros(2).item()
+    number = device.full((1, 1), 2.5)
+    assert (number.item(), float(number), int(number)) == (2.5, 2.5, 2)
+    for read in (lambda: device.zeros(2).item(), lambda: float(device.zeros(2)), lambda: int(device.zeros(2))):
+        with pytest.raises(errors.ShapeError, match="is not one number"):
+            read()
 
 
 def test_element_types_are_converted_by_kernels(device: Device) -> None:

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import dashi
+from dashi import kernels
 from dashi.kernels import _compiler as compiler
 from dashi.kernels._registry import Registry
 from dashi.kernels.abi import Kernel
+from dashi.kernels.expressions import arguments, where
 from dashi.runtime import Device
 from dashi.runtime._vulkan_device import VulkanDevice
 
@@ -65,6 +67,49 @@ KERNEL = Kernel(
     dtypes=("u32",),
 )
 '''
+
+
+def formulas_of_used_rows() -> dict[str, tuple[Kernel, bool]]:
+    """Kernels of every template that read (x, row or column, rows in use), and whether they read columns."""
+    x, place, used, value = arguments("x place used value")
+    counts = {"place": "u32", "used": "u32"}
+    return {
+        "fuse": (kernels.fuse(where(place < used, x * 2, -1.0), inputs="x place used", types=counts), False),
+        "reduce_rows": (kernels.reduce_rows("sum", where(place < used, x, 0.0), axes=0, inputs="x place used"), False),
+        "row_map": (kernels.row_map("softmax", where(place < used, x, -np.inf), inputs="x place used"), True),
+        "fuse_product": (kernels.fuse_product(where(place < used, value, 0.0), inputs="place used"), False),
+    }
+
+
+def of_used_rows(name: str, x: np.ndarray, used: int) -> np.ndarray:
+    """What they compute of the parts in use."""
+    if name == "row_map":
+        part = np.exp(x[:, :used] - x[:, :used].max(1, keepdims=True))
+        return np.hstack([part / part.sum(1, keepdims=True), np.zeros((x.shape[0], x.shape[1] - used))])
+    padded = np.zeros_like(x)
+    padded[:used] = x[:used]
+    if name == "reduce_rows":
+        return padded.sum(0)
+    return np.where(np.arange(x.shape[0])[:, None] < used, 2 * x, -1) if name == "fuse" else padded
+
+
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize("name", [*formulas_of_used_rows()])
+def test_formulas_read_how_many_rows_are_in_use(device: Device, name: str, direct: bool) -> None:
+    kernel, columns = formulas_of_used_rows()[name]
+    counts = np.uint32 if name == "fuse" else np.float32
+    values = np.random.default_rng(1).standard_normal((6, 6)).astype(np.float32)
+    places = np.arange(6).reshape((1, 6) if columns else (6, 1)).astype(counts)
+    x, used = device.array(values), device.zeros((1, 1), counts)
+    first = (x, device.array(np.eye(6, dtype=np.float32))) if name == "fuse_product" else (x,)
+    step = device.bind(kernel, *first, device.array(places), used)
+    with device.program([step], feed=[used], fetch=[step.outputs[0]], slots=3, direct=direct) as program:
+        tickets = [program.submit(feed={used: np.full((1, 1), k, counts)}) for k in (6, 1, 3)]
+        for k, ticket in zip((6, 1, 3), tickets, strict=True):
+            fetched = np.asarray(ticket.fetched(step.outputs[0]), np.float32)
+            np.testing.assert_allclose(fetched, of_used_rows(name, values, k), rtol=2e-6, atol=1e-6)
+            alone = device.run(kernel, *first, device.array(places), np.full((1, 1), k, counts))
+            assert fetched.tobytes() == alone.numpy().tobytes()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashi.errors import HostStepError, TimeoutError_
+from dashi.errors import HostStepError, OutOfMemoryError, TimeoutError_
 from dashi.runtime import Array, Device, Program, open_device
 from dashi.runtime._failures import UntoldFailures
 
@@ -161,3 +161,30 @@ def test_a_device_whose_failure_nobody_was_told_of_is_forgotten(vulkan_session: 
         time.sleep(0.001)
     assert device() is None
     assert failures() is None
+
+
+def test_held_work_that_cannot_be_submitted_is_an_error_of_all_that_comes_after(bare_vulkan: Device) -> None:
+    """Held back until work of another queue is done, it is submitted by a thread, whose errors nobody sees: what comes
+    later in its queue must not pass for it, and what waits for it is told."""
+    with open_device("vulkan:0", queues=2, timeout=30, validation=False) as device:
+        if len(device.by_role.compute) < 2:  # type: ignore[attr-defined]
+            pytest.skip("one queue")
+        x, y = device.array(np.ones(4, np.float32)), device.zeros(4)
+        first = device.program([device.bind("scale", x, a=2.0, out=x)], queue=0)
+        second = device.program([device.bind("scale", x, a=3.0, out=y)], queue=1)
+        third = device.program([device.bind("scale", y, a=1.0)], queue=0)
+        for submission in second._first.submissions[0]:  # type: ignore[attr-defined]
+            submission._submit = lambda *_: -2  # out of memory, and not lost
+        begin = device.event("begin")
+        held = second.submit(after=[first.submit(after=[begin])])
+        elsewhere = bare_vulkan.program([bare_vulkan.bind("scale", bare_vulkan.array(np.ones(4, np.float32)), a=1.0)])
+        relayed = elsewhere.submit(after=[held])
+        begin.signal()
+        with pytest.raises(OutOfMemoryError, match="vkQueueSubmit found no device memory left"):
+            held.wait()
+        with pytest.raises(OutOfMemoryError):
+            second.submit()
+        with pytest.raises(OutOfMemoryError):
+            relayed.wait()
+        third.submit().wait()  # the other queue goes on
+    bare_vulkan.wait()

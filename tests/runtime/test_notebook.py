@@ -16,6 +16,7 @@ from dashi.flow.evaluation.spread import Spread
 from dashi.flow.evaluation.table import ScoreRow, ScoreTable
 from dashi.runtime._cpu_device import CpuDevice, cpu_info
 from dashi.runtime._notebook import html_facts, html_table, html_text
+from dashi.runtime.device import Device
 from dashi.runtime.info import DeviceList
 
 HOSTILE = "<script>alert('&')</script>"
@@ -101,3 +102,14 @@ def test_scores_print_as_a_table() -> None:
     assert second.index("0.5") == first.index("0.5")
     assert first.endswith("50%         1 drift")
     assert {"galerkin", "0.5 [0.25, 0.75]"} <= set(Reader(html(scores)).words)
+
+
+def test_devices_complete_to_what_all_devices_have(device: Device) -> None:
+    names = dir(device)
+    assert {"array", "run", "program", "info", "wait"} <= {*names}
+    assert not {"graveyard", "allocator", "raw", "sets", "plans"} & {*names}
+
+
+def test_what_is_known_of_a_device_prints_without_its_extensions(device: Device) -> None:
+    assert device.info.name in repr(device.info)
+    assert "VK_" not in repr(device.info)

@@ -12,7 +12,9 @@ import numpy as np
 from dashi import kernels
 from dashi.bench.results import markdown_page
 from dashi.errors import LimitError
+from dashi.fft._composed import require_line
 from dashi.fft.plans import Kind, Plan, plan
+from dashi.kernels.fft._roots import is_length
 from dashi.runtime import _stopwatch as stopwatch
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.device import Device, Program
@@ -85,14 +87,14 @@ def measure(device: Device, case: TransformCase, tunings: tuple[str | None, ...]
 
 def measure_fast(device: Device, case: TransformCase) -> Time | None:
     """The case in the device class, where it has one, compared with the portable result first."""
-    if case.kind != "fft2" or case.dtype != "float32" or not device.info.is_hardware:
+    if case.kind != "fft2" or case.dtype != "float32" or not device.info.is_hardware or not is_length(case.n):
         return None
     planned = plan(device, case.shape, case.kind, portable=False)
     source = device.array(case.values(planned.source_shape))
     target = device.empty(planned.target_shape, planned.dtype)
-    (step,) = planned.steps(source, target)
+    steps = planned.steps(source, target)
     expected: Any = plan(device, case.shape, case.kind).run(source).numpy().astype(np.float64)
-    with device.program([step] * REPEATS, label="fft2_fast", timed=device.info.timestamp_ns > 0) as program:
+    with device.program(steps * REPEATS, label="fft2_fast", timed=device.info.timestamp_ns > 0) as program:
         program.run()
         error = float(np.linalg.norm(target.numpy() - expected) / np.linalg.norm(expected))
         if not error <= FAST_BOUND:
@@ -101,8 +103,17 @@ def measure_fast(device: Device, case: TransformCase) -> Time | None:
     return Time(DEVICE_CLASS, statistics.median(taken), min(taken), f"relative error {error:.1e}")
 
 
-def tunings_of(case: TransformCase) -> tuple[str, ...]:
-    """Every tuning of the kernel of a case."""
+def cases_of_lengths(lengths: Sequence[int], dtype: str = "float32") -> tuple[TransformCase, ...]:
+    """Complex and real fields of these sides. Raises InputError for what no line can have."""
+    for n in lengths:
+        require_line(n)
+    return tuple(TransformCase(kind, n, dtype) for n in lengths for kind in ("fft2", "rfft2"))
+
+
+def tunings_of(case: TransformCase) -> tuple[str | None, ...]:
+    """Every tuning of the kernel of a case; none where it takes several kernels."""
+    if not is_length(case.n):
+        return (None,)
     return tuple(kernels.get(case.kind.removeprefix("i") if case.kind == "ifft2" else case.kind).tunings)
 
 
@@ -110,11 +121,11 @@ def _timed(device: Device, planned: Plan, values: HostArray, expected: HostArray
     source, target = device.array(values), device.empty(planned.target_shape, planned.dtype)
     chosen = replace(planned, tuning=tuning)
     try:
-        (step,) = chosen.steps(source, target)
+        steps = chosen.steps(source, target)
     except LimitError as error:
         return Time(tuning or "", skipped=error.what)
-    name = step.tuning or ""
-    with device.program([step] * REPEATS, label=planned.kind, timed=device.info.timestamp_ns > 0) as program:
+    name = (steps[0].tuning or "") if len(steps) == 1 else f"{len(steps)} kernels"
+    with device.program(steps * REPEATS, label=planned.kind, timed=device.info.timestamp_ns > 0) as program:
         program.run()
         if target.numpy().tobytes() != expected.tobytes():
             return Time(name, checked="WRONG: other bits than NumPy")

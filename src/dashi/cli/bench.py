@@ -196,12 +196,17 @@ class Which(Enum):
 
     tree = "tree"
     reaction = "reaction"
+    oscillators = "oscillators"
+    waves = "waves"
 
 
 def identify(
     device: OneDevice = "auto",
     system: Annotated[
-        list[Which] | None, typer.Option("--system", metavar="tree|reaction", help="Repeatable. Default: all.")
+        list[Which] | None,
+        typer.Option(
+            "--system", metavar="NAME", help="tree, reaction, oscillators or waves. Repeatable. Default: all."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Draws of starts, sites and noise.")] = SEEDS,
     observed: Annotated[
@@ -212,21 +217,27 @@ def identify(
         list[float] | None,
         typer.Option("--noise", metavar="PART", help="Of the data's deviation; several times; default: 0 and 0.01."),
     ] = None,
+    rows: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--rows", metavar="COUNT", help="Rows to learn from, for the onset; several times. Default: 1500."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Find known operators again from partial observation, against a learner by radial basis functions.
 
-    Band energies on a tree with cross-band coupling, and a reaction with diffusion, are observed at some of their
-    sites, with noise. Ridge fits on the device make rules of what was seen: of a dictionary of terms, of Gaussians,
-    and linear. They are compared with the truth on states and starts that no learner saw. Ctrl-C keeps what was
-    finished.
+    Band energies on a tree with cross-band coupling, a reaction with diffusion, coupled oscillators and waves are
+    observed at some of their sites, with noise. Ridge fits on the device make rules of what was seen: of a dictionary
+    of terms, of Gaussians, and linear. They are compared with the truth on states and starts that no learner saw, and
+    fill in the waves that were not seen. Ctrl-C keeps what was finished.
     """
     import dashi
     from dashi.bench.identify.learners import LEARNERS
+    from dashi.bench.identify.study import ROWS, result_rows, settings
     from dashi.bench.identify.study import identify as outcomes_of
-    from dashi.bench.identify.study import result_rows, settings
 
-    asked = settings([w.value for w in system or Which], observed or OBSERVED, noise or NOISE)
+    asked = settings([w.value for w in system or Which], observed or OBSERVED, noise or NOISE, rows or (ROWS,))
     done: list[Outcome] = []
     stopped = False
     start = time.perf_counter()
@@ -240,29 +251,30 @@ def identify(
                     advance(1)
         except KeyboardInterrupt:
             stopped = True
-    rows = result_rows(asked, done)
+    lines = result_rows(asked, done)
     if json:
         about = {"spec": info.spec, "name": info.name, "type": info.type, "driver": info.driver_info or info.driver}
         seconds = round(time.perf_counter() - start, 3)
         print_json(
-            {"schema": 1, "device": about, "seeds": seeds, "seconds": seconds, "meaning": _MEANING, "rows": rows}
+            {"schema": 1, "device": about, "seeds": seeds, "seconds": seconds, "meaning": _MEANING, "rows": lines}
         )
     else:
-        _print_identified(rows)
+        _print_identified(lines)
     if stopped:
         raise KeyboardInterrupt
 
 
 def _print_identified(rows: Sequence[dict[str, Any]]) -> None:
     headings = (
-        "system", "observed", "noise", "learner", "operator error", "one step", "rollout", "diverged", "coefficients",
+        "system", "observed", "noise", "rows", "learner", "operator error", "one step", "rollout", "diverged",
+        "coefficients", "completion",
     )  # fmt: skip
     lines: list[list[str]] = []
     for row in rows:
         errors = [_spread_text(row[name]) for name in ("operator", "one_step", "rollout")]
         away = f"{row['diverged']['mean']:.0%}"
-        case = [row["system"], f"{row['observed']:g}", f"{row['noise']:g}", row["learner"]]
-        lines.append([*case, *errors, away, _spread_text(row["coefficients"])])
+        case = [row["system"], f"{row['observed']:g}", f"{row['noise']:g}", str(row["rows"]), row["learner"]]
+        lines.append([*case, *errors, away, _spread_text(row["coefficients"]), _spread_text(row["completion"])])
     print_rows(headings, lines)
     remark(f"mean +- standard deviation over seeds. {_MEANING}")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import typer
 
-from dashi.cli.options import Json, OneDevice, complete_peers
+from dashi.cli.options import Json, OneDevice, RunType, complete_peers
 from dashi.cli.output import print_json, print_rows, remark
 from dashi.cli.progress import progress
 from dashi.cli.shard_options import ShardText, shard_of
@@ -205,6 +205,11 @@ def rollout(
 def fft(
     device: OneDevice = "auto",
     case: CaseNumbers = None,
+    n: Annotated[
+        list[str] | None,
+        typer.Option("--n", metavar="N[,N...]", help="Fields of these sides instead, of any length. Repeatable."),
+    ] = None,
+    dtype: Annotated[RunType, typer.Option("--dtype", help="The element type, with --n.")] = RunType.float32,
     tunings: Annotated[bool, typer.Option("--tunings", help="Every tuning, not only the one that is used.")] = False,
     peer: Annotated[
         list[str] | None, typer.Option("--peer", metavar="NAME", help="torch: the same on CUDA, by cuFFT.")
@@ -222,7 +227,13 @@ def fft(
     from dashi.bench import fft as bench
     from dashi.bench.peers import fft as peers
 
-    job = PeerBench("fft", bench.tables, bench.page, save, part_of("fft", shard, save, tunings=tunings, peer=peer))
+    fields = {"n": n, "dtype": dtype} if n else {}
+    job = PeerBench(
+        "fft", bench.tables, bench.page, save, part_of("fft", shard, save, **fields, tunings=tunings, peer=peer)
+    )
+    sides = bench.cases_of_lengths(_lengths(n), str(dtype)) if n else None
+    if sides and case:
+        raise InputError("--n and --case both say what is measured.", "leave one of them away.")
     job.require_writable()
     beside = _load_peers(peer, peers.load)
     with bench_device(device) as (opened, document):
@@ -231,7 +242,7 @@ def fft(
         def row(case: TransformCase) -> Document:
             return bench.measured_row(opened, case, beside, bench.tunings_of(case) if tunings else (None,))
 
-        work = cases_of(bench.CASES, case, usual)
+        work = [*sides] if sides else cases_of(bench.CASES, case, usual)
         if job.is_finished(work, document):
             return
         job.measure(document, beside, work, "cases", row)
@@ -239,6 +250,15 @@ def fft(
     job.print(document, json=json)
     if bench.has_wrong(document["rows"]):
         raise typer.Exit(1)
+
+
+def _lengths(texts: Sequence[str]) -> list[int]:
+    """The numbers of --n, with commas or several times."""
+    words = [word.strip() for text in texts for word in text.split(",")]
+    for word in words:
+        if not (word.isascii() and word.isdigit()) or len(word) > len("1000000000"):
+            raise InputError(f"--n {word[:40]} is no length.", "write for instance --n 1000,2187.")
+    return [int(word) for word in words]
 
 
 def flow(

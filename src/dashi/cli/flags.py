@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "portable=False": "no_portable", "stop_on_nonfinite=False": "keep_going",
-    "variables": "variable", "initial_options": "options", "model_options": "option",
+    "variables": "variable", "snapshots": "snapshot", "initial_options": "options", "model_options": "option",
     "vorticity": "variable", "velocity": "variable", "baselines": "baseline", "fields": "field",
     "train": "train_seed", "validate": "validation_seeds", "first_seed": "eval_seed", "steps": "eval_steps",
 }  # fmt: skip

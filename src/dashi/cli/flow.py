@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dashi.cli import flow_comparisons, flow_evaluate, flow_fit, flow_rollout
+from dashi.cli import _annihilate, flow_benchmark, flow_comparisons, flow_evaluate, flow_fit, flow_rollout
 from dashi.cli import flow_options as o
 from dashi.cli.help import App
 from dashi.cli.live import Live, watched
@@ -131,5 +131,5 @@ def print_run(run: Run, *, as_json: bool) -> None:
     print_facts(rows)
 
 
-for _part in (flow_fit, flow_rollout, flow_evaluate, flow_comparisons):
+for _part in (flow_fit, flow_rollout, flow_evaluate, flow_benchmark, flow_comparisons, _annihilate):
     _part.register(app)

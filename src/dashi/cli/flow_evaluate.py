@@ -86,7 +86,7 @@ Perturb = Annotated[
         "--perturb",
         rich_help_panel=DATA,
         metavar="NAME=VALUE",
-        help="Also on a flow with another nu, cs, dt or n. Repeatable.",
+        help="Also on a flow with another nu, drag, cs, dt, n, force_amplitude or force_wavenumber. Repeatable.",
     ),
 ]
 Perfect = Annotated[

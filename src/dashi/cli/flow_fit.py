@@ -92,8 +92,9 @@ ModelName = Annotated[
         metavar="NAME",
         autocompletion=complete_models,
         help="galerkin (the equation itself on the modes of z, with an eddy viscosity), slaved (the same, and small "
-        "scales that follow at once), truncation (the same, without either); ridge, delay, dmd (linear maps fitted to "
-        "frames); damped and persistence (each mode decays, or stays); perfect (the full solver).",
+        "scales that follow at once), trained-eddy (galerkin, its viscosity trained as slaved is), truncation (the "
+        "same, without either); ridge, delay, dmd (linear maps fitted to frames); damped and persistence (each mode "
+        "decays, or stays); perfect (the full solver), restarted (the same, reduced to z at every frame).",
     ),
 ]
 ModelOption = Annotated[

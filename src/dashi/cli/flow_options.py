@@ -59,6 +59,13 @@ class FlowOptions:
     smagorinsky: float = field(
         default=0.0, metadata=_option("--smagorinsky", "Cs of Smagorinsky's eddy viscosity, 0.17 where it is used.")
     )
+    beta: float = field(default=0.0, metadata=_option("--beta", "The slope beta of a beta plane: the term -beta v."))
+    hyperviscosity: float = field(
+        default=0.0, metadata=_option("--hyperviscosity", "nu_p of a hyperviscosity: damping nu_p k^(2 p).")
+    )
+    hyperviscosity_order: int = field(
+        default=2, metadata=_option("--hyperviscosity-order", "Its order p: 2 or 4.", parser=whole)
+    )
     scheme: Scheme = field(default=Scheme.rk4, metadata=_option("--scheme", "The time scheme."))
     dtype: RunType = field(default=RunType.float32, metadata=_option("--dtype", "The element type."))
     forcing: Force = field(default=Force.none, metadata=_option("--forcing", "The kind of forcing."))
@@ -147,7 +154,8 @@ def flow_of(options: FlowOptions, seed: int = 0) -> Flow:
     return Flow(
         n=options.n, nu=options.nu, dt=options.dt, length=options.length, drag=options.drag,
         smagorinsky=options.smagorinsky, forcing=forcing_named(options.forcing, **numbers),
-        scheme=options.scheme.value, dtype=str(options.dtype),
+        scheme=options.scheme.value, dtype=str(options.dtype), hyperviscosity=options.hyperviscosity,
+        hyperviscosity_order=options.hyperviscosity_order, beta=options.beta,
     )  # fmt: skip
 
 

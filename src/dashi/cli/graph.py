@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -42,25 +43,38 @@ class AfterPass(StrEnum):
     legalize = "legalize"
     fuse = "fuse"
     assign_layouts = "assign_layouts"
-    plan_memory = "plan_memory"
+    cut = "cut"
+    choose_products = "choose_products"
     schedule = "schedule"
+    plan_memory = "plan_memory"
+    record = "record"
 
 
 def explain(
     file: File,
-    after: Annotated[AfterPass, typer.Option("--after", help="The pass to show the result of.")] = AfterPass.schedule,
+    after: Annotated[
+        AfterPass, typer.Option("--after", metavar="PASS", help=f"The pass to show: {', '.join(AfterPass)}.")
+    ] = AfterPass.schedule,
+    class_: Class = PipelineClass.portable,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device", metavar="DEVICE", help="The device that the plan is for. Default: one that has every feature."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """What becomes of a graph: the text of it after a pass, where its values lie, or the steps and who computes them.
-
-    No device is opened: it is the plan for one that has every feature.
+    """What becomes of a graph: the text of it after a pass, the steps and who computes them, where its values lie, or
+    what is recorded, with its barriers.
     """
+    import dashi
     from dashi.graph import explain as explain_graph
     from dashi.graph import parse_graph
     from dashi.graph.compiler import host_steps
 
     graph = parse_graph(_text(file))
-    shown = explain_graph(graph, after=after.value)
+    with dashi.open(device) if device else nullcontext() as opened:
+        shown = explain_graph(graph, after=after.value, device=opened, class_=class_.value)
     if json:
         print_json({"graph": graph.name, "after": after.value, "text": shown, "host_steps": host_steps(graph)})
         return

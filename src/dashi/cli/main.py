@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from dashi.cli import (
-    _filament,
     bench,
     demo,
     devices,
+    filament,
     flow,
     graph,
     kernels,
@@ -76,7 +76,7 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (devices, kernels, graph, bench, sheet, flow, _filament, stream):
+for _part in (devices, kernels, graph, bench, sheet, flow, filament, stream):
     app.add_typer(_part.app)
 for _part in (devices, demo, rollout, report, verify, merge):
     _part.register(app)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dashi.cli.help import App
-from dashi.cli.options import DEVICE, Json, complete_devices, example
+from dashi.cli.help import OUTPUT, RUN, App
+from dashi.cli.options import DEVICE, Json, Overwrite, TraceFile, complete_devices, example, typed
 from dashi.cli.output import print_json, print_rows, remark
-from dashi.cli.progress import progress
-from dashi.errors import Interrupted
+from dashi.cli.progress import Shown, progress
+from dashi.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from dashi.lab import StreamRequest
     from dashi.stream import StreamPlan, StreamRun
 
 app = App("stream", "Chains of stages over devices: plan, explain, run.")
@@ -50,6 +48,41 @@ Serial = Annotated[
         autocompletion=complete_devices,
     ),
 ]
+
+
+Restarts = Annotated[
+    int,
+    typer.Option("--restarts", metavar="N", min=0, rich_help_panel=RUN, help="How often a lost device is opened anew."),
+]
+Elsewhere = Annotated[
+    str,
+    typer.Option(
+        "--elsewhere",
+        metavar="DEVICE",
+        rich_help_panel=RUN,
+        help="Where the stages of a lost device go on after that: a device, or neighbour. Default: the run ends.",
+    ),
+]
+Adapt = Annotated[
+    bool,
+    typer.Option(
+        "--adapt", rich_help_panel=RUN, help="Change windows, codecs (from tier 2 on) and places of ops as times say."
+    ),
+]
+Snapshots = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--snapshot",
+        metavar="STAGE=N",
+        rich_help_panel=OUTPUT,
+        help="With --out: keep the State behind a stage every N steps. Repeatable.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FOLDER", rich_help_panel=OUTPUT, help="The run folder: metrics, hashes, snapshots."),
+]
+_DIGITS = 18
 
 
 def bindings(pairs: list[str] | None) -> dict[str, str]:
@@ -104,33 +137,54 @@ def run(
     devices: Bind = None,
     serial: Serial = None,
     ranks: Ranks = None,
+    restarts: Restarts = 0,
+    elsewhere: Elsewhere = "",
+    adapt: Adapt = False,
+    snapshots: Snapshots = None,
+    out: Out = None,
+    overwrite: Overwrite = False,
+    trace: TraceFile = None,
     measure: Measure = True,
     json: Json = False,
 ) -> None:
     """Send items through the chain on its devices; one hash for each item out.
 
     The hashes are those of one device (--serial cpu), whatever the windows and links, wherever kernels are portable
-    and no codec loses precision; codecs that do are named. Ctrl-C prints what has come out so far. Stages of several
-    nodes are ranks of an MPI job: mpiexec -n N dashi stream run FILE, or --ranks N for ranks of this machine.
+    and no codec loses precision; codecs that do are named. Where a device is lost the run ends, or goes on as
+    --restarts and --elsewhere say. --out keeps metrics of every stage, which `dashi report` draws. Ctrl-C prints what
+    has come out so far. Stages of several nodes are ranks of an MPI job: mpiexec -n N dashi stream run FILE, or
+    --ranks N for ranks of this machine.
     """
-    from dashi import stream
+    from dashi import lab
     from dashi.stream import cluster
 
     plan = plan_of(file, devices, measure)
     cluster.require_ranks_fit(plan, ranks, serial)
+    over_nodes = serial is None and cluster.has_nodes(plan)
+    asked = {
+        "restarts": restarts, "elsewhere": elsewhere, "adapt": adapt, "snapshots": snapshots, "out": out, "trace": trace
+    }  # fmt: skip
+    if over_nodes and (name := next((name for name, value in asked.items() if value), "")):
+        raise InputError(
+            f"`{name}=` is for stages of one machine; those of several nodes go on by themselves where ranks are lost.",
+            f"leave `{name}=` away.",
+        )
     if ranks is not None:
         words = ["-m", "dashi", "stream", "run", str(file), *_again(items, devices, measure, json)]
         raise typer.Exit(cluster.launch_ranks(ranks, words))
+    if not over_nodes:
+        request = lab.StreamRequest(
+            plan=plan, items=items, serial=serial, restarts=restarts, elsewhere=elsewhere, adapt=adapt,
+            snapshots=strides(snapshots), trace=trace, command_line=typed(),
+        )  # fmt: skip
+        _run_here(request, out, json, overwrite=overwrite)
+        return
     count = plan.config.source.items if items is None else items
-    if serial is None and cluster.has_nodes(plan):
-        send: Callable[..., StreamRun | None] = cluster.run_nodes
-    else:
-        send = partial(stream.run, serial=serial, remark=remark)
     stopped: Interrupted | None = None
     shown = nullcontext(None) if cluster.job_rank() else progress("sending", count, "items")
     with shown as advance:
         try:
-            done = send(plan, count, advance=advance)
+            done = cluster.run_nodes(plan, count, advance=advance)
         except Interrupted as stop:
             if stop.partial is None:
                 raise
@@ -139,6 +193,28 @@ def run(
         _print(done, json)
     if stopped is not None:
         raise stopped
+
+
+def _run_here(request: StreamRequest, out: Path | None, json: bool, *, overwrite: bool) -> None:
+    from dashi import lab
+
+    try:
+        _print(lab.run_stream(request, out=out, overwrite=overwrite, events=Shown()).run, json)
+    except Interrupted as stop:
+        if stop.partial is not None:
+            _print(stop.partial.run, json)
+        raise
+
+
+def strides(pairs: list[str] | None) -> dict[str, int]:
+    """The stages that --snapshot names, each with how often."""
+    every: dict[str, int] = {}
+    for pair in pairs or ():
+        name, _, number = pair.partition("=")
+        if not name or not (number or "1").isdecimal() or len(number) > _DIGITS:
+            raise typer.BadParameter(f"{pair!r} is not STAGE=N; write for instance gpu0=10.")
+        every[name] = int(number or "1")
+    return every
 
 
 def _again(items: int | None, devices: list[str] | None, measure: bool, json: bool) -> list[str]:
@@ -160,6 +236,7 @@ def _print(done: StreamRun, json: bool) -> None:
         f"{done.items} items, {order}; period {period}, predicted {done.predicted_period * 1e6:.0f} us",
         *(f"first hash {done.hashes[0]}, last {done.hashes[-1]}" for _ in done.hashes[:1]),
         *(f"{codec} loses precision on the way" for codec in done.lossy),
+        *(event.text for event in done.events),
         *done.notes,
     )
 

@@ -4,13 +4,28 @@
     modes = dashi.fft.rfft2(field, device=d)            # computed on the device d
     plan = dashi.fft.plan(d, (1024, 1024), "rfft2")     # for arrays that stay there: plan.steps(source, target)
 
-Lengths are 2^a 3^b 5^c 7^d, up to 4096. docs/fft.md says what is computed, exactly.
+Lines of any length up to 32,768, along one axis, two or three. docs/fft.md says what is computed, exactly.
 """
 
 from __future__ import annotations
 
 from dashi.fft.plans import Kind, Norm, Plan, plan
-from dashi.fft.transforms import fft, fft2, fftfreq, ifft, ifft2, irfft, irfft2, rfft, rfft2, rfftfreq
+from dashi.fft.transforms import (
+    fft,
+    fft2,
+    fftfreq,
+    fftn,
+    ifft,
+    ifft2,
+    ifftn,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftfreq,
+    rfftn,
+)  # fmt: skip
 
 __all__ = [
     "Kind",
@@ -19,12 +34,16 @@ __all__ = [
     "fft",
     "fft2",
     "fftfreq",
+    "fftn",
     "ifft",
     "ifft2",
+    "ifftn",
     "irfft",
     "irfft2",
+    "irfftn",
     "plan",
     "rfft",
     "rfft2",
     "rfftfreq",
+    "rfftn",
 ]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
 from dashi.errors import DTypeError, InputError, ShapeError
-from dashi.kernels.fft._roots import real_table, require_length, table
+from dashi.fft._composed import Composition, LineTransforms, require_line
+from dashi.fft._room import require_bytes
+from dashi.kernels.fft._roots import is_length, real_table, table
 from dashi.kernels.portable import reciprocal, sqrt
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import Shape
 
-Kind = Literal["fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "rfft2", "irfft2"]
+Kind = Literal["fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "rfft2", "irfft2", "fft3", "ifft3", "rfft3", "irfft3"]
 Norm = Literal["backward", "ortho", "forward"]
-KINDS: Final = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "rfft2", "irfft2")
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 NORMS: Final = ("backward", "ortho", "forward")
 
 
@@ -39,6 +41,8 @@ class Plan:
     tables: tuple[Array, ...]
     tuning: str | None = None
     portable: bool = True
+    composition: Composition | None = None
+    """The steps of a transform that no kernel does by itself."""
 
     @property
     def source_shape(self) -> Shape:
@@ -63,6 +67,8 @@ class Plan:
                 f"this {self.kind} makes {self.dtype} of shape {self.target_shape}, not {result!r}.",
                 "pass such an array as target, or none.",
             )
+        if self.composition is not None:
+            return self.composition.steps(source, result)
         name, scalars = self._call()
         folded = self.device.part(source, 0, self._folded(self.source_shape))
         folded_result = self.device.part(result, 0, self._folded(self.target_shape))
@@ -128,9 +134,28 @@ def plan(
     axes = _axes(kind, sizes, axis)
     lengths = [sizes[a] for a in axes]
     for n in lengths:
-        require_length(n)
+        require_line(n)
     scale = scale_of(math.prod(lengths), "i" if kind.startswith("i") else "", norm, real)
-    return Plan(device, kind, sizes, real, axes[-1], scale, _tables(device, kind, lengths, real), tuning, portable)
+    _require_room(device, kind, sizes, real)
+    if not kind.endswith("3") and all(is_length(n) for n in lengths):
+        return Plan(device, kind, sizes, real, axes[-1], scale, _tables(device, kind, lengths, real), tuning, portable)
+    if not portable or tuning is not None:
+        raise InputError(
+            f"{kind} of {lengths} is composed of several kernels: it is portable, and has no tunings.",
+            "leave `portable` and `tuning` away.",
+        )
+    composition = Composition(
+        LineTransforms(device, real, {}), sizes, axes, kind.startswith("i"), "rfft" in kind, scale
+    )
+    require_bytes(device, composition.bytes, f"{kind} of {sizes}")
+    composition.prepare()
+    return Plan(device, kind, sizes, real, axes[-1], scale, (), composition=composition)
+
+
+def _require_room(device: Device, kind: Kind, sizes: Shape, real: np.dtype[Any]) -> None:
+    """Refuses a transform whose source and target alone do not fit the device."""
+    parts = 1 if "rfft" in kind else 2
+    require_bytes(device, (parts + 2) * math.prod(sizes) * real.itemsize, f"{kind} of {sizes}")
 
 
 def _tables(device: Device, kind: Kind, lengths: list[int], real: np.dtype[Any]) -> tuple[Array, ...]:
@@ -149,10 +174,10 @@ def _tables(device: Device, kind: Kind, lengths: list[int], real: np.dtype[Any])
 
 
 def _axes(kind: Kind, shape: Shape, axis: int) -> tuple[int, ...]:
-    axes = 2 if kind.endswith("2") else 1
+    axes = int(kind[-1]) if kind[-1].isdigit() else 1
     if len(shape) < axes:
         raise ShapeError(f"{kind} transforms {axes} axes; shape {shape} has {len(shape)}.", "add an axis.")
-    if axes == 2 or "rfft" in kind:
+    if axes > 1 or "rfft" in kind:
         if axis not in (-1, len(shape) - 1):
             raise InputError(f"a planned {kind} transforms the last axes, not axis {axis}.", "leave `axis` away.")
         return tuple(range(len(shape) - axes, len(shape)))

@@ -1,25 +1,27 @@
 """The functions of `dashi.fft`: NumPy's names and arguments, over NumPy arrays or arrays of a device.
 
-NumPy arrays may have any axes and lengths that NumPy takes, as long as the length transformed is 2^a 3^b 5^c 7^d up to
-4096; float32 and complex64 are transformed in fp32, everything else in fp64. Arrays of a device are transformed there,
-complex numbers as pairs (..., 2), along their last axes (fft and ifft: any), and stay there.
+NumPy arrays may have any axes and lengths that NumPy takes, as long as the lengths transformed are at most
+32,768; float32 and complex64 are transformed in fp32, everything else in fp64. Arrays of a device are transformed
+there, complex numbers as pairs (..., 2), along their last axes (fft and ifft: any), and stay there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from dashi.errors import InputError, ShapeError
-from dashi.fft.plans import Kind, Norm, Plan, plan
+from dashi.fft.plans import KINDS, Kind, Norm, Plan, plan
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device
 from dashi.runtime.using import using_device
 
 Host = np.ndarray[Any, Any]
+MOST_AXES: Final = 3
+_NUMBERS: Final = {2: "two", 3: "three"}
 
 
 def fft(
@@ -99,6 +101,38 @@ def irfft2(
     return _transform_2d("irfft2", a, s, axes, norm, device)
 
 
+def fftn(
+    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm | None = None, *,
+    device: Device | str | None = None,
+) -> Any:  # fmt: skip
+    """The complex transform along up to three axes: all of them, or the last ones that `s` has lengths for."""
+    return _transform_nd("fft", a, s, axes, norm, device)
+
+
+def ifftn(
+    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm | None = None, *,
+    device: Device | str | None = None,
+) -> Any:  # fmt: skip
+    """The inverse of `fftn`."""
+    return _transform_nd("ifft", a, s, axes, norm, device)
+
+
+def rfftn(
+    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm | None = None, *,
+    device: Device | str | None = None,
+) -> Any:  # fmt: skip
+    """The modes of real fields of up to three axes: `rfft` along the last of the axes, then `fft` along the others."""
+    return _transform_nd("rfft", a, s, axes, norm, device)
+
+
+def irfftn(
+    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm | None = None, *,
+    device: Device | str | None = None,
+) -> Any:  # fmt: skip
+    """The inverse of `rfftn`; the length along the last of the axes is 2 (m - 1) unless `s` says otherwise."""
+    return _transform_nd("irfft", a, s, axes, norm, device)
+
+
 def fftfreq(n: int, d: float = 1.0) -> Host:
     """The frequencies of the modes of `fft`, in cycles per unit of the spacing d."""
     return np.fft.fftfreq(n, d)
@@ -118,21 +152,42 @@ def _transform_1d(kind: Kind, a: Any, n: int | None, axis: int, norm: Norm | Non
     return np.moveaxis(_computed(kind, moved, (length,), norm, device), -1, axes[0])
 
 
+def _transform_nd(
+    stem: Literal["fft", "ifft", "rfft", "irfft"], a: Any, s: Sequence[int] | None, axes: Sequence[int] | None,
+    norm: Norm | None, device: Device | str | None,
+) -> Any:  # fmt: skip
+    """A transform along one to three axes, by the kind that has as many."""
+    pairs = isinstance(a, Array) and stem != "rfft"
+    many = len(s) if s is not None else np.ndim(a) - int(pairs)
+    along = tuple(range(-many, 0)) if axes is None else tuple(int(axis) for axis in axes)
+    if not 1 <= len(along) <= MOST_AXES:
+        raise InputError(f"{stem}n transforms 1 to {MOST_AXES} axes, not {len(along)}.", "name some as `axes`.")
+    if len(along) == 1:
+        return _transform_1d(stem, a, None if s is None else int(s[0]), along[0], norm, device)
+    kind: Kind = next(known for known in KINDS if known == f"{stem}{len(along)}")  # pyright: ignore[reportAssignmentType]
+    return _transform_2d(kind, a, s, along, norm, device)
+
+
 def _transform_2d(
     kind: Kind, a: Any, s: Sequence[int] | None, axes: Sequence[int], norm: Norm | None, device: Device | str | None
 ) -> Any:
-    if len(axes) != 2 or (s is not None and len(s) != 2):
-        raise InputError(f"{kind} transforms two axes, not {tuple(axes)} of lengths {s}.", "pass two of each.")
+    many = int(kind[-1])
+    last = tuple(range(-many, 0))
+    if len(axes) != many or (s is not None and len(s) != many):
+        raise InputError(
+            f"{kind} transforms {_NUMBERS[many]} axes, not {tuple(axes)} of lengths {s}.",
+            f"pass {_NUMBERS[many]} of each.",
+        )
     if isinstance(a, Array):
-        if tuple(axes) != (-2, -1):
+        if tuple(axes) != last:
             raise InputError(
                 f"{kind} of an array on a device transforms its last axes, not {tuple(axes)}.", "leave `axes` away."
             )
         return _resident(kind, a, s, -1, norm, device)
     host, places = _host(kind, a, axes)
     lengths = _lengths(kind, host, places, s)
-    moved = np.moveaxis(_fitted(kind, host, places, lengths), places, (-2, -1))
-    return np.moveaxis(_computed(kind, moved, lengths, norm, device), (-2, -1), places)
+    moved = np.moveaxis(_fitted(kind, host, places, lengths), places, last)
+    return np.moveaxis(_computed(kind, moved, lengths, norm, device), last, places)
 
 
 def _host(kind: Kind, a: Any, axes: Sequence[int]) -> tuple[Host, tuple[int, ...]]:
@@ -143,7 +198,7 @@ def _host(kind: Kind, a: Any, axes: Sequence[int]) -> tuple[Host, tuple[int, ...
     places = tuple(axis % array.ndim for axis in axes)
     if len(set(places)) != len(places):
         raise InputError(f"the axes {tuple(axes)} are one and the same.", "name two.")
-    if kind in ("rfft", "rfft2"):
+    if kind.startswith("rfft"):
         if np.iscomplexobj(array):
             raise InputError(f"{kind} takes real values, not {array.dtype}.", "use fft, or pass the real part.")
         return array.astype(np.float32 if array.dtype.name in ("float32", "float16") else np.float64), places
@@ -205,14 +260,14 @@ def _resident(
     if device is not None and device is not a.device and device != a.device.info.spec:
         name = device.info.name if isinstance(device, Device) else device
         raise InputError(f"{a!r} is not on {name!r}.", "leave `device` away, or copy the array over.")
-    pairs = kind not in ("rfft", "rfft2")
+    pairs = not kind.startswith("rfft")
     if pairs and (len(a.shape) < 2 or a.shape[-1] != 2):
         raise ShapeError(
             f"{kind} takes complex numbers as pairs (re, im), but the last axis of {a!r} is no pair.",
             "pass an array of shape (..., 2).",
         )
     shape = list(a.shape[:-1] if pairs else a.shape)
-    count = 2 if kind.endswith("2") else 1
+    count = int(kind[-1]) if kind[-1].isdigit() else 1
     if kind.startswith("irfft"):
         shape[-1] = int(s[-1]) if s is not None else 2 * (shape[-1] - 1)
     planned: Plan = plan(a.device, tuple(shape), kind, dtype=a.dtype.numpy, axis=axis, norm=norm)

@@ -13,11 +13,12 @@ from dashi.core.operators.operator import HostOperator
 from dashi.core.rollouts.observer import Values
 from dashi.flow import grid
 from dashi.flow._diagnostics import Shells
-from dashi.flow._operator import ADVECTED, STRAINS, Vorticity, kicks, steady_force
-from dashi.flow._schemes import tableau
+from dashi.flow._operator import ADVECTED, STRAINS, Vorticity, beta_factors, kicks, steady_force
+from dashi.flow._schemes import Sum, tableau
 from dashi.flow.equations import Flow, Kolmogorov, Stochastic
 from dashi.flow.grid import Floats
 from dashi.kernels._philox import philox, unit
+from dashi.kernels.spectral._increments import last_digits, spread_change, steps_counted, ticked
 from dashi.types import HostArray
 
 Complex = Any
@@ -107,6 +108,8 @@ class HostSolver:
         self._eddy = (flow.smagorinsky * flow.dx) ** 2
         forcing = flow.forcing
         self._force = self._scaled(steady_force(flow, forcing)) if isinstance(forcing, Kolmogorov) else None
+        beta = beta_factors(flow, flow.beta)[:, : self._columns, 1] if flow.beta else None
+        self._rossby = (1j * beta).astype(self._complex) if beta is not None else None
         self._kick = kicks(flow, forcing)[:, : self._columns] * self._scale if isinstance(forcing, Stochastic) else None
 
     def _scaled(self, pairs: Floats) -> Complex:
@@ -157,17 +160,28 @@ class HostSolver:
         now = self._state
         for stage in self._stages:
             tendency = self._advection(now, self._eddy)
+            if self._rossby is not None:
+                tendency += self._rossby * now
             if self._force is not None:
                 tendency += self._force
             known.append(tendency)
-            (first, name), *rest = stage.terms
-            now = known[first] * self._tables[name]
-            for j, other in rest:
-                now += known[j] * self._tables[other]
+            change = _weighted(known, self._tables, stage)
+            now = self._state + self._spread(change)
         if self._kick is not None:
             now = now + self._kicks(self._kick)
         self._state = now.astype(self._complex, copy=False)
-        self._clock += 1
+        if self._kick is not None:
+            self._clock += 1
+        elif self._complex == np.complex64:
+            self._clock = float(ticked(np.asarray(self._clock)))
+
+    def _spread(self, change: Complex) -> Complex:
+        """The change with a part of the state's last digit, in complex64: see `dashi.kernels.spectral._increments`."""
+        if self._complex != np.complex64:
+            return change
+        single = np.float32
+        part = last_digits(steps_counted(np.asarray(self._clock)))
+        return spread_change(self._state.view(single), change.view(single), part).view(np.complex64)
 
     def _kicks(self, size: Floats) -> Complex:
         forcing = self.flow.forcing
@@ -231,9 +245,17 @@ class HostSolver:
         """The states as every device has them, (members, n, n/2 + 1, 2)."""
         modes = self._whole(self._state / self._scale)
         pairs = np.stack([modes.real, modes.imag], axis=-1).astype(self.flow.numpy_dtype)
-        if self._kick is not None:
-            pairs[:, 0, 0, 1] = self._clock
+        pairs[:, 0, 0, 1] = self._clock
         return pairs
+
+
+def _weighted(known: Sequence[Complex], tables: Mapping[str, Floats], stage: Sum) -> Complex:
+    """The sum of a stage."""
+    (first, name), *others = stage.terms
+    total = known[first] * tables[name]
+    for j, other in others:
+        total += known[j] * tables[other]
+    return total
 
 
 def _summed(shells: Shells, values: Any, weights: Any) -> Any:

@@ -1,8 +1,9 @@
 """The solver as an operator: one step of a flow, recorded from kernels on any device.
 
 A state is the half spectrum of vorticity, (n, n/2 + 1, 2), divided by n^2 (Fourier coefficients). As with any operator,
-rollouts, hashes, checkpoints and certificates follow. Where a flow is kicked at random, the imaginary part of mode
-(0, 0), which means nothing in a real field, counts the steps: so a state knows all that its future depends on.
+rollouts, hashes, checkpoints and certificates follow. The imaginary part of mode (0, 0), which means nothing in a real
+field, counts the steps where a flow is kicked at random, and, as a number of about 1e-18, in fp32
+(`dashi.kernels.spectral._increments`): so a state knows all that its future depends on.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ class Vorticity(Operator):
     are the device's: the device class, for comparison."""
 
     kind = "vorticity"
-    version = 2  # 1: other radices of powers of two from 32 to 512
+    version = 3  # 1: other radices of powers of two from 32 to 512; 2: float32 of exp(L dt), which quantises viscosity
 
     def __init__(self, flow: Flow, *, portable: bool = True) -> None:
-        if not portable and (flow.scheme != "rk4" or flow.smagorinsky or flow.dtype != "float32"):
+        if not portable and (flow.scheme != "rk4" or flow.smagorinsky or flow.beta or flow.dtype != "float32"):
             raise InputError(
-                "the device class has float32 and rk4 without eddy viscosity only.",
+                "the device class has float32 and rk4 without eddy viscosity and beta only.",
                 "use portable=True: the portable solver knows them all.",
             )
         self.flow = flow
@@ -119,19 +120,23 @@ class Vorticity(Operator):
         """The tendency of a state, which is the last of those known, and the sum that it completes."""
         operands = [known[j] for j, _ in stage.terms]
         tables = [constants[name] for _, name in stage.terms]
-        if self.flow.smagorinsky:
-            total = device.bind(f"mode_sum{len(tables)}", *operands, *tables, out=out)
+        if self.flow.smagorinsky or self.flow.beta:
+            kind = "mode_step" if self._tableau.increments else "mode_sum"
+            total = device.bind(f"{kind}{len(tables)}", *operands, *tables, out=out)
             return [*self.tendency(device, constants, state, known[-1]), total]
         grid_tables = (constants[name] for name in TABLES)
         kernel = f"vorticity_{'stage' if self.portable else 'fast'}{len(tables)}"
         force = constants["force"]
         pairs = device.part(force, 0, (force.size // 2, 2))
         inputs = (state, *grid_tables, *operands[:-1], *tables, pairs)
-        return [device.bind(kernel, *inputs, scratch=constants.room, out=(known[-1], out))]
+        change = int(self._tableau.increments)
+        return [device.bind(kernel, *inputs, scratch=constants.room, out=(known[-1], out), increment=change)]
 
     def tendency(self, device: Device, constants: Constants, state: Array, out: Array) -> list[Step]:
-        """The steps that make N of the states: advection, eddy viscosity and steady force."""
+        """The steps that make N of the states: advection, eddy viscosity, the beta term and steady force."""
         steps = [advection(self.flow, device, constants, state, out)]
+        if self.flow.beta:
+            steps.append(device.bind("mode_linear", out, state, constants["rossby"], out=out))
         if isinstance(self.flow.forcing, Kolmogorov):
             steps.append(device.bind("mode_force", out, constants["force"], out=out))
         return steps
@@ -179,6 +184,8 @@ def tables(flow: Flow) -> dict[str, HostArray]:
     }
     steady = steady_force(flow, flow.forcing) if isinstance(flow.forcing, Kolmogorov) else np.zeros((1, 2))
     arrays["force"] = steady.astype(kind)
+    if flow.beta:
+        arrays["rossby"] = beta_factors(flow, flow.beta).astype(kind)
     if isinstance(flow.forcing, Stochastic):
         arrays["amplitude"] = kicks(flow, flow.forcing).astype(kind)
     return arrays
@@ -190,6 +197,13 @@ def steady_force(flow: Flow, forcing: Kolmogorov) -> grid.Floats:
     k = forcing.wavenumber
     modes[k, 0, 0] = modes[-k, 0, 0] = -0.5 * forcing.amplitude * (k * grid.unit(flow))
     return modes
+
+
+def beta_factors(flow: Flow, beta: float) -> grid.Floats:
+    """What makes -beta v of vorticity, mode by mode: i beta k_x / k^2, as pairs."""
+    wave_x, _, inverse = grid.waves(flow)
+    along = grid.dealiased(flow.n) * (beta * wave_x[None, :] * inverse)
+    return np.stack([np.zeros_like(along), along], axis=-1)
 
 
 def kicks(flow: Flow, forcing: Stochastic) -> grid.Floats:

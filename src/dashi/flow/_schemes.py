@@ -1,7 +1,11 @@
 """Time schemes as data: each stage is a sum of modes weighted by real tables.
 
-With N(w) the advection (with eddy and steady forcing) and L = -(nu k^2 + mu) the rest, which is linear and diagonal,
-every scheme here is y = sum of t_j x_j, x_0 the state and x_j = N of stage j. The last sum is the new state.
+With N(w) the advection (with eddy and steady forcing) and L = -(nu k^2 + nu_p k^2p + mu) the rest, linear and
+diagonal, every scheme here is y = sum of t_j x_j, x_0 the state and x_j = N of stage j. The last sum is the new state.
+
+The solver computes the change instead, y = x_0 + sum of t_j x_j, with t_0 = exp(L t) - 1: a float32 of exp(L t), near
+1, moves in steps of 6e-8, which is as much as viscosity does in a short step to large scales, while t_0 itself has all
+its digits.
 
 - rk4: the classical scheme on exp(-L t) w, that is with an integrating factor: exact in L.
 - heun: the same with Heun's scheme of second order.
@@ -28,6 +32,8 @@ Floats = npt.NDArray[Any]
 Complex = tuple[Floats, Floats]
 CONTOUR: Final = 32
 """Points on the upper half of the unit circle round every value."""
+_SERIES: Final = 16
+"""Terms of the series of exp(x) - 1: the next one is below 1e-18 of it."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +45,12 @@ class Sum:
 
 @dataclass(frozen=True, eq=False)
 class Tableau:
-    """The stages of a scheme and their tables, (n, n/2 + 1) each, in the element type of the flow."""
+    """The stages of a scheme and their tables, (n, n/2 + 1) each, in the element type of the flow. With `increments`
+    each sum is the change of the state, not the state after it."""
 
     stages: tuple[Sum, ...]
     tables: Mapping[str, Floats]
+    increments: bool = False
 
 
 _RK4: Final = (
@@ -65,24 +73,29 @@ _STAGES: Final = {"rk4": _RK4, "heun": _HEUN, "etdrk4": _ETDRK4}
 
 
 def tableau(flow: Flow) -> Tableau:
-    """The scheme of a flow. Tables are 0 for modes that are not kept; the mean stays what it is."""
+    """The scheme of a flow, as changes. Tables are 0 for modes that are not kept; the mean stays what it is."""
     # Modes that are not kept need no coefficient, and are more than half of all.
     inside = grid.kept_modes(flow.n)
     values, place = grid.distinct(grid.squares(flow.n)[inside])
     scale = grid.unit(flow)
-    decay = -(flow.nu * (values * (scale * scale)) + flow.drag) * flow.dt
+    decay = -flow.damping(values * (scale * scale)) * flow.dt
     coefficients_of = coefficients(flow.scheme, decay, flow.dt)
-    stages = stages_of(flow.scheme)
+    stages = tuple(_change(stage) for stage in stages_of(flow.scheme))
     used = {name for stage in stages for _, name in stage.terms}
-    states = {stage.terms[0][1] for stage in stages}
     tables: dict[str, Floats] = {}
     for name in sorted(used):
         # Rounded before they are spread: there are far fewer different values than modes.
         table = np.zeros((flow.n, flow.modes), flow.numpy_dtype)
         table[inside] = canon(coefficients_of[name].astype(flow.numpy_dtype))[place]
-        table[0, 0] = 1.0 if name in states else 0.0
+        table[0, 0] = 0.0
         tables[name] = table
-    return Tableau(stages, tables)
+    return Tableau(stages, tables, increments=True)
+
+
+def _change(stage: Sum) -> Sum:
+    """The stage with the change of its state alone in place of the state after it."""
+    (first, name), *others = stage.terms
+    return Sum(((first, f"{name}_change"), *others))
 
 
 def stages_of(scheme: Scheme) -> tuple[Sum, ...]:
@@ -99,8 +112,7 @@ def _factors(decay: Floats, dt: float) -> dict[str, Floats]:
     half, whole = exp(0.5 * decay), exp(decay)
     ones = np.ones_like(decay)
     return {
-        "half": half,
-        "whole": whole,
+        **_decays(decay),
         "half_1": dt * half,
         "half_2": 0.5 * dt * half,
         "half_3": dt / 3 * half,
@@ -110,6 +122,26 @@ def _factors(decay: Floats, dt: float) -> dict[str, Floats]:
         "one_2": 0.5 * dt * ones,
         "one_6": dt / 6 * ones,
     }
+
+
+def _decays(decay: Floats) -> dict[str, Floats]:
+    """exp(L dt / 2) and exp(L dt), and what they are less 1."""
+    return {
+        "half": exp(0.5 * decay),
+        "whole": exp(decay),
+        "half_change": exponential_less_one(0.5 * decay),
+        "whole_change": exponential_less_one(decay),
+    }
+
+
+def exponential_less_one(x: Floats) -> Floats:
+    """exp(x) - 1 to about 2 ulp, also where x is small: there by its series."""
+    small = np.abs(x) < 0.5
+    inside = np.where(small, x, 0.0)
+    total = np.ones_like(inside)
+    for j in range(_SERIES, 1, -1):
+        total = 1 + inside / j * total
+    return np.where(small, inside * total, exp(x) - 1)
 
 
 def _exponential(decay: Floats, dt: float) -> dict[str, Floats]:
@@ -124,8 +156,7 @@ def _exponential(decay: Floats, dt: float) -> dict[str, Floats]:
         sums = [total + term for total, term in zip(sums, _terms(z, grown, grown_half), strict=True)]
     q, alpha, beta, gamma = (total * (dt / CONTOUR) for total in sums)
     return {
-        "half": half,
-        "whole": whole,
+        **_decays(decay),
         "q": q,
         "q_twice": 2 * q,
         "q_less": half * q - q,

@@ -2,10 +2,12 @@
 
 Two-dimensional incompressible flow in a doubly periodic box of side L, as vorticity w:
 
-    w_t + u w_x + v w_y = nu lap w + div(nu_t grad w) - mu w + f
+    w_t + u w_x + v w_y = nu lap w - nu_p (-lap)^p w + div(nu_t grad w) - mu w - beta v + f
     u = psi_y,  v = -psi_x,  lap psi = -w
 
-Axis 0 of a field is y, axis 1 is x. nu is the viscosity, mu a linear drag, nu_t = (Cs dx)^2 |S| Smagorinsky's eddy
+Axis 0 of a field is y, axis 1 is x. nu is the viscosity, nu_p a hyperviscosity of order p (2 or 4:
+nu_p k^4 or nu_p k^8), mu a linear drag, beta the slope of the planet's vorticity
+along y, nu_t = (Cs dx)^2 |S| Smagorinsky's eddy
 viscosity (J. Smagorinsky, Mon. Weather Rev. 91, 1963, doi 10.1175/1520-0493(1963)091<0099:GCEWTP>2.3.CO;2) with
 |S|^2 = 2 S_ij S_ij and dx = L / n, and f the curl of a force. Modes with 3 |k_x| < n and 3 |k_y| < n (in units of
 2 pi / L) are kept, so products of two fields are free of aliasing (S. Orszag, J. Atmos. Sci. 28, 1971,
@@ -16,7 +18,7 @@ square root leaves stays.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, cast, get_args
 
@@ -29,6 +31,10 @@ Scheme = Literal["rk4", "heun", "etdrk4"]
 SCHEMES: Final[tuple[Scheme, ...]] = get_args(Scheme)
 SMALLEST: Final = 8
 LARGEST: Final = 4096
+HYPERVISCOSITY_ORDERS: Final = (2, 4)
+OPTIONAL: Final = (("hyperviscosity", "hyperviscosity_order"), ("beta",))
+"""Parameters, by what they belong to, that flows without it do not list: files from before they were there describe the
+same flows."""
 LARGEST_NUMBER: Final = 1e100
 """What a flow is described by lies below it, so that products of a few such numbers are finite."""
 COURANT: Final[Mapping[Scheme, float]] = {"rk4": 2.0, "etdrk4": 2.0, "heun": 1.0}
@@ -98,6 +104,8 @@ class Flow:
     Good values, in a box of 2 pi with u_rms about 1: nu = 2e-3 at n = 128, dt = 0.01 (a Courant number of about 0.5);
     halve dt and quarter nu where n doubles. `scheme` is rk4 (viscosity and drag by an integrating factor), heun (the
     same, second order) or etdrk4 (exponential time differencing). `smagorinsky` is Cs, 0.17 where it is used.
+    `hyperviscosity` is nu_p, and `hyperviscosity_order` p: damping nu_p k^(2 p), for which nu_p = 10 / k_max^(2 p) with
+    k_max the largest kept wave number is usual in the same box. `beta` makes a beta plane: Rossby waves.
     `forcing` may be given by its name (`forcing_named`), `dtype` as NumPy has it.
     """
 
@@ -110,6 +118,9 @@ class Flow:
     forcing: Forcing | None = None
     scheme: Scheme = "rk4"
     dtype: str = "float32"
+    hyperviscosity: float = 0.0
+    hyperviscosity_order: int = 2
+    beta: float = 0.0
 
     def __post_init__(self) -> None:
         _plain(self)
@@ -117,8 +128,14 @@ class Flow:
             object.__setattr__(self, "forcing", forcing_named(self.forcing))
         object.__setattr__(self, "dtype", _dtype_name(self.dtype))
         _check_size(self.n)
-        for name, least in (("nu", 0.0), ("drag", 0.0), ("smagorinsky", 0.0)):
-            _check_number(name, getattr(self, name), least)
+        for name in ("nu", "drag", "smagorinsky", "hyperviscosity"):
+            _check_number(name, getattr(self, name), 0.0)
+        if self.hyperviscosity_order not in HYPERVISCOSITY_ORDERS:
+            raise InputError(
+                f"there is no hyperviscosity of order {repr(self.hyperviscosity_order)[:40]}.",
+                "use order 2, which damps by k^4, or 4, which damps by k^8.",
+            )
+        _check_number("beta", self.beta, -math.inf)
         for name in ("dt", "length"):
             _check_number(name, getattr(self, name), 0.0)
             if getattr(self, name) <= 0:
@@ -147,6 +164,14 @@ class Flow:
         """The distance between points."""
         return self.length / self.n
 
+    def damping(self, square: Any) -> Any:
+        """How fast modes of these k^2 decay: nu k^2 + nu_p k^(2 p) + mu."""
+        rate = self.nu * square + self.drag
+        if not self.hyperviscosity:
+            return rate
+        power = square * square
+        return rate + self.hyperviscosity * (power if self.hyperviscosity_order == 2 else power * power)
+
     @property
     def courant_limit(self) -> float:
         """See `COURANT`."""
@@ -155,9 +180,12 @@ class Flow:
     @property
     def parameters(self) -> dict[str, int | float | str]:
         """Plain numbers and names, for files and certificates."""
-        made: dict[str, int | float | str] = {k: v for k, v in asdict(self).items() if k != "forcing"}
+        absent = [name for group in OPTIONAL if not getattr(self, group[0]) for name in group]
+        plain: dict[str, int | float | str] = {
+            k: v for k, v in asdict(self).items() if k != "forcing" and k not in absent
+        }
         name = next((k for k, v in FORCINGS.items() if isinstance(self.forcing, v)), UNFORCED)
-        return {**made, "forcing": name, **{f"force_{k}": v for k, v in _numbers(self.forcing).items()}}
+        return {**plain, "forcing": name, **{f"force_{k}": v for k, v in _numbers(self.forcing).items()}}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, int | float | str]) -> Flow:
@@ -165,15 +193,16 @@ class Flow:
         values = dict(parameters)
         name = str(values.pop("forcing", UNFORCED))
         numbers = {k.removeprefix("force_"): values.pop(k) for k in [*values] if k.startswith("force_")}
-        _require_names("a flow", values, cls, but="forcing")
+        absent = [name for group in OPTIONAL if not any(one in values for one in group) for name in group]
+        _require_names("a flow", values, cls, but=("forcing", *absent))
         kind = FORCINGS.get(name)
         _require_names(f"the forcing {name}" if kind else "a flow without force", numbers, kind)
         return cls(**cast("dict[str, Any]", values), forcing=forcing_named(name, **numbers))
 
 
-def _require_names(what: str, values: Mapping[str, Any], kind: Any, but: str = "") -> None:
+def _require_names(what: str, values: Mapping[str, Any], kind: Any, but: Collection[str] = ()) -> None:
     """Refuses parameters that are missing, and ones too many."""
-    names = {field.name for field in fields(kind)} - {but} if kind is not None else set[str]()
+    names = {field.name for field in fields(kind)} - set(but) if kind is not None else set[str]()
     odd = sorted(names ^ set(values))
     if odd:
         problem = "is missing" if odd[0] in names else "is none of its parameters"

@@ -4,18 +4,22 @@ every machine; they are rounded once to the element type of a run."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from dashi.errors import InputError
+from dashi.fft.plans import plan
 from dashi.flow.equations import Flow
 from dashi.kernels.fft._reference import forward_real, inverse_real, transform
 from dashi.kernels.fft._roots import real_table, table
 from dashi.kernels.portable import canon
+from dashi.runtime.device import Device
 
 Floats = npt.NDArray[Any]
+_LARGE: Final = 512
+"""Points along a side from which a device transforms sooner than the host does."""
 
 
 def rows(n: int) -> npt.NDArray[np.int64]:
@@ -66,9 +70,14 @@ def unit(flow: Flow) -> float:
 def waves(flow: Flow) -> tuple[Floats, Floats, Floats]:
     """Wave numbers along x and along y, and 1 / k^2 (0 for the mean)."""
     scale = unit(flow)
-    square = squares(flow.n) * (scale * scale)
-    inverse = np.where(square > 0, 1.0 / np.where(square > 0, square, 1.0), 0.0)
-    return columns(flow.n) * scale, rows(flow.n) * scale, inverse
+    return columns(flow.n) * scale, rows(flow.n) * scale, inverse_squares(flow, squares(flow.n))
+
+
+def inverse_squares(flow: Flow, square: npt.NDArray[np.int64]) -> Floats:
+    """1 / k^2 of modes with these k_x^2 + k_y^2 in units of (2 pi / L)^2, and 0 for the mean."""
+    scale = unit(flow)
+    scaled = square * (scale * scale)
+    return np.where(scaled > 0, 1.0 / np.where(scaled > 0, scaled, 1.0), 0.0)
 
 
 def counted(n: int) -> Floats:
@@ -93,15 +102,21 @@ def truncated(modes: Floats, n: int) -> Floats:
     return np.where(keep[..., None], modes, 0.0)
 
 
-def to_modes(field: npt.ArrayLike) -> Floats:
+def to_modes(field: npt.ArrayLike, device: Device | None = None) -> Floats:
     """The kept modes of real fields (..., n, n), in float64, divided by n^2: what the solver calls its state. By the
-    portable transform, so that every machine starts from the same bits."""
+    portable transform, on a `device` where it is large and the device has float64, so that every machine starts from
+    the same bits."""
     values = np.asarray(field, np.float64)
     n = values.shape[-1] if values.ndim >= 2 else 0
     if values.ndim < 2 or values.shape[-2] != n:
         raise InputError(f"a field has shape {values.shape}.", "pass square fields, (n, n) or (members, n, n).")
-    lines = forward_real(np.ascontiguousarray(canon(values)).reshape(-1, n), real_table(n, np.float64), 1.0)
-    full = transform(lines.reshape(-1, n, n // 2 + 1, 2), table(n, np.float64), False, 1.0 / (n * n))
+    fields = np.ascontiguousarray(canon(values)).reshape(-1, n, n)
+    if device is not None and n >= _LARGE and "float64" in device.limits.features:
+        planned = plan(device, fields.shape, "rfft2", dtype=np.float64, norm="forward")
+        full = planned.run(device.array(fields)).numpy()
+    else:
+        lines = forward_real(fields.reshape(-1, n), real_table(n, np.float64), 1.0, raw=2)
+        full = transform(lines.reshape(-1, n, n // 2 + 1, 2), table(n, np.float64), False, 1.0 / (n * n), raw=1)
     return truncated(full, n).reshape(*values.shape[:-2], n, n // 2 + 1, 2)
 
 

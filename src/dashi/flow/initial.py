@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from inspect import signature
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from dashi.flow import grid
 from dashi.flow.equations import Flow
 from dashi.kernels._philox import philox, unit
 from dashi.kernels.portable import cos, exp, sin, sincos, tanh
+from dashi.runtime.device import Device
 
 Floats = npt.NDArray[Any]
 Patch = tuple[float, float, float, float]
@@ -28,6 +30,8 @@ _STREAM: Final = 1
 """The last word of the generator's counter: 0 is the forcing's."""
 _EDGE: Final = 2.0
 """Points over which an edge is smoothed."""
+_FLAT: Final = 20.0
+"""Past it tanh is 1 in float64, to the last bit."""
 
 
 def random(flow: Flow, seed: int = 0, *, peak: float = 6.0, speed: float = 1.0) -> Floats:
@@ -35,30 +39,26 @@ def random(flow: Flow, seed: int = 0, *, peak: float = 6.0, speed: float = 1.0) 
     sqrt(mean(u^2 + v^2)) = speed. The phase of a mode depends on the seed and on the mode alone, so a finer grid has
     the same field, and more of it."""
     n = flow.n
-    # What is not kept is 0: more than half of all modes need no phase, and no sum.
-    inside = grid.kept_modes(n)
+    # Past this wave number the spectrum is 0 in float64, and what is not kept is 0: few modes need a phase.
+    reach = int(min(flow.cut, max(1.0, 23.0 * abs(peak)))) if math.isfinite(peak) else flow.cut
+    inside = np.ix_(np.flatnonzero(np.abs(grid.rows(n)) <= reach), np.arange(reach + 1))
     rows, columns = grid.rows(n)[inside[0]], grid.columns(n)[inside[1]]
     values, place = grid.distinct(rows**2 + columns**2)
     k = np.sqrt(values.astype(np.float64))
     shape = k * k * k * exp(-1.5 * (k / peak) * (k / peak))
     # |w|^2 of a mode is 2 k^2 times its energy, E(k) / (2 pi k): a factor that the speed decides.
     size = np.where(k > 0, shape * np.sqrt(k), 0.0)[place]
-    squared = grid.counted(n)[inside] * size * size * grid.waves(flow)[2][inside]
+    counted = np.where(columns == 0, 1.0, 2.0)
+    squared = counted * size * size * grid.inverse_squares(flow, rows**2 + columns**2)
     mirrored = (columns == 0) & (rows < 0)
     words = philox((columns, np.where(mirrored, -rows, rows), 0, _STREAM), (seed, 0))[0]
-    sine, cosine = _phases(unit(words, np.float64), size != 0)
+    used = size != 0
+    sine, cosine = np.zeros(size.shape), np.zeros(size.shape)
+    sine[used], cosine[used] = sincos(2 * np.pi * unit(words, np.float64)[used])
     factor = speed / math.sqrt(math.fsum(squared[size != 0].tolist()))
     modes = np.zeros((n, flow.modes, 2))
     modes[inside] = np.stack([factor * (size * cosine), factor * (size * np.where(mirrored, -sine, sine))], axis=-1)
     return modes
-
-
-def _phases(turns: Floats, used: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Sine and cosine of angles in turns, of those that are used; of the others, which multiply 0, the signs alone."""
-    sine = np.where(turns > 0.5, -1.0, 1.0)
-    cosine = np.where((turns > 0.25) & (turns <= 0.75), -1.0, 1.0)
-    sine[used], cosine[used] = sincos(2 * np.pi * turns[used])
-    return sine, cosine
 
 
 def taylor_green(flow: Flow, seed: int = 0, *, wavenumber: int = 1, speed: float = 1.0) -> Floats:
@@ -70,17 +70,29 @@ def taylor_green(flow: Flow, seed: int = 0, *, wavenumber: int = 1, speed: float
     return made
 
 
+def _of_vorticity(vorticity: Callable[..., Floats]) -> Callable[..., Floats]:
+    """The states of an initial condition that is a field."""
+
+    @wraps(vorticity)
+    def states(flow: Flow, seed: int = 0, **options: Any) -> Floats:
+        return grid.to_modes(vorticity(flow, seed, **options))
+
+    return states
+
+
+@_of_vorticity
 def shear_layer(flow: Flow, seed: int = 0, *, steepness: float = 30.0, wave: float = 0.05) -> Floats:
     """Two shear layers that roll up: u = tanh(steepness (y/L - 1/4)) below the middle, mirrored above, and
     v = wave sin(2 pi x/L). D. Brown and M. Minion, J. Comput. Phys. 122, 1995, doi 10.1006/jcph.1995.1205."""
-    x, y = _points(flow)
-    x, y = x / flow.length, y / flow.length
+    line = np.arange(flow.n) * flow.dx
+    x, y = line[None, :] / flow.length, line[:, None] / flow.length
     lower = y <= 0.5
     bend = tanh(steepness * np.where(lower, y - 0.25, 0.75 - y))
     slope = np.where(lower, -1.0, 1.0) * (steepness / flow.length) * (1 - bend * bend)
-    return grid.to_modes(slope + wave * grid.unit(flow) * cos(2 * np.pi * x))
+    return slope + wave * grid.unit(flow) * cos(2 * np.pi * x)
 
 
+@_of_vorticity
 def patches(flow: Flow, seed: int = 0, *, places: Sequence[Patch] | None = None, count: int = 12) -> Floats:
     """Round patches of even vorticity; unless given, `count` of them in random places, of radius L/32 to L/16 and
     vorticity of about 10 in turning signs."""
@@ -89,7 +101,7 @@ def patches(flow: Flow, seed: int = 0, *, places: Sequence[Patch] | None = None,
     for at_x, at_y, radius, vorticity in chosen:
         x, y = _around(flow, at_x, at_y)
         field += vorticity * _inside(np.sqrt(x * x + y * y) - radius, flow)
-    return grid.to_modes(field)
+    return field
 
 
 def _random_patches(flow: Flow, seed: int, count: int) -> list[Patch]:
@@ -102,6 +114,7 @@ def _random_patches(flow: Flow, seed: int, count: int) -> list[Patch]:
     ]
 
 
+@_of_vorticity
 def lamb_dipole(
     flow: Flow, seed: int = 0, *, radius: float | None = None, speed: float = 1.0, direction: float = 0.0
 ) -> Floats:
@@ -114,11 +127,13 @@ def lamb_dipole(
     across = y * cos(turn) - x * sin(turn)
     r = np.sqrt(x * x + y * y)
     kappa = _ZERO / size
-    inner = np.where(r < size, r, 0.0)
+    inside = r < size
+    r, across = r[inside], across[inside]
     # J1(kappa r) sin(angle) = (J1(kappa r) / r) across
-    over = np.where(r > 0, bessel(1, kappa * inner) / np.where(r > 0, r, 1.0), 0.5 * kappa)
-    field = -2 * speed * kappa / float(bessel(0, np.array(_ZERO))) * over * across
-    return grid.to_modes(np.where(r < size, field, 0.0))
+    over = np.where(r > 0, bessel(1, kappa * r) / np.where(r > 0, r, 1.0), 0.5 * kappa)
+    field = np.zeros((flow.n, flow.n))
+    field[inside] = -2 * speed * kappa / float(bessel(0, np.array(_ZERO))) * over * across
+    return field
 
 
 _ZERO: Final = 3.8317059702075125
@@ -136,6 +151,7 @@ def bessel(order: int, x: Floats) -> Floats:
     return total
 
 
+@_of_vorticity
 def ellipse(
     flow: Flow, seed: int = 0, *, a: float | None = None, b: float | None = None, vorticity: float = 1.0
 ) -> Floats:
@@ -147,14 +163,15 @@ def ellipse(
     # The distance from the edge, to first order: (level - 1) over the slope of the level there.
     slope = np.sqrt((x / long**2) * (x / long**2) + (y / short**2) * (y / short**2))
     away = (level - 1) * level / np.where(slope > 0, slope, 1.0) - np.where(slope > 0, 0.0, short)
-    return grid.to_modes(vorticity * _inside(away, flow))
+    return vorticity * _inside(away, flow)
 
 
+@_of_vorticity
 def lamb_oseen(flow: Flow, seed: int = 0, *, circulation: float = 1.0, core: float | None = None) -> Floats:
     """One round vortex, w = G / (pi c^2) exp(-r^2 / c^2): viscosity widens its core, c^2 = c0^2 + 4 nu t."""
     width = flow.length / 16 if core is None else core
     x, y = _around(flow, 0.5 * flow.length, 0.5 * flow.length)
-    return grid.to_modes(circulation / (np.pi * width * width) * exp(-(x * x + y * y) / (width * width)))
+    return circulation / (np.pi * width * width) * exp(-(x * x + y * y) / (width * width))
 
 
 INITIAL: Final[Mapping[str, Callable[..., Floats]]] = {
@@ -169,10 +186,11 @@ INITIAL: Final[Mapping[str, Callable[..., Floats]]] = {
 
 
 def ensemble(
-    flow: Flow, name: str, seeds: int | Sequence[int], *, progress: Callable[[int], None] | None = None, **options: Any
-) -> Floats:
+    flow: Flow, name: str, seeds: int | Sequence[int], *, progress: Callable[[int], None] | None = None,
+    device: Device | None = None, **options: Any,
+) -> Floats:  # fmt: skip
     """States (members, n, n/2 + 1, 2) of an initial condition by name, one for each seed, in the flow's type. A single
-    seed may stand by itself. `progress` is told of members."""
+    seed may stand by itself. `progress` is told of members. A `device` transforms large fields, with the same bits."""
     if name not in INITIAL:
         raise InputError(
             f"there is no initial condition {name!r}.",
@@ -194,7 +212,7 @@ def ensemble(
         with np.errstate(all="ignore"):  # what comes of odd numbers is looked at below
             states = np.empty((len(seeds), flow.n, flow.modes, 2), flow.numpy_dtype)
             for member, seed in enumerate(seeds):
-                states[member] = INITIAL[name](flow, seed, **options)
+                states[member] = _start(flow, name, seed, device, options)
                 grid.clear_aliased(states[member])
                 states[member, 0, 0] = 0
                 if progress is not None:
@@ -211,6 +229,14 @@ def ensemble(
     if not np.isfinite(states).all():
         raise _no_field(name, options)
     return states
+
+
+def _start(flow: Flow, name: str, seed: int, device: Device | None, options: Mapping[str, Any]) -> Floats:
+    """One member, in float64."""
+    field: Callable[..., Floats] | None = getattr(INITIAL[name], "__wrapped__", None)
+    if field is None:
+        return INITIAL[name](flow, seed, **options)
+    return grid.to_modes(field(flow, seed, **options), device)
 
 
 def seed_list(seeds: Any) -> list[int]:
@@ -262,5 +288,9 @@ def _nearest(distance: Floats, side: float) -> Floats:
 
 
 def _inside(away: Floats, flow: Flow) -> Floats:
-    """1 inside, 0 outside, smooth over the edge."""
-    return 0.5 * (1 - tanh(away / (0.5 * _EDGE * flow.dx)))
+    """1 inside, 0 outside, smooth over the edge. Most points are so far from it that tanh is 1 or -1 there."""
+    across = away / (0.5 * _EDGE * flow.dx)
+    bend = np.sign(across)
+    edge = ~(np.abs(across) > _FLAT)
+    bend[edge] = tanh(across[edge])
+    return 0.5 * (1 - bend)

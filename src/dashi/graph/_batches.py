@@ -53,7 +53,7 @@ def run_batch(
 ) -> list[_Result]:
     """What `finish` makes of the run of each item, which it gets with its number. As many items as there are slots for
     are submitted inside of `together`. An error names the item."""
-    _require_sequence(batch)
+    require_sequence(batch)
     results: list[_Result] = []
     under_way: deque[_Run] = deque()
 
@@ -96,8 +96,8 @@ def run_batch(
 
 def require_as_many(batch: Sequence[object], outputs: Sequence[object]) -> None:
     """Raises unless there are outputs for each item of a batch."""
-    _require_sequence(batch)
-    _require_sequence(outputs)
+    require_sequence(batch)
+    require_sequence(outputs)
     if len(batch) != len(outputs):
         raise GraphError(
             f"a batch of {len(batch)} items cannot be written into {len(outputs)} sets of arrays.",
@@ -105,7 +105,8 @@ def require_as_many(batch: Sequence[object], outputs: Sequence[object]) -> None:
         )
 
 
-def _require_sequence(items: object) -> None:
+def require_sequence(items: object) -> None:
+    """Raises where something is no list with an item for each run."""
     if not isinstance(items, Sequence) or isinstance(items, (str, bytes)):
         raise GraphError(f"a batch is a list, not {type(items).__name__}.", "pass a list with an item for each run.")
 

@@ -6,6 +6,7 @@ stays what it was. How many are in use is one number, fed with the run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -53,6 +54,8 @@ def feeding(output: str, kind: TensorType, handle: Resident, extent: tuple[int, 
             f"rows of the output {output!r} ({kind}) are none of {handle.name!r} ({target}).",
             "feed rows of one shape and type.",
         )
+    if not isinstance(extent, Sequence) or len(extent) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphError(f"the active extent is {extent!r:.80}.", "give (rows in use, the most that may be).")
     rows, upper = (whole_number(number, "an active extent") for number in extent)
     most = min(kind.shape[0], target.shape[0])
     if not 0 <= rows <= upper <= most:

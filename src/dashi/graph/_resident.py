@@ -10,11 +10,11 @@ import numpy as np
 
 from dashi.errors import BoundsError, GraphError
 from dashi.graph._assembly import Assembly
-from dashi.graph._batches import require_as_many, run_batch
+from dashi.graph._batches import require_as_many, require_sequence, run_batch
 from dashi.graph._feeding import Feeding, feeding
 from dashi.graph._recordings import Place, Recordings, ResidentKey, RowKey
 from dashi.graph._runs import Runs, on_devices, require_names
-from dashi.graph.calls import CallConfig, PipelineRun, finish, labelled, waits, wanted_outputs
+from dashi.graph.calls import CallConfig, PipelineRun, finish, labelled, require_arrays, waits, wanted_outputs
 from dashi.graph.evaluation import require_input_names, require_values
 from dashi.graph.handles import Resident, ResidentValues
 from dashi.graph.ir import Node, TensorType
@@ -157,6 +157,7 @@ class ResidentCalls(Runs):
         self, inputs: ResidentValues, outputs: Mapping[str, HostArray], *, config: CallConfig | None = None
     ) -> None:
         """Writes the named results into arrays of the caller; the others are not read."""
+        require_arrays(outputs)
         titles = self._titles(wanted_outputs(config, outputs))
         with labelled(self.device, config), self._slot(config):
             finish(self._submit_resident(inputs, titles, borrow=waits(config)), outputs, config)
@@ -210,6 +211,8 @@ class ResidentCalls(Runs):
     ) -> None:
         """Writes the results of several resident runs into arrays of the caller, by name, for each run."""
         require_as_many(rows, outputs)
+        for arrays in outputs:
+            require_arrays(arrays)
         titles = [self._titles(wanted_outputs(config, arrays)) for arrays in outputs]
         with labelled(self.device, config):
             run_batch(
@@ -250,10 +253,12 @@ class ResidentCalls(Runs):
                 f"rows of {_ROW} handles are for graphs with {_ROW} inputs; {self._graph.name!r} has {len(names)}.",
                 "name the handles: dispatch_resident_batched([{name: handle, ...}]).",
             )
+        require_sequence(rows)
         for index, row in enumerate(rows):
-            if len(row) != _ROW:
+            count = len(row) if isinstance(row, Sequence) else type(row).__name__  # pyright: ignore[reportUnnecessaryIsInstance]
+            if count != _ROW:
                 raise GraphError(
-                    f"item {index} of the batch: a row has {_ROW} handles, not {len(row)}.", "pass one for each input."
+                    f"item {index} of the batch: a row has {_ROW} handles, not {count}.", "pass one for each input."
                 )
         return [dict(zip(names, row, strict=True)) for row in rows]
 

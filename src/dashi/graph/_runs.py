@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from mmap import PAGESIZE
 from typing import TYPE_CHECKING
@@ -200,7 +200,11 @@ class Runs:
 
     def _titles(self, outputs: Sequence[str] | Mapping[str, HostArray] | None) -> tuple[str, ...]:
         """The results to read, in the graph's order."""
-        if outputs is None or tuple(outputs) == self._all:
+        if outputs is None:
+            return self._all
+        if isinstance(outputs, str) or not isinstance(outputs, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"the outputs of a run are {outputs!r:.80}.", "give a list of names, or None for all.")
+        if tuple(outputs) == self._all:
             return self._all
         for title in outputs:
             self._require_result(title)

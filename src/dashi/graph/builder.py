@@ -30,6 +30,8 @@ class Tensor:
 
     builder: Builder
     node: Node
+    __array_ufunc__ = None
+    """Arrays of NumPy leave operators to tensors: `array + tensor` is a tensor."""
 
     @property
     def name(self) -> str:
@@ -134,6 +136,8 @@ class Builder:
 
     def add(self, op: Op, *inputs: Tensor, name: str = "", **attributes: object) -> Tensor:
         """A node of an op; its type is inferred now."""
+        if not isinstance(op, Op):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"{op!r:.80} is no op.", "pass a dashi.graph.Op, or call `apply` with its name.")
         for tensor in inputs:
             if tensor.builder is not self:
                 raise GraphError(f"{tensor.name!r} belongs to another graph.", "build a graph with one Builder.")
@@ -151,6 +155,9 @@ class Builder:
 
     def graph(self, *results: Tensor, **named: Tensor) -> Graph:
         """The graph of everything that the results need, under names of theirs; and all its inputs and params."""
+        for tensor in results:
+            if not isinstance(tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise GraphError(f"the result {tensor!r:.80} is no value of a builder.", "pass its own tensors.")
         outputs = {**{tensor.name: tensor for tensor in results}, **named}
         if not outputs:
             raise GraphError(f"the graph {self.name!r} has no results.", "name some: builder.graph(y=tensor).")
@@ -232,7 +239,10 @@ def require_name(name: str) -> str:
 
 def host_values(name: str, values: Any) -> HostArray:
     """Values of the host as an array that no one else changes; Python's floats are float32."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # lists in lists of several lengths
+        raise GraphError(f"the values of {name!r} are no array: {error}.", "pass numbers or truth values.") from error
     if array.dtype == np.float64 and not isinstance(values, (np.ndarray, np.generic)):
         array = array.astype(np.float32)
     if array.dtype.kind not in "fiub":

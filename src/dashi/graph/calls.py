@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -31,8 +31,10 @@ class CallConfig:
         number = isinstance(self.timeout, (int, float, np.number))
         if self.timeout is not None and not (number and self.timeout > 0):
             raise InputError(f"a call cannot wait for {self.timeout!r} seconds.", "give more than 0, or None.")
-        if isinstance(self.outputs, str):
-            raise InputError(f"`outputs` is the text {self.outputs!r}.", "give a list of names, or None for all.")
+        if self.outputs is not None and (isinstance(self.outputs, str) or not isinstance(self.outputs, Sequence)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"`outputs` is {self.outputs!r:.80}.", "give a list of names, or None for all.")
+        if not isinstance(self.label, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"`label` is {self.label!r:.80}.", "give text.")
 
 
 @dataclass
@@ -69,6 +71,15 @@ def finish(
     if not outputs or (config is not None and config.timeout is not None):
         ticket.wait(None if config is None else config.timeout)
     return {title: ticket.fetched(recorded.results[title], out=out) for title, out in outputs.items()}
+
+
+def require_arrays(outputs: object) -> None:
+    """Raises where what results are written into are no arrays by name."""
+    if type(outputs) is not dict and not isinstance(outputs, Mapping):
+        raise InputError(f"results are written into {outputs!r:.80}.", "pass a dict: {name: array}.")
+    for title, array in cast("Mapping[object, object]", outputs).items():
+        if array is None:
+            raise InputError(f"the result {title!r} is written into None.", "pass an array, or leave the name out.")
 
 
 def waits(config: CallConfig | None) -> bool:

@@ -15,16 +15,19 @@ from dashi.graph._assembly import Assembly
 from dashi.graph.debug import Debug, debug_from_environment
 from dashi.graph.evaluation import require_values
 from dashi.graph.ir import Graph, print_graph
-from dashi.graph.pass_order import PASSES, Pass, run_passes
-from dashi.graph.passes.choose_products import product_passes
+from dashi.graph.pass_order import PASSES, Pass, require_passes, run_passes
+from dashi.graph.passes.choose_products import ChooseProducts, product_passes
 from dashi.graph.passes.cut import CutLargeValues
 from dashi.graph.passes.fuse import Fuse
 from dashi.graph.passes.plan_memory import PlanMemory
+from dashi.graph.passes.record import Record, take_memory
 from dashi.graph.passes.schedule import Schedule
 from dashi.graph.registry import get
 from dashi.graph.report import build_report
-from dashi.graph.verification import verify
+from dashi.graph.verification import require_graph, verify
+from dashi.kernels.abi import Limits
 from dashi.runtime._binding import Step
+from dashi.runtime._null_device import NullDevice
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ Class = Literal["portable", "device"]
 Matmul = Literal["coop"]
 MOST_SLOTS: Final = 1024
 _FORMAT: Final = 1
+_ROOMY: Final = Limits(invocations=256, storage_range=1 << 32, storage_buffers=64, resident=128)
+"""Limits of a device that fuses all that can be fused, and cuts nothing."""
 
 
 def compile(
@@ -59,7 +64,7 @@ def compile(
 
     if class_ not in ("portable", "device"):
         raise GraphError(f"there is no class {class_!r} of pipelines.", 'use "portable" or "device".')
-    _require_kinds(graph, device, slots)
+    _require_kinds(graph, device, slots, {} if params is None else params, debug)
     verify(graph)
     own = {name: np.array(array) for name, array in (params or {}).items()}  # the caller may change his
     for name in own:
@@ -70,6 +75,7 @@ def compile(
             )
     values = {**graph.params, **own}
     stored = {node.name: require_values(node, values.get(node.name)) for node in graph.of("param")}
+    require_passes(passes)
     fitted = for_device(passes, device, class_, matmul)
     key = cached.entry_key(graph, class_, fitted, device) if cache and cached.is_on() else ""
     entry, state = cached.read_entry(key, graph) if key else (None, "off")
@@ -91,13 +97,16 @@ def compile(
     return CompiledPipeline(assembly, memory, recorded, stored, report)
 
 
-def _require_kinds(graph: object, device: object, slots: object) -> None:
+def _require_kinds(graph: object, device: object, slots: object, params: object, debug: object) -> None:
     from dashi.runtime.device import Device
 
-    if not isinstance(graph, Graph):
-        raise GraphError(f"{type(graph).__name__} is no graph.", "build one: dashi.graph.Builder, or parse_graph.")
+    require_graph(graph)
     if not isinstance(device, Device):
         raise GraphError(f"{type(device).__name__} is no device.", "open one: dashi.open().")
+    if debug is not None and not isinstance(debug, Debug):
+        raise GraphError(f"{debug!r:.80} are no debug switches.", "pass a dashi.graph.Debug, or None.")
+    if not isinstance(params, Mapping):
+        raise GraphError(f"params are {type(params).__name__}, not values by name.", "pass a dict: {name: array}.")
     if isinstance(slots, int) and slots > MOST_SLOTS:
         raise GraphError(f"{slots} runs cannot be under way at once.", f"ask for {MOST_SLOTS} slots at most.")
 
@@ -145,19 +154,39 @@ def pipeline_id(program: str, device: Device, steps: Sequence[AnyStep]) -> str:
     return f"{backend}:{hashlib.sha256('|'.join(facts).encode()).hexdigest()[:32]}"
 
 
-def explain(graph: Graph, *, after: str = "schedule", passes: tuple[Pass, ...] = PASSES) -> str:
-    """The graph as text after a pass: `rewrite`, `legalize`, `fuse`, `assign_layouts`; or, after `plan_memory` and
-    `schedule`, where values lie and which steps there are."""
-    known = [step.name for step in passes] + ["plan_memory", "schedule"]
+def explain(
+    graph: Graph,
+    *,
+    after: str = "schedule",
+    passes: tuple[Pass, ...] = PASSES,
+    device: Device | None = None,
+    class_: Class = "portable",
+    matmul: Matmul | None = None,
+) -> str:
+    """The graph as text after a pass: `rewrite`, `legalize`, `fuse`, `assign_layouts`, `cut`, `choose_products`; or,
+    after `schedule`, `plan_memory` and `record`, which steps there are, where values lie, and what is recorded, with
+    its barriers. It is what the device makes of the graph, or one that has every feature and computes nothing."""
+    ends = ("schedule", "plan_memory", "record")
+    known = [*(step.name for step in passes), CutLargeValues.name, ChooseProducts.name, *ends]
     if after not in known:
         raise GraphError(f"there is no pass {after!r}.", f"name one of {', '.join(known)}.")
-    lowered = run_passes(graph, passes, after=after)
-    if after not in ("plan_memory", "schedule"):
-        return print_graph(lowered)
-    steps = Schedule(portable=False).run(lowered)
+    if device is None:
+        with NullDevice(_ROOMY) as null:
+            return explain(graph, after=after, passes=passes, device=null, class_=class_, matmul=matmul)
+    fitted = for_device(passes, device, class_, matmul)
+    if after not in ends:
+        there = any(step.name == after for step in fitted)
+        return print_graph(run_passes(graph, fitted, after=after if there else fitted[-1].name))
+    lowered = run_passes(graph, fitted)
+    steps = Schedule(portable=False).run(lowered, device.features)
     if after == "schedule":
         return "\n".join(f"{i}. {step}" for i, step in enumerate(steps))
-    return str(PlanMemory().run(lowered, steps))
+    plan = PlanMemory(alignment=max(256, device.part_alignment)).run(lowered, steps)
+    if after == "plan_memory":
+        return str(plan)
+    memory = take_memory(device, lowered, steps, plan)
+    with Record(slots=1).run(device, lowered, steps, memory).program as program:
+        return str(program.describe())
 
 
 def host_steps(graph: Graph, passes: tuple[Pass, ...] = PASSES) -> dict[str, str]:

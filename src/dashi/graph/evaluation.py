@@ -14,6 +14,7 @@ from dashi.graph.ir import Graph, Node
 from dashi.graph.op import by_expansion
 from dashi.graph.ops._leaves import constant_values
 from dashi.graph.registry import get
+from dashi.graph.verification import require_graph
 from dashi.runtime._host_values import host_array
 from dashi.types import DType, HostArray
 
@@ -22,6 +23,7 @@ def evaluate(
     graph: Graph, inputs: Mapping[str, HostArray], params: Mapping[str, HostArray] | None = None
 ) -> dict[str, HostArray]:
     """The results of a graph, by name, from values of its inputs; and of its params, where they are not the graph's."""
+    require_graph(graph)
     fed = require_inputs(graph, inputs)
     stored = {**graph.params, **(params or {})}
     values: dict[str, HostArray] = {}
@@ -59,6 +61,8 @@ def evaluate_node(node: Node, *values: HostArray, dtypes: Sequence[DType] | None
 
 def require_inputs(graph: Graph, inputs: Mapping[str, HostArray]) -> dict[str, HostArray]:
     """The values of all inputs, with their shapes and types."""
+    if not isinstance(inputs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphError(f"inputs are {type(inputs).__name__}, not values by name.", "pass a dict: {name: array}.")
     require_input_names(graph, inputs)
     return {node.name: require_values(node, inputs.get(node.name)) for node in graph.of("input")}
 

@@ -16,6 +16,7 @@ from itertools import count
 from typing import Final, cast
 
 from dashi.errors import GraphError
+from dashi.runtime._shapes import sizes_of
 from dashi.types import DType, HostArray, Shape
 from dashi.types import dtype as dtype_of
 
@@ -53,7 +54,7 @@ class TensorType:
 
 def tensor_type(shape: Iterable[int], dtype: object) -> TensorType:
     """A type that a value can have; refused before any memory is taken where it is too large."""
-    sizes = tuple(int(length) for length in shape)
+    sizes = sizes_of(shape)
     element = dtype if isinstance(dtype, DType) else dtype_of(dtype)  # pyright: ignore[reportArgumentType]
     if len(sizes) > MOST_AXES:
         raise GraphError(f"a shape of {len(sizes)} axes is too long.", f"use at most {MOST_AXES} axes.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol, cast
 
 from dashi.errors import GraphError
 from dashi.graph.ir import Graph
@@ -41,9 +42,17 @@ def _with_same_results(name: str, before: Graph, after: Graph) -> Graph:
     return after
 
 
+def require_passes(passes: object) -> None:
+    """A GraphError where something is no sequence of passes."""
+    listed = cast("Sequence[object]", passes) if isinstance(passes, Sequence) else (passes,)
+    if not all(hasattr(step, "run") and hasattr(step, "name") for step in listed):
+        raise GraphError(f"{passes!r:.80} are no passes.", "pass some of dashi.graph.PASSES, or objects like them.")
+
+
 def run_passes(graph: Graph, passes: tuple[Pass, ...] = PASSES, *, after: str | None = None) -> Graph:
     """The graph after all passes, or after the one of that name; verified before and after each."""
     verify(graph)
+    require_passes(passes)
     for step in passes:
         graph = _with_same_results(step.name, graph, verify(step.run(graph)))
         if step.name == after:

@@ -13,7 +13,7 @@ from dashi.graph._assembly import Assembly
 from dashi.graph._batches import require_as_many, run_batch
 from dashi.graph._resident import ResidentCalls
 from dashi.graph._runs import Values
-from dashi.graph.calls import CallConfig, finish, labelled, waits, wanted_outputs
+from dashi.graph.calls import CallConfig, finish, labelled, require_arrays, waits, wanted_outputs
 from dashi.graph.evaluation import require_values
 from dashi.graph.passes.record import PipelineMemory, Recorded, stored_values
 from dashi.graph.report import PipelineReport
@@ -70,6 +70,7 @@ class CompiledPipeline(ResidentCalls):
 
     def dispatch_into(self, inputs: Values, outputs: Values, *, config: CallConfig | None = None) -> None:
         """Writes the results into arrays of the caller, by name; those that are not named are not read."""
+        require_arrays(outputs)
         titles = self._titles(wanted_outputs(config, outputs))
         with labelled(self.device, config), self._slot(config):
             finish(self._submit(inputs, titles, borrow=waits(config)), outputs, config)
@@ -94,6 +95,8 @@ class CompiledPipeline(ResidentCalls):
         """Writes the results for each of several inputs into arrays of the caller, by name; those that are not named
         are not read."""
         require_as_many(batch, outputs)
+        for arrays in outputs:
+            require_arrays(arrays)
         titles = [self._titles(wanted_outputs(config, arrays)) for arrays in outputs]
         with labelled(self.device, config):
             run_batch(

@@ -30,6 +30,8 @@ _LONGEST_NUMBER: Final = 15
 
 def parse_graph(text: str) -> Graph:
     """The graph that a text stands for, with all types inferred again. Values of params are no part of it."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphError(f"{type(text).__name__} is no text.", "pass what print_graph gives.")
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
     if len(lines) > _MOST_LINES:

@@ -9,9 +9,16 @@ from dashi.graph.ir import Graph, Node
 _LEAVES = ("input", "param", "constant")
 
 
+def require_graph(graph: object) -> None:
+    """A GraphError where something is no graph."""
+    if not isinstance(graph, Graph):
+        raise GraphError(f"{type(graph).__name__} is no graph.", "build one: dashi.graph.Builder, or parse_graph.")
+
+
 def verify(graph: Graph) -> Graph:
     """The graph itself, if each name is there once, each node stands behind its inputs, each type is the one that its
     op infers, and each result is a node; else a GraphError that names the first node at fault."""
+    require_graph(graph)
     before: dict[str, Node] = {}
     for node in graph.nodes:
         if node.name in before:

@@ -40,10 +40,15 @@ PICTURE: Final = "state.png"
 REPORT: Final = "report.html"
 SHARD: Final = "shard.json"
 BENCH: Final = "bench.json"
+TRUTH: Final = "truth.npz"
+BENCHMARK: Final = "benchmark.json"
+BENCHMARK_TABLE: Final = "benchmark.md"
 HASHED: Final = "states.zarr"
 ATOMS: Final = "atoms.json"
 ATOM_EVENTS: Final = "events.json"
 PARTS: Final = "shard-*"
+STREAM: Final = "stream.json"
+SNAPSHOTS: Final = "snapshots"
 UNFINISHED: Final = "unfinished"
 """Where a run works while a finished one is in its place."""
 
@@ -63,9 +68,17 @@ class RunFile:
 
 _RUNS: Final = ("rollout", "flow simulate", "flow rollout", "filament run", "demo")
 RUN_FILES: Final = (
-    RunFile(METRICS, _RUNS, "where it ran and what it did: device, strategy, dispatches, memory, times, verdict"),
-    RunFile(CERTIFICATE, _RUNS, "what `dashi verify` repeats: inputs, operator, hashes"),
-    RunFile(INPUTS, _RUNS, "the arrays that the certificate names: initial states, arrays of the operator"),
+    RunFile(
+        METRICS,
+        (*_RUNS, "stream run"),
+        "where it ran and what it did: device, strategy, dispatches, memory, times, verdict",
+    ),
+    RunFile(CERTIFICATE, (*_RUNS, "flow benchmark"), "what `dashi verify` repeats: inputs, operator, hashes"),
+    RunFile(
+        INPUTS,
+        (*_RUNS, "flow benchmark"),
+        "the arrays that the certificate names: initial states, arrays of the operator",
+    ),
     RunFile(STATE, ("rollout", "flow simulate", "flow rollout", "filament run"), "the last states, and their step"),
     RunFile(
         STATES, ("rollout", "flow simulate", "flow rollout"), "states on the way, of `--states-every`", is_folder=True
@@ -102,7 +115,12 @@ RUN_FILES: Final = (
     ),
     RunFile(HASHED, ("flow simulate",), "of a shard: its states where the whole run is hashed", is_folder=True),
     RunFile(PARTS, ("flow evaluate", "flow fit"), "of a shard: what the scores, or the data, of all are made of"),
+    RunFile(STREAM, ("stream run",), "of a chain of stages: hashes of all items, what each stage did, what happened"),
+    RunFile(SNAPSHOTS, ("stream run",), "States behind stages, of `--snapshot`", is_folder=True),
     RunFile(BENCH, ("bench",), "of a shard: what it measured"),
+    RunFile(TRUTH, ("flow benchmark",), "coarse fields of the truth, with the hash of its last states"),
+    RunFile(BENCHMARK, ("flow benchmark",), "all scores, along time too"),
+    RunFile(BENCHMARK_TABLE, ("flow benchmark",), "the scores as a table"),
 )
 """Every file of a run folder: its name, the commands that write it, what it means. All other lists are made from it."""
 RESULTS: Final = (INPUTS, SHEET, STATE, CERTIFICATE, METRICS)

@@ -78,7 +78,10 @@ class Scores(_Strict):
     corr: float | None = Field(default=None, description="Correlation.")
     energy: float | None = Field(default=None, description="Relative error of the energy.")
     enstrophy: float | None = Field(default=None, description="Relative error of the enstrophy.")
-    quotient: float | None = Field(default=None, description="Error over that of persistence.")
+    quotient: float | None = Field(
+        default=None, description="Relative L2 error modulo the symmetries of the flow, of the window that is shown."
+    )
+    over_persistence: float | None = Field(default=None, description="Relative L2 error over that of persistence.")
 
 
 class VerdictRecord(_Strict):
@@ -146,7 +149,7 @@ class Metrics(_Strict):
     )
     dtype: Literal["float32", "float64"] = Field(description="The element type of the state.")
     steps: Count = Field(description="Steps done.")
-    steps_per_s: Seconds = Field(description="Steps per second of the rollout stage; 0 if none was done.")
+    steps_per_s: Seconds = Field(description="Steps per second, frames and looks included; 0 if none was done.")
     ns_per_step: Seconds = Field(description="Nanoseconds per step of the rollout stage; 0 if none was done.")
     stage_seconds: StageSeconds = Field(description="Wall time by stage, in seconds.")
     hashes: list[HashRecord] = Field(description="The state's hashes, by step.")

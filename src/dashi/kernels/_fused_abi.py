@@ -123,7 +123,9 @@ def plan(
     nbytes = size * call.dtype.size
     sizes, steps = collapse(shape, [stretched(view, shape).strides for view in views])
     alike = all(step in ((), (1,)) and view.offset == 0 for step, view in zip(steps, views, strict=True))
-    wide = alike and len(sizes) == 1 and nbytes % VECTOR == 0
+    # A view may show the front of a longer array, which is bound whole.
+    vectors = all(call.size(name) * call.dtype.size % VECTOR == 0 for name in (*inputs, *outputs))
+    wide = alike and len(sizes) == 1 and vectors
     items = nbytes // VECTOR if wide else size
     each, local = call.tuning["wide" if wide else "each"], call.tuning["local"]
     groups, rounds = groups_for(items, each * local, call.limits)

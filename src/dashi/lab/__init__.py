@@ -14,6 +14,12 @@ from typing import TYPE_CHECKING
 from dashi._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from dashi.lab.annihilation_studies import AnnihilationStudy as AnnihilationStudy
+    from dashi.lab.annihilation_studies import AnnihilationStudyRequest as AnnihilationStudyRequest
+    from dashi.lab.annihilation_studies import study_annihilation as study_annihilation
+    from dashi.lab.annihilations import AnnihilateRequest as AnnihilateRequest
+    from dashi.lab.annihilations import MeasuredFile as MeasuredFile
+    from dashi.lab.annihilations import annihilate as annihilate
     from dashi.lab.decode_parity import DecodeParity as DecodeParity
     from dashi.lab.decode_parity import ParityRequest as ParityRequest
     from dashi.lab.decode_parity import compare_decodes as compare_decodes
@@ -33,12 +39,22 @@ if TYPE_CHECKING:
     from dashi.lab.evaluations import evaluate as evaluate
     from dashi.lab.events import SILENT as SILENT
     from dashi.lab.events import Events as Events
+    from dashi.lab.filament_packing import PackRequest as PackRequest
+    from dashi.lab.filament_packing import UnpackRequest as UnpackRequest
+    from dashi.lab.filament_packing import pack_field as pack_field
+    from dashi.lab.filament_packing import unpack_field as unpack_field
     from dashi.lab.filament_runs import FilamentRun as FilamentRun
     from dashi.lab.filament_runs import run_filament as run_filament
     from dashi.lab.filament_setup import FilamentRequest as FilamentRequest
+    from dashi.lab.filament_tracking import TrackRequest as TrackRequest
+    from dashi.lab.filament_tracking import TrackResult as TrackResult
+    from dashi.lab.filament_tracking import track_threads as track_threads
     from dashi.lab.fit_setup import FitRequest as FitRequest
     from dashi.lab.fits import FittedModel as FittedModel
     from dashi.lab.fits import fit as fit
+    from dashi.lab.flow_benchmark import BenchmarkRequest as BenchmarkRequest
+    from dashi.lab.flow_benchmark import BenchmarkScores as BenchmarkScores
+    from dashi.lab.flow_benchmark import benchmark_flow as benchmark_flow
     from dashi.lab.health import Health as Health
     from dashi.lab.health import examine as examine
     from dashi.lab.isa.machine_code import MachineCodeReport as MachineCodeReport
@@ -65,6 +81,9 @@ if TYPE_CHECKING:
     from dashi.lab.sheets import draw_sheet as draw_sheet
     from dashi.lab.simulation_setup import SimulateRequest as SimulateRequest
     from dashi.lab.simulations import simulate as simulate
+    from dashi.lab.streams import FinishedStream as FinishedStream
+    from dashi.lab.streams import StreamRequest as StreamRequest
+    from dashi.lab.streams import run_stream as run_stream
     from dashi.lab.v4_comparison import V4Comparison as V4Comparison
     from dashi.lab.v4_comparison import V4Request as V4Request
     from dashi.lab.v4_comparison import compare_v4 as compare_v4
@@ -73,6 +92,8 @@ if TYPE_CHECKING:
     from dashi.lab.verification import verify as verify
 
 _MODULES = {
+    "annihilation_studies": "AnnihilationStudy AnnihilationStudyRequest study_annihilation",
+    "annihilations": "AnnihilateRequest MeasuredFile annihilate",
     "decode_parity": "DecodeParity ParityRequest compare_decodes",
     "decoded_rollouts": "follow remaining_request",
     "decoded_setup": "FollowRequest",
@@ -82,10 +103,13 @@ _MODULES = {
     "evaluation_plans": "EvaluateRequest",
     "evaluations": "ModelScores evaluate",
     "events": "SILENT Events",
+    "filament_packing": "PackRequest UnpackRequest pack_field unpack_field",
+    "filament_tracking": "TrackRequest TrackResult track_threads",
     "filament_runs": "FilamentRun run_filament",
     "filament_setup": "FilamentRequest",
     "fit_setup": "FitRequest",
     "fits": "FittedModel fit",
+    "flow_benchmark": "BenchmarkRequest BenchmarkScores benchmark_flow",
     "health": "Health examine",
     "isa.machine_code": "MachineCodeReport MachineCodeRequest inspect_machine_code",
     "kernel_checks": "KernelChecks check_kernels",
@@ -100,6 +124,7 @@ _MODULES = {
     "sheets": "SheetPictures SheetRequest draw_sheet",
     "simulation_setup": "SimulateRequest",
     "simulations": "simulate",
+    "streams": "FinishedStream StreamRequest run_stream",
     "v4_comparison": "V4Comparison V4Request compare_v4",
     "verification": "Verification VerifyRequest verify",
 }

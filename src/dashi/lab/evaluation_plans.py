@@ -57,7 +57,8 @@ class EvaluateRequest(Request):
     dims: Mapping[str, str] = field(default_factory=dict[str, str])
     """How a file names its axes time, y, x or member."""
     perturb: tuple[tuple[str, float], ...] = ()
-    """Also on flows in which one parameter (nu, cs, dt or n) has another value."""
+    """Also on flows in which one parameter (nu, drag, cs, dt, n, or a number of the force such as force_wavenumber) has
+    another value."""
     perfect: bool = False
     """Also the full solver, from the start that z holds."""
     residual: bool = False

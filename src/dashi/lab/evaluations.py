@@ -17,6 +17,7 @@ from dashi.flow.evaluation._record import EvaluationRecord, read_record
 from dashi.flow.evaluation._training import Training
 from dashi.flow.evaluation.evaluate import evaluate_part
 from dashi.flow.evaluation.files import load_evaluation
+from dashi.flow.evaluation.perturb import told_flow, told_names
 from dashi.flow.evaluation.residual import residual_line
 from dashi.flow.proxy._perfect import Perfect
 from dashi.flow.proxy.model import Model
@@ -239,14 +240,17 @@ class _EvaluationWork:
         return part, drawn, stopped
 
     def _models(self, changes: str, windows: Windows) -> dict[str, Model]:
-        """All that are compared. Where the flow is perturbed, a model that can be given its viscosity is, too."""
+        """All that are compared. Where the flow is perturbed, a model that can be told of its viscosity, drag or force
+        is, too."""
         fit, flow = self.fit, windows.flow
         models = fit.models
         if self.request.perfect:
             models |= self._perfect(windows)
         adapt: Any = getattr(fit.model, "of_flow", None)
-        if changes.startswith("nu=") and adapt is not None:
-            models[f"{fit.model.name}, told nu"] = adapt(replace(self.training.flow, nu=flow.nu))
+        names = told_names(changes)
+        if names and adapt is not None:
+            told = told_flow(self.training.flow, flow, names)
+            models[f"{fit.model.name}, told {' '.join(names)}"] = adapt(told)
         return models
 
     def _perfect(self, windows: Windows) -> dict[str, Model]:

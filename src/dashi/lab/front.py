@@ -145,9 +145,8 @@ def evaluate(
     flow did: `print(scores.table())`.
 
     `seeds` names seeds, or says how many that training did not see; `source` is a record to score on instead.
-    `perturb` has parameters (nu, cs, dt, n) of other flows to score on too. `shard` takes some of the seeds, into a
-    folder for `lab.merge`. Ctrl-C raises Interrupted, whose `partial`
-    is the scores so far.
+    `perturb` has parameters (nu, drag, cs, dt, n, force_wavenumber, ...) of other flows to score on too. `shard` takes
+    some of the seeds, into a folder for `lab.merge`. Ctrl-C raises Interrupted, whose `partial` is the scores so far.
     """
     request = EvaluateRequest(
         model=_file_of(model), seeds=seeds, steps=steps, windows=windows, start=start, source=source,

@@ -23,6 +23,7 @@ from dashi.io.arrays import LIMIT
 from dashi.lab._job import Request
 from dashi.lab._kept_states import check_states, claimed_stride, require_same_states
 from dashi.lab._seeds import follow_each_other, frozen_seeds, require_seeds, seed_count
+from dashi.runtime.device import Device
 
 _STRIDES: Final = ("look_every", "frame_every", "hash_every")
 
@@ -158,8 +159,10 @@ def resumed_strides(request: SimulateRequest, asked: FlowStrides, earlier: FlowS
     return earlier
 
 
-def states_of(request: SimulateRequest, progress: Callable[[int], None] | None = None) -> Floats:
-    """The initial states, (members, n, n/2 + 1, 2). `progress` is told of members."""
+def states_of(
+    request: SimulateRequest, progress: Callable[[int], None] | None = None, device: Device | None = None
+) -> Floats:
+    """The initial states, (members, n, n/2 + 1, 2). `progress` is told of members; a `device` helps with large ones."""
     flow = request.seeded_flow
     if request.states is not None:
         states = float_array("states", request.states)
@@ -178,7 +181,7 @@ def states_of(request: SimulateRequest, progress: Callable[[int], None] | None =
             f"use fewer: {LIMIT >> 30} GiB at most.",
         )
     named: dict[str, Any] = dict(request.initial_options)
-    return initial.ensemble(flow, str(request.initial), list(request.seeds), progress=progress, **named)
+    return initial.ensemble(flow, str(request.initial), list(request.seeds), progress=progress, device=device, **named)
 
 
 def member_seeds(request: SimulateRequest, members: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -99,17 +100,33 @@ def _simulate(job: Job, asked: SimulateRequest, so_far: Run | None = None) -> Ru
     check_simulation(asked, job.out)
     job.require_place()
     every = strides_of(asked, job.out)
-    with job.timed("encode", "initial conditions", seed_count(asked.seeds), "members") as advance:
-        part = SimulationPart.of(asked, every, advance)
-    if asked.shard is not None and job.out is not None:
+    if asked.shard is None:
+        with job.place() as placed:
+            part = _part(job, asked, every, placed.device)
+            return _simulate_part(job, asked, part, every, placed, so_far)
+    part = _part(job, asked, every, None)
+    if job.out is not None:
         standing = standing_of(job.out, part.settings, overwrite=job.overwrite)
         if standing is Standing.FINISHED:
             remark_finished(asked.shard, job.out, job.events)
             return _finished_shard(job, asked, part, every, job.out)
         job = replace(job, resume=job.resume or standing is Standing.INTERRUPTED)
+    with job.place() as placed:
+        return _simulate_part(job, asked, part, every, placed, so_far)
+
+
+def _part(job: Job, asked: SimulateRequest, every: FlowStrides, device: Device | None) -> SimulationPart:
+    """The members that are asked for, at their start."""
+    with job.timed("encode", "initial conditions", seed_count(asked.seeds), "members") as advance:
+        return SimulationPart.of(asked, every, advance, device)
+
+
+def _simulate_part(
+    job: Job, asked: SimulateRequest, part: SimulationPart, every: FlowStrides, placed: Placement, so_far: Run | None
+) -> Run:
     require_states_room(job.out, part.request, part.states)
     files = _OF_RUNS if part.record is None else _OF_SHARDS
-    with job.place() as placed, job.open_folder(part.settings, files=files) as folder:
+    with job.open_folder(part.settings, files=files) as folder:
         if part.record is not None:
             require_results(placed)
         if folder and job.resume:
@@ -268,6 +285,7 @@ class _SimulationWork:
                 )  # fmt: skip
             for one in hashed:
                 one.finish(run.steps)
+            since = time.perf_counter()
             if recording is not None and device.info.type != "null":
                 recording.finish(run)
             elif checkpoint is not None and run.stopped and device.info.type != "null":
@@ -279,6 +297,8 @@ class _SimulationWork:
                     digest = certify_folder(run, folder, Vorticity(flow), self.states, lambda: self.start_digest)
                 if recording is not None:
                     recording.wait()
+                    # The steps are not over before their frames are on the disk.
+                    run = replace(run, seconds=run.seconds + time.perf_counter() - since)
         return run, digest
 
     def _hashed_states(self, folder: Path | None, resumed: Run | None) -> list[HashedStates]:

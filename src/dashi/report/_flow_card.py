@@ -58,6 +58,10 @@ def equation(flow: Flow) -> str:
     if flow.nu > 0:
         right.append("<var>ν</var> ∇²<var>ω</var>")
         values.append(f"<var>ν</var> = {number(flow.nu)}")
+    if flow.hyperviscosity > 0:
+        p = flow.hyperviscosity_order
+        right.append(f"− <var>ν</var><sub>{p}</sub> (−∇²)<sup>{p}</sup> <var>ω</var>")
+        values.append(f"<var>ν</var><sub>{p}</sub> = {number(flow.hyperviscosity)}")
     if flow.smagorinsky > 0:
         right.append("∇·(<var>ν</var><sub>t</sub> ∇<var>ω</var>)")
         values.append(
@@ -66,6 +70,9 @@ def equation(flow: Flow) -> str:
     if flow.drag > 0:
         right.append("− <var>μω</var>")
         values.append(f"<var>μ</var> = {number(flow.drag)}")
+    if flow.beta:
+        right.append("− <var>βv</var>")
+        values.append(f"<var>β</var> = {number(flow.beta)}")
     if flow.forcing is not None:
         right.append("<var>f</var>")
         values.append(_force(flow))
@@ -87,7 +94,9 @@ def _force(flow: Flow) -> str:
 def in_words(flow: Flow) -> str:
     """What the equation says."""
     acts = ["viscosity smooths it"] if flow.nu > 0 else []
+    acts += ["hyperviscosity smooths its smallest scales"] if flow.hyperviscosity > 0 else []
     acts += ["an eddy viscosity stands for scales below the grid"] if flow.smagorinsky > 0 else []
+    acts += ["a beta plane makes Rossby waves of it"] if flow.beta else []
     acts += ["a linear drag slows it"] if flow.drag > 0 else []
     forcing = flow.forcing
     if isinstance(forcing, Kolmogorov):

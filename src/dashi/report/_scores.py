@@ -26,12 +26,14 @@ KINDS: Final = {
     "galerkin": "The equation of the flow for the low modes alone, with a learned viscosity for what is left out.",
     "truncation": "The equation of the flow for the low modes alone, with nothing for what is left out.",
     "slaved": "Galerkin's model with some modes beyond the cut, which follow from the low ones by a learned rule.",
+    "trained-eddy": "Galerkin's model, its viscosity trained by following the flow, as the tables of slaved are.",
+    "restarted": "The full solver between frames; at each of them it forgets all but the low modes.",
     "ridge": "A linear map from one state to the next, fitted to pairs of states.",
     "delay": "A linear map from the last few states to the next.",
     "dmd": "Dynamic mode decomposition: a linear map of low rank.",
     "damped": "Every mode fades at its own rate.",
     "persistence": "Nothing changes: the start, for ever.",
-    "perfect": "The full solver, started from what the low modes hold: what they could do at best.",
+    "perfect": "The full solver, started from the low modes with zeros for the rest: no bound to what a model can do.",
 }
 """Models that are beside most others, for those who meet them here."""
 _FEW: Final = 5

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from dashi.report import _timeline as timeline
 from dashi.report import figures, films, measures
+from dashi.report._chain_section import chain
 from dashi.report._flow_card import card
 from dashi.report._html import figure, film, pair, section
 from dashi.report._run_sections import proof, repeat, where
@@ -164,6 +165,7 @@ PARTS: Final[Sequence[tuple[str, Callable[[Report], str], Callable[[Report], str
     ("fields", what_is_shown, fields),
     ("skill", _titled("How long does it hold?"), skill),
     ("energy", what_is_measured, energy),
+    ("chain", _titled("The chain"), chain),
     ("where", _titled("Where it ran"), where),
     ("proof", _titled("Proof"), proof),
     ("repeat", _titled("Repeat it"), repeat),

@@ -26,7 +26,7 @@ from dashi.io._run_folder import (
     STATES,
     SUMMARY,
 )
-from dashi.io._run_names import EVALUATION, FIELDS, MODEL, STORY, TRACE, TRAINING, Z
+from dashi.io._run_names import EVALUATION, FIELDS, MODEL, STORY, STREAM, TRACE, TRAINING, Z
 from dashi.io._run_reading import is_marked, names_like, run_file, typed_for
 from dashi.io.arrays import read_arrays
 from dashi.io.metrics import read_metrics
@@ -65,6 +65,7 @@ _MEANINGS: Final = {
     STATE: "the last state",
     STATES: "states on the way, from which dashi verify repeats segments apart",
     TRACE: "every span of stages and device queues: open it in ui.perfetto.dev",
+    STREAM: "of a chain of stages: hashes of all items, what each stage did, what happened",
     STORY: "the sentences of this page",
     SUMMARY: "what the command printed",
 }

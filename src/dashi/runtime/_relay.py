@@ -76,6 +76,14 @@ class Relay:
             self._waits[timeline] = RawWait(self._raw, timeline)
         return self._waits[timeline].wait(value, _SLICE_NS)
 
+    def fail(self, timeline: int, after: int, error: BaseException) -> None:
+        """Calls, with the error, whoever waits for a later value of a timeline: it will not be reached."""
+        with self._changed:
+            told = [call for watched, value, call in self._watches if watched == timeline and value > after]
+            self._watches = [w for w in self._watches if w[0] != timeline or w[1] <= after]
+        for call in told:
+            tell(call, error)
+
     def _tell_all(self, error: BaseException) -> None:
         with self._changed:
             self._stopped = True

@@ -18,6 +18,7 @@ from dashi.runtime._vk_device import RawDevice
 from dashi.runtime._vk_record import RawSubmission, RawWait, Waits
 
 _SLICE_NS: Final = 100_000_000  # waits come up for air this often, so that Ctrl-C works
+_LAST_NS: Final = 1_000_000_000
 
 
 class _Held(NamedTuple):
@@ -75,6 +76,8 @@ class Queue:
         with self._lock:
             if not self._handle:
                 raise _closed()
+            if self._failure is not None:  # what came later would reach the value of what never ran
+                raise self._failure
             value = self._submitted + 1
             if self._held or (waits and self._missing(waits)):
                 if self.inside_host_step:
@@ -98,6 +101,8 @@ class Queue:
         lock, and find the value of the run's end in `submitted`."""
         if not self._handle:
             raise _closed()
+        if self._failure is not None:
+            raise self._failure
         if self._submitted + len(segments) * SUBMISSIONS_INSIDE - self.reached() > FARTHEST_VALUE:
             raise BusyError(
                 f"too many runs with host steps wait on {self.name}.", "wait for some of them before submitting more."
@@ -229,9 +234,11 @@ class Queue:
                     break
                 self._held.popleft()
                 self._begun = value
-            if error is not None:
-                self._failure = error
-                self._held.clear()
+            if error is None:
+                return
+            self._failure = error
+            self._held.clear()
+        self._relay.fail(self.timeline, self._begun, error)
 
     # Waiting
 
@@ -239,6 +246,8 @@ class Queue:
         """Calls once the timeline has reached `value`, on another thread unless that is so already."""
         if self.reached() >= value:
             call(None)
+        elif self._failure is not None and value > self._begun:
+            call(self._failure)
         else:
             self._relay.watch(self.timeline, value, call)
 
@@ -296,6 +305,13 @@ class Queue:
     def fail(self, error: BaseException) -> None:
         """From now on every wait for what was not reached raises the error."""
         self._failure = error
+
+    def let_go(self) -> None:
+        """What waits for work that failed waits no longer, on other devices too: nobody reads what that makes."""
+        if self._failure is not None and self._begun < self._submitted:
+            with self._lock:
+                RawWait(self._raw, self.timeline).wait(self._begun, _LAST_NS)  # a timeline never goes back
+                self._raw.signal_timeline(self.timeline, self._submitted)
 
     def reached(self) -> int:
         """The timeline's present value."""

@@ -374,8 +374,9 @@ class VulkanDevice(Device):
     def _close(self) -> None:
         # A lost device cannot be waited for, but its objects must still be destroyed. What is held back is submitted
         # by the relay's thread, which must have ended before anything that it waits for goes.
-        with contextlib.suppress(Exception):
-            for queue in self.queues:
+        for queue in self.queues:
+            with contextlib.suppress(Exception):
+                queue.let_go()
                 queue.wait(queue.submitted)
         self.host_runs.stop()
         self.relay.stop()

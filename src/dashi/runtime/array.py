@@ -166,6 +166,12 @@ class Array:
             "ask `array is not None`, `array.size`, or array.numpy().any().",
         )
 
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
     # Other libraries
 
     def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:

@@ -189,6 +189,10 @@ class Device(StepMaker, Asynchronous):
         closed = ", closed" if self.gate.refusal else ""
         return f"<Device {self.info.spec}: {self.info.name} ({self.info.type}{closed})>"
 
+    def __dir__(self) -> Iterable[str]:
+        """What all devices have: what else is there is of their own making."""
+        return {*dir(Device), "info", "queue", "queues"}
+
     def _repr_html_(self) -> str:
         state = "closed" if self.gate.refusal else "open"
         return html_facts(f"Device {self.info.spec}", [*self.info.facts(), ("state", state)])

@@ -64,7 +64,7 @@ class DeviceInfo:
     device_id: int = 0
     uuid: str = ""
     features: frozenset[str] = frozenset()
-    extensions: frozenset[str] = frozenset()
+    extensions: frozenset[str] = field(default=frozenset(), repr=False)
     limits: Limits = field(default_factory=Limits)
     subgroup_size: int = 1
     timestamp_ns: float = 0.0

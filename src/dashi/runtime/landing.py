@@ -98,6 +98,13 @@ class Ticket:
         return None if times is None else times.end_ns - times.start_ns
 
     @inside
+    def device_interval(self) -> tuple[int, int] | None:
+        """When the run began and ended, in nanoseconds on the device's own clock (`Device.clock` relates it to the
+        host's); None, and held for as long, as `device_ns`."""
+        times = self._run_times()
+        return None if times is None else (times.start_ns, times.end_ns)
+
+    @inside
     def step_times(self) -> tuple[StepSpan, ...]:
         """When each step of the run was under way, on the device's own clock; waits for it. For programs made with
         `timed="steps"`."""

@@ -11,22 +11,21 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self
 
-from dashi.errors import InputError, StreamError
+from dashi.errors import DashiError, InputError, StreamError
 from dashi.runtime.device import Device
 from dashi.runtime.landing import Ticket
 from dashi.stream._contracts import ContractLedger
-from dashi.stream._device_stage import DevicePayload, DeviceStage, Hold
+from dashi.stream._device_stage import DevicePayload, DeviceStage, Hold, Observe, StageSnapshot, await_work
 from dashi.stream._digests import digest_text
 from dashi.stream._model import WINDOW, Payload, State
 from dashi.stream._plan import PlannedLink, PlannedStage, StreamPlan
+from dashi.stream._stage_times import ChainClock, StageUse
 from dashi.stream.links import Link
 from dashi.types import HostArray
 
 _HOST_QUEUES: Final = 1 << 16
 _MOST_PROGRAMS: Final = 4096
 """Programs of one stage: it has one for each pair of slots, before and behind it, that meet."""
-Observe = Callable[[int, str, Mapping[str, HostArray]], None]
-"""What an observer found: the step, the stage, and values by field."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,11 @@ class Period:
             self._last = time.perf_counter()
             self._first = self._first or self._last
             self._items += 1
+
+    def count(self, items: int) -> None:
+        """So many are done: some that were noted will be again."""
+        with self._lock:
+            self._items = items
 
     @property
     def seconds(self) -> float | None:
@@ -83,6 +87,8 @@ class DeviceChain:
         hold: Hold | None = None,
         check: Callable[[State, PlannedStage], None] | None = None,
         debug: bool = False,
+        snapshots: Mapping[str, StageSnapshot] | None = None,
+        period: Period | None = None,
     ) -> None:
         missing = sorted({stage.device.id for stage in plan.stages} - set(devices))
         if missing:
@@ -91,12 +97,14 @@ class DeviceChain:
             )
         _require_few_programs(plan)
         self.plan: Final = plan
-        self.period: Final = Period()
+        self.period: Final = period or Period()
         self.links: Final[list[Link]] = []
         self.stages: Final[list[DeviceStage]] = []
         self._keep = keep
         self._ledger: Final = ContractLedger() if debug else None
         self._next = 0
+        self.at = ""
+        """The stage whose work was submitted last, or that could not be."""
         used = dict[str, int]()
         try:
             for planned, source, target in zip(plan.links, plan.stages, plan.stages[1:], strict=False):
@@ -113,11 +121,19 @@ class DeviceChain:
                         self.links[number] if number < len(self.links) else None,
                         window=self._sink_window, unread=self._unread, queue=queue % queues_of(device), keep=keep,
                         timed=timed, observe=observe, hold=hold, check=check, ledger=self._ledger,
+                        failed=self._raise_failure, snapshot=(snapshots or {}).get(stage.stage.id),
                     )
                 )  # fmt: skip
+            self.clock: Final = self._new_clock() if timed else None
         except BaseException:
             self.close()
             raise
+
+    def _new_clock(self) -> ChainClock:
+        clock = ChainClock([stage.device for stage in self.stages], [link.window for link in self.links])
+        for stage, one in zip(self.stages, clock.stages, strict=True):
+            stage.clock = one
+        return clock
 
     @property
     def _sink_window(self) -> int:
@@ -134,13 +150,20 @@ class DeviceChain:
         pending: deque[State] = deque()
         for payload in payloads:
             while len(pending) >= self._unread:
-                yield self.read(pending.popleft())
+                yield self._next_result(pending.popleft())
             pending.append(self.submit(payload))
         while pending:
-            yield self.read(pending.popleft())
+            yield self._next_result(pending.popleft())
         self.finish()
         if self._ledger is not None:
             self._ledger.close()
+
+    def _next_result(self, state: State) -> ItemResult:
+        """The result of an item, after what observers brought of all items before it: they are done by then."""
+        result = self.read(state)
+        for stage in self.stages:
+            stage.read_looks(state.step)
+        return result
 
     def count_from(self, step: int) -> None:
         """The first item of this chain is that step of the run, for observers: before any item is submitted."""
@@ -160,6 +183,7 @@ class DeviceChain:
         if ledger is not None:
             ledger.take(state.step, self.stages[0].id)
         for number, stage in enumerate(self.stages):
+            self.at = stage.id
             state = stage(state)
             if ledger is not None and number + 1 < len(self.stages):
                 ledger.hand_over(state.step, stage.id, self.stages[number + 1].id)
@@ -176,10 +200,40 @@ class DeviceChain:
         assert isinstance(payload, DevicePayload)
         assert payload.digest is not None
         ticket: Ticket = payload.after[0]
+        await_work(ticket, self._raise_failure)
         fields = {name: ticket.fetched(array) for name, array in payload.fetched_fields.items()}
+        result = ItemResult(state.step, digest_text(ticket.fetched(payload.digest)), fields)
         if self._ledger is not None:
             self._ledger.hand_over(state.step, self.stages[-1].id, "")
-        return ItemResult(state.step, digest_text(ticket.fetched(payload.digest)), fields)
+        for stage in self.stages:
+            stage.item_out(state.step)
+        if self.clock is not None:
+            self.clock.item_out(state.step)
+        return result
+
+    def _raise_failure(self) -> None:
+        """Raises the error of the first stage that is known to have failed: work that comes after its work may never
+        begin."""
+        failed = self.failure()
+        if failed is not None:
+            self.at = failed[0]
+            raise failed[1]
+
+    @property
+    def looked(self) -> int | None:
+        """The first step of the run of which an observer or snapshot was not read; None where there is none."""
+        return min((step for stage in self.stages if (step := stage.unread_look) is not None), default=None)
+
+    def stage(self, name: str) -> DeviceStage:
+        """The stage of that id."""
+        return next(stage for stage in self.stages if stage.id == name)
+
+    def failure(self) -> tuple[str, DashiError] | None:
+        """The first stage of the chain whose work failed (it, its device or the link to it), and its error; None where
+        all that was submitted was done."""
+        failures = [(stage.id, failed) for stage in self.stages if (failed := stage.failure()) is not None]
+        first = min((step for _, (step, _) in failures), default=0)
+        return next(((name, error) for name, (step, error) in failures if step == first), None)
 
     def record(self) -> list[dict[str, Any]]:
         """What each stage is and did, and the link behind it."""
@@ -192,12 +246,24 @@ class DeviceChain:
                 "observers": [op.spec.id for op in stage.planned.observers],
                 "items_in": stage.items_in,
                 "items_out": stage.items_out,
+                "dispatches": stage.dispatches,
                 "device_us": None if stage.device_seconds is None else round(stage.device_seconds * 1e6, 3),
                 "predicted_us": round(stage.planned.seconds * 1e6, 3),
-                "link": self.links[number].record() if number < len(self.links) else None,
+                "seconds": self._seconds(number),
+                "restarts": 0,
+                "link": self._link_record(number) if number < len(self.links) else None,
             }
             for number, stage in enumerate(self.stages)
         ]
+
+    def _seconds(self, number: int) -> dict[str, float]:
+        """What a stage did with its time, by the device's clock: work, and waiting by reason."""
+        clock = self.clock
+        return (StageUse() if clock is None else clock.totals[number]).as_json(self.stages[number].items_out)
+
+    def _link_record(self, number: int) -> dict[str, Any]:
+        used = None if self.clock is None else self.clock.mean_used(number)
+        return self.links[number].record() | {"mean_used": None if used is None else round(used, 3)}
 
     def close(self) -> None:
         """Lets go of stages and links; what is under way is finished first. Closing twice is harmless."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from dashi.errors import DashiError
+from dashi.errors import DashiError, TimeoutError_
 from dashi.runtime._program import Program
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device
@@ -19,13 +20,37 @@ from dashi.stream._digests import ItemDigest
 from dashi.stream._model import State
 from dashi.stream._plan import PlannedStage
 from dashi.stream._recordings import OpBinder
+from dashi.stream._stage_times import StageClock
 from dashi.stream.links import Link
 from dashi.types import HostArray
 
 Arrays = Mapping[str, Array]
 Hold = Callable[[str, int], Sequence[Ticket]]
 """What a step of a stage has to come after besides what it needs: for tests that disturb a chain."""
+Observe = Callable[[int, str, Mapping[str, HostArray]], None]
+"""What an observer found: the step, the stage, and values by field."""
 _TIMED_RUNS: Final = 64
+_NEWS_EVERY: Final = 0.5
+"""Seconds after which a wait asks whether something has failed."""
+
+
+@dataclass(frozen=True)
+class StageSnapshot:
+    """Each `every`-th State behind a stage is handed to `keep`, as arrays of the host."""
+
+    every: int
+    keep: Observe
+
+
+@dataclass(frozen=True)
+class StageLook:
+    """What observers, or a snapshot, of a step bring: from `ticket`, for `observe`."""
+
+    step: int
+    ticket: Ticket
+    shown: Arrays
+    observe: Observe
+    dispatches: int
 
 
 class DevicePayload(Mapping[str, Array]):
@@ -62,8 +87,8 @@ class StageProgram:
         self.fields = fields
         self.outputs = outputs
         self.digest = digest
-        self.observer_programs: dict[tuple[int, ...], tuple[Program, Arrays]] = {}
-        """Programs of observers that are due together, and what they bring to the host."""
+        self.observer_programs: dict[tuple[int, ...] | None, tuple[Program, Arrays]] = {}
+        """Programs of observers that are due together, and what they bring to the host; under None the snapshot's."""
 
 
 class DeviceStage:
@@ -86,10 +111,12 @@ class DeviceStage:
         queue: int = 0,
         keep: bool = False,
         timed: bool = True,
-        observe: Callable[[int, str, Mapping[str, HostArray]], None] | None = None,
+        observe: Observe | None = None,
         hold: Hold | None = None,
         check: Callable[[State, PlannedStage], None] | None = None,
         ledger: ContractLedger | None = None,
+        snapshot: StageSnapshot | None = None,
+        failed: Callable[[], None] = lambda: None,
     ) -> None:
         self.id: Final = planned.stage.id
         self.planned: Final = planned
@@ -106,10 +133,19 @@ class DeviceStage:
         self._observers: Final = [OpBinder(device, [op]) for op in planned.observers]
         self._programs: Final[dict[tuple[int, int], StageProgram]] = {}
         self._fed: dict[str, Array] | None = None
-        self._looks: Final[deque[tuple[int, Ticket, Arrays]]] = deque()
+        self._snapshot: Final = snapshot
+        self._failed: Final = failed
+        """Raises the error of another stage, where one is known."""
+        self._looks: Final[deque[StageLook]] = deque()
         self._timings: Final[deque[Ticket]] = deque(maxlen=_TIMED_RUNS)
+        self.clock: StageClock | None = None
+        """What is told of submissions, where the time of stages is followed."""
+        self.dispatches = 0
+        """Dispatches of items that have come out of the chain, and of observers that were read."""
+        self._submitted: Final[deque[tuple[int, Ticket, int]]] = deque()
+        """Items that have not come out: the step, the end of its work, its dispatches."""
         self._closed = False
-        for step in range(math.lcm(self._slots_before, self._slots_behind)):
+        for step in range(self._pairs):
             self._program_of(step)  # now: what is written while it is recorded would wait for work under way
 
     def __call__(self, state: State) -> State:
@@ -125,15 +161,24 @@ class DeviceStage:
         held = self._hold(self.id, step) if self._hold is not None else ()
         recording = self._program_of(step)
         feed = None if self._fed is None else {array: state.payload[name] for name, array in self._fed.items()}
+        runs = 2 * self._pairs
+        if self._fed is not None and len(self._submitted) >= runs:
+            # It would wait for that slot all the same; its times are read before another run has it.
+            await_work(self._submitted[-runs][1], self._failed)
+        if self.clock is not None:
+            self.clock.read()
         ticket = recording.program.submit(after=[*arrived, *free, *held], feed=feed)
+        self._submitted.append((step, ticket.end, recording.program.dispatches))
         if self._ledger is not None:
             self._ledger.evolved(self.id, step)
         self.items_in += 1
         if self._timed:
             self._timings.append(ticket)
+            if self.clock is not None:
+                self.clock.add(step, ticket)
         looked = self._look(step, recording, ticket)
         if before is not None:
-            before.release(step, after=[looked])
+            before.release(step, after=looked)
         sent = behind.send(step, after=[ticket]) if behind is not None else [ticket]
         self.items_out += 1
         if self._ledger is not None:
@@ -159,6 +204,18 @@ class DeviceStage:
     def _slots_behind(self) -> int:
         return self._window if self._behind is None else self._behind.window
 
+    @property
+    def _pairs(self) -> int:
+        """How many programs there are: pairs of slots that meet."""
+        return math.lcm(self._slots_before, self._slots_behind)
+
+    def _run_slots(self, *, fetches: bool) -> int:
+        """Slots of a program: of results that are not read; or of times, of all runs that may be under way. A fed one
+        has values of the host in each, and waits instead."""
+        if fetches:
+            return max(2, math.ceil(self._unread / self._window))
+        return 2 if self._fed is not None or not self._timed else 1 + max(1, math.ceil(self._unread / self._pairs))
+
     def _record(self, source: int, target: int) -> StageProgram:
         """Both slots are given by a step that has them."""
         planned, device = self.planned, self.device
@@ -180,31 +237,47 @@ class DeviceStage:
         program = device.program(
             steps, label=self.id, queue=self._queue, fetch=fetch, timed=self._timed,
             feed=list(self._fed.values()) if self._fed is not None else (),
-            slots=max(2, math.ceil(self._unread / self._window)) if fetch else 2,
+            slots=self._run_slots(fetches=bool(fetch)),
         )  # fmt: skip
         # What observers may read of a field that leaves is what left.
         return StageProgram(program, {**bound.fields, **outputs}, outputs, digest)
 
     # Observing
 
-    def _look(self, step: int, recording: StageProgram, ticket: Ticket) -> Ticket:
-        """Submits the observers that are due; what the slots of the step are needed for last."""
-        observers = self.planned.observers
-        of_run = step + self.first_step
+    def _look(self, step: int, recording: StageProgram, ticket: Ticket) -> list[Ticket]:
+        """Submits the observers and the snapshot that are due; what the slots of the step are needed for last."""
+        of_run, last = step + self.first_step, [ticket]
+        observers, snapshot = self.planned.observers, self._snapshot
         due = tuple(i for i, op in enumerate(observers) if of_run % self.planned.every.get(op.spec.id, 1) == 0)
-        if not due or self._observe is None:
-            return ticket
+        if due and self._observe is not None:
+            if self._ledger is not None:
+                for i in due:
+                    self._ledger.observe(self.id, observers[i].spec.id, step)
+            last = [self._submit_look(of_run, recording, due, last, self._observe)]
+        if snapshot is not None and of_run % snapshot.every == 0:
+            # Behind the observers: they run on one queue, and the slot is free when the last of them is done.
+            last = [self._submit_look(of_run, recording, None, last, snapshot.keep)]
+        return last
+
+    def _submit_look(
+        self, of_run: int, recording: StageProgram, due: tuple[int, ...] | None, after: list[Ticket], observe: Observe
+    ) -> Ticket:
         if due not in recording.observer_programs:
-            recording.observer_programs[due] = self._record_observers(recording, due)
+            recording.observer_programs[due] = (
+                self._record_snapshot(recording) if due is None else self._record_observers(recording, due)
+            )
         program, shown = recording.observer_programs[due]
         while len(self._looks) >= 2 * self._window:
             self._read_look()
-        if self._ledger is not None:
-            for i in due:
-                self._ledger.observe(self.id, observers[i].spec.id, step)
-        look = program.submit(after=[ticket])
-        self._looks.append((of_run, look, shown))
+        look = program.submit(after=after)
+        self._looks.append(StageLook(of_run, look, shown, observe, program.dispatches))
         return look
+
+    def _record_snapshot(self, recording: StageProgram) -> tuple[Program, Arrays]:
+        """What leaves the stage comes to the host as it is."""
+        fetch, slots = list(recording.outputs.values()), 2 * self._window
+        label = f"{self.id} snapshots"
+        return self.device.program([], label=label, queue=self._queue, fetch=fetch, slots=slots), recording.outputs
 
     def _record_observers(self, recording: StageProgram, due: tuple[int, ...]) -> tuple[Program, Arrays]:
         """Observers in order, each seeing what those before it made. What none of them reads comes to the host."""
@@ -224,15 +297,42 @@ class DeviceStage:
         ), shown
 
     def _read_look(self) -> None:
-        step, ticket, shown = self._looks.popleft()
-        values = {name: ticket.fetched(array) for name, array in shown.items()}
-        if self._observe is not None:
-            self._observe(step, self.id, values)
+        look = self._looks[0]
+        values = {name: look.ticket.fetched(array) for name, array in look.shown.items()}
+        self._looks.popleft()  # not before: what a lost device does not bring is computed again
+        self.dispatches += look.dispatches
+        look.observe(look.step, self.id, values)
 
     def finish(self) -> None:
         """Reads what observers have brought so far."""
         while self._looks:
             self._read_look()
+
+    def read_looks(self, before: int) -> None:
+        """Reads those of steps before this one, counted as `__call__` does."""
+        while self._looks and self._looks[0].step < before + self.first_step:
+            self._read_look()
+
+    @property
+    def unread_look(self) -> int | None:
+        """The first step of the run that observers or a snapshot saw and that was not read."""
+        return self._looks[0].step if self._looks else None
+
+    def item_out(self, step: int) -> None:
+        """The item of a step has come out of the chain: what was submitted for it here was executed."""
+        while self._submitted and self._submitted[0][0] <= step:
+            self.dispatches += self._submitted.popleft()[2]
+
+    def failure(self) -> tuple[int, DashiError] | None:
+        """The first step whose work here is known to have failed, and its error. Waits for nothing."""
+        for step, ticket, _ in [*self._submitted]:
+            try:
+                ticket.wait(0)
+            except TimeoutError_:  # it may still come
+                return None
+            except DashiError as error:
+                return step, error
+        return None
 
     # About it
 
@@ -256,11 +356,25 @@ class DeviceStage:
             self._closed = True
             self._looks.clear()
             self._timings.clear()
+            self._submitted.clear()
             for recording in self._programs.values():
                 for program, _ in recording.observer_programs.values():
                     program.close()
                 recording.program.close()
             self._programs.clear()
+
+
+def await_work(ticket: Ticket, failed: Callable[[], None]) -> None:
+    """Waits, and now and then calls `failed`: what the work comes after may have failed on another device, and then it
+    never begins."""
+    end = time.monotonic() + ticket.device.timeout
+    while not ticket.done:
+        try:
+            ticket.wait(min(_NEWS_EVERY, max(0.0, end - time.monotonic())))
+        except TimeoutError_:
+            failed()
+            if time.monotonic() >= end:
+                raise
 
 
 def _arrays(device: Device, schema: Mapping[str, Any]) -> dict[str, Array]:

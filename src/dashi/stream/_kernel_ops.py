@@ -43,19 +43,19 @@ class KernelOp:
         return tuple(dict.fromkeys(feed.field for feed in self.feeds.values()))
 
     def makes(self, schema: PayloadSchema) -> dict[str, Field]:
-        kernel, call = self._resolved(schema)
+        kernel, call = self.resolved(schema)
         return {
             self.results[o.name]: Field(call.shapes[o.name], dtype_of_operand(o, call.dtype).name)
             for o in kernel.outputs
         }
 
     def cost(self, schema: PayloadSchema) -> Cost:
-        kernel, call = self._resolved(schema)
+        kernel, call = self.resolved(schema)
         return kernel.cost(call)
 
     def features(self, schema: PayloadSchema) -> frozenset[str]:
         """The features without which no tuning of the kernel runs on such a payload."""
-        kernel, call = self._resolved(schema)
+        kernel, call = self.resolved(schema)
         tunings = list(kernel.tunings.values()) or [call.tuning]
         needs = [plan_features(kernel, kernel.plan(replace(call, tuning=one)), call.dtype.name) for one in tunings]
         return frozenset[str](needs[0].intersection(*needs))
@@ -78,7 +78,7 @@ class KernelOp:
         numbers: Mapping[str, Any] = self.scalars
         return [device.bind(self.kernel, *operands, out=results, **numbers)]
 
-    def _resolved(self, schema: PayloadSchema) -> tuple[Kernel, Call]:
+    def resolved(self, schema: PayloadSchema) -> tuple[Kernel, Call]:
         """The kernel that serves such a payload, and its call."""
         forms = [self._operand(schema, o.name) for o in self.kernel.inputs]
         kernel = _serving(self.kernel, forms)

@@ -7,21 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from dashi.errors import InputError, StreamRuleError
+from dashi.errors import InputError
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Program
 from dashi.runtime.select import open_device
+from dashi.stream._loss import NEIGHBOUR, LossPolicy
 from dashi.stream._model import LOSSY_CODECS, PayloadSchema, State
 from dashi.stream._plan import PlannedStage, StreamPlan
 from dashi.stream._recordings import OpBinder
-from dashi.stream._rules import R4, StagePlace, break_of_op, check_depth
+from dashi.stream._rules import check_depth
 from dashi.stream._worker import Worker
 
 
 def plan_workers(plan: StreamPlan, *, restarts: int = 1, elsewhere: str = "") -> list[Worker]:
-    """The stages of a plan for a `Pipeline`: it goes on where a device is lost. Each stage opens its device, and gives
-    States whose fields lie on the host: that is slower than `run`, which hands memory from device to device and ends
-    where one is lost.
+    """The stages of a plan for a `Pipeline`: where a device is lost, its stage alone begins anew. Each stage opens its
+    device, and gives States whose fields lie on the host: that is slower than `run`, which hands memory from device to
+    device and begins all stages anew.
 
     A stage that fails opens its device anew, `restarts` times; after that its ops run on the device `elsewhere`
     ("cpu" is NumPy's), which the rules must allow for every op: an error says so before anything runs. Observers of the
@@ -32,9 +33,12 @@ def plan_workers(plan: StreamPlan, *, restarts: int = 1, elsewhere: str = "") ->
                 f"link {link.link.name} has the lossy codec {link.link.codec!r}, which workers of a plan do not apply.",
                 "run the plan with `dashi.stream.run`, or take a lossless codec.",
             )
-    if elsewhere:
-        _require_allowed(plan, elsewhere)
-    return [_worker(planned, restarts, elsewhere) for planned in plan.stages]
+    if elsewhere == NEIGHBOUR:
+        raise InputError(
+            "workers of a plan do not know each other's devices.", "name a device for `elsewhere=`, such as cpu."
+        )
+    place = LossPolicy(restarts, elsewhere).require_possible(plan)
+    return [_worker(planned, restarts, "" if place is None else place.spec) for planned in plan.stages]
 
 
 def _worker(planned: PlannedStage, restarts: int, elsewhere: str) -> Worker:
@@ -84,24 +88,3 @@ class StageOnHost:
 
 def _empty(device: Device, schema: PayloadSchema) -> dict[str, Array]:
     return {name: device.empty(field.shape, field.element) for name, field in schema.items()}
-
-
-def _require_allowed(plan: StreamPlan, elsewhere: str) -> None:
-    """Raises the rule that keeps an op from running on that device."""
-    with open_device(elsewhere) as device:
-        info = device.info
-    tier = plan.config.determinism_tier
-    for planned in plan.stages:
-        kind = "CPU" if info.type == "reference" else "GPU"
-        spec = replace(planned.device, id=elsewhere, spec=elsewhere, kind=kind, features=info.features)
-        for op in planned.ops:
-            if not op.spec.migratable or (tier < 2 and not op.spec.portable):
-                why = "is not migratable" if not op.spec.migratable else f"is not portable, and the tier is {tier}"
-                raise StreamRuleError.of(
-                    R4, op.spec.id, elsewhere,
-                    f"op {op.spec.id!r} {why}: it cannot move from device {planned.device.id!r} to {elsewhere!r}.",
-                    "leave `elsewhere=` away: then the run ends where that device stays lost.",
-                )  # fmt: skip
-            broken = break_of_op(op.spec, StagePlace(planned.stage, spec), tier, planned.depth_in)
-            if broken is not None:
-                raise broken.error()

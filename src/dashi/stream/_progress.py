@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from dashi.stream._report import ChainReport
+from dashi.stream._stage_times import WAITS
 
 LINES_EVERY = 5.0
 """Seconds between two sets of lines."""
-_BUSY: Final = 0.98
-"""A device that is busy for this share of the time waits for nobody."""
+_LEAST: Final = 0.02
+"""Shares of the time below this are not told."""
 
 
 class ChainEvents(Protocol):
@@ -50,20 +51,32 @@ class StageLines:
 
 
 def device_lines(stages: Sequence[Mapping[str, Any]], period: float | None) -> list[str]:
-    """A line for each stage of a chain that one thread submits ahead: its rate, the share of the period that its device
-    is busy, and whom it waits for the rest of it. `stages` are records of the stages so far."""
-    times = {stage["id"]: stage["device_us"] for stage in stages if stage["device_us"] is not None}
-    slowest = max(times, key=lambda name: times[name], default="")
+    """A line for each stage of a chain that one thread submits ahead: its rate, the share of its time that it works,
+    how full the link behind it is, and what it waits for. `stages` are records of the stages so far."""
     lines: list[str] = []
-    for stage in stages:
-        text = f"{stage['id']} on {stage['device']}: {stage['items_out']} items submitted"
+    for number, stage in enumerate(stages):
+        parts = [f"{stage['id']} on {stage['device']}: {stage['items_out']} items submitted"]
         if period:
-            text += f", {1 / period:.1f}/s"
-            if stage["id"] in times:
-                busy = min(1.0, times[stage["id"]] * 1e-6 / period)
-                text += f", busy {busy:.0%}"
-                if busy < _BUSY:
-                    other = slowest if stage["id"] != slowest else "the host and the links"
-                    text += f", waits for {other} {1 - busy:.0%}"
-        lines.append(text)
+            parts.append(f"{1 / period:.1f}/s")
+        seconds = stage["seconds"]
+        whole = sum(seconds.values())
+        if whole > 0:
+            parts.append(f"busy {seconds['busy'] / whole:.0%}")
+        link = stage["link"]
+        if link is not None and link["mean_used"] is not None:
+            parts.append(f"{link['mean_used']:.1f} of {link['window']} slots in use")
+        before = stages[number - 1]["id"] if number else ""
+        behind = stages[number + 1]["id"] if number + 1 < len(stages) else ""
+        words = {
+            "starved": f"starved by {before}",
+            "linked": f"waits for the link from {before}",
+            "blocked": f"blocked by {behind}",
+            "submitting": "waits for the host",
+        }
+        parts += [
+            f"{words[name]} {seconds[name] / whole:.0%}" for name in WAITS if whole and seconds[name] / whole >= _LEAST
+        ]
+        if stage["restarts"]:
+            parts.append(f"{stage['restarts']} restarts")
+        lines.append(", ".join(parts))
     return lines

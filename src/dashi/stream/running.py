@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
-from dashi.errors import InputError, Interrupted
+from dashi.errors import DashiError, InputError, Interrupted
 from dashi.runtime.device import Device
 from dashi.runtime.select import open_device
 from dashi.stream._contracts import debug_wanted
-from dashi.stream._device_chain import DeviceChain
+from dashi.stream._device_chain import DeviceChain, Period
 from dashi.stream._device_stage import Hold
 from dashi.stream._draws import items_of
+from dashi.stream._loss import LossPolicy
 from dashi.stream._model import DeviceSpec, Payload, State, StreamConfig
 from dashi.stream._op import StreamOp
 from dashi.stream._plan import PlannedStage, StreamPlan
+from dashi.stream._plan_adapter import PlanAdapter
 from dashi.stream._progress import LINES_EVERY, device_lines
+from dashi.stream._renewal import FirstLooks, Opened, RenewedChain
+from dashi.stream._report import ChainEvent
 from dashi.stream._rules import check_depth
+from dashi.stream._snapshot_files import SnapshotFiles
 from dashi.stream.planning import make_plan
 from dashi.types import HostArray
 
@@ -76,6 +82,8 @@ class StreamRun:
     observations_left_out: int = 0
     notes: tuple[str, ...] = ()
     fields: tuple[Mapping[str, HostArray], ...] = field(default=(), repr=False)
+    events: tuple[ChainEvent, ...] = ()
+    events_left_out: int = 0
 
     @property
     def lossy(self) -> tuple[str, ...]:
@@ -97,6 +105,8 @@ class StreamRun:
             "stages": [dict(stage) for stage in self.stages],
             "observations": [one.as_json() for one in self.observations],
             "observations_left_out": self.observations_left_out,
+            "events": [asdict(event) for event in self.events],
+            "events_left_out": self.events_left_out,
             "notes": list(self.notes),
         }
 
@@ -114,6 +124,12 @@ def run(
     remark: Callable[..., None] | None = None,
     hold: Hold | None = None,
     debug: bool | None = None,
+    restarts: int = 0,
+    elsewhere: str = "",
+    adapt: bool = False,
+    snapshots: Mapping[str, int] | None = None,
+    folder: Path | str | None = None,
+    opened: Opened | None = None,
 ) -> StreamRun:
     """Sends `items` items (the source's number, unless given) through the chain. `payloads` are the items themselves,
     where the configuration's source is not to draw them. `ops` and `measure` are those of `make_plan`, for a
@@ -122,9 +138,17 @@ def run(
     `serial` names one device that all ops run on, one after another, without links: its hashes are those of the chain
     wherever kernels are portable and no codec loses anything. `keep` keeps the results themselves. `advance` is called
     with 1 for each item out, `remark` every few seconds with a line for each stage: its rate, how busy its device is,
-    whom it waits for. `debug` keeps a ContractLedger of who owns each State, which slots are in use, and who looks;
-    None is True where the environment variable DASHI_STREAM_DEBUG is 1. Ctrl-C raises Interrupted, with the run so far
-    in `partial`.
+    how full its link, what it waits for. `debug` keeps a ContractLedger of who owns each State, which slots are in use,
+    and who looks; None is True where the environment variable DASHI_STREAM_DEBUG is 1. Ctrl-C raises Interrupted, with
+    the run so far in `partial`; errors have it in `result`.
+
+    Where a device is lost, the chain is opened again and goes on with the first item that had not come out, `restarts`
+    times for each stage; after that the stages of that device run `elsewhere`: on a device that is named, or
+    "neighbour", where the rules allow it. Payloads that were passed must stay as they are until they have come out.
+
+    `adapt` keeps the last stage from starving: windows are raised, transfers carry half (at tier 2 and above), a
+    migratable op moves to the stage before. `snapshots` says behind which stages the State of every so many steps is
+    written into `folder`, as STAGE-STEP.npz. `opened` is entered with each device while it is open.
     """
     plan = chain if isinstance(chain, StreamPlan) else make_plan(chain, ops=ops, measure=measure)
     count = plan.config.source.items if items is None else items
@@ -132,10 +156,24 @@ def run(
         raise InputError(f"`items={count}` cannot be sent.", "pass 0 or more.")
     chosen = _serial(plan, serial) if serial is not None else plan
     sent = iter(payloads) if payloads is not None else drawn_payloads(plan, count)
-    with ExitStack() as stack:
-        devices = open_devices(chosen, stack)
-        checked = debug_wanted() if debug is None else debug
-        return _Running(chosen, count, keep, advance, remark).go(devices, islice(sent, count), hold, checked)
+    checked = debug_wanted() if debug is None else debug
+    looks, observed = FirstLooks(), Observations()
+    with SnapshotFiles(chosen, snapshots or {}, folder) as files:
+        written = files.settings(looks)
+
+        def make(plan: StreamPlan, devices: Mapping[str, Device], period: Period) -> DeviceChain:
+            return DeviceChain(
+                plan, devices, keep=keep, observe=looks.once("observers", observed.add), hold=hold, check=check_state,
+                debug=checked, snapshots=written, period=period,
+            )  # fmt: skip
+
+        def devices(plan: StreamPlan, stack: ExitStack) -> Mapping[str, Device]:
+            return open_devices(plan, stack, opened)
+
+        renewed = RenewedChain(chosen, LossPolicy(restarts, elsewhere), devices, make)
+        if adapt:
+            renewed.turn = PlanAdapter(renewed, ops or {}, count).turn
+        return _Running(chosen, count, renewed, keep, advance, remark).go(islice(sent, count), observed, files.finish)
 
 
 class Observations:
@@ -160,48 +198,55 @@ class _Running:
         self,
         plan: StreamPlan,
         items: int,
+        chain: RenewedChain,
         keep: bool,
         advance: Callable[[int], None] | None,
         remark: Callable[..., None] | None,
     ) -> None:
-        self.plan, self.items, self.keep = plan, items, keep
+        self.plan, self.items, self.chain, self.keep = plan, items, chain, keep
         self.advance, self.remark = advance, remark
         self._due = time.monotonic() + LINES_EVERY
+        self._events_told = 0
         self.steps, self.hashes = list[int](), list[str]()
         self.fields = list[Mapping[str, HostArray]]()
-        self.observed = Observations()
 
-    def go(
-        self, devices: Mapping[str, Device], payloads: Iterator[Payload], hold: Hold | None, debug: bool
-    ) -> StreamRun:
-        """Runs all items."""
-        with DeviceChain(
-            self.plan, devices, keep=self.keep, observe=self.observed.add, hold=hold, check=check_state, debug=debug
-        ) as chain:
-            start = time.perf_counter()
+    def go(self, payloads: Iterator[Payload], observed: Observations, finish: Callable[[], None]) -> StreamRun:
+        """Runs all items; `finish` returns when everybody has seen them. What came out before an error is its
+        `result`."""
+        start = time.perf_counter()
+        with closing(self.chain.run(payloads)) as results:
             try:
-                for result in chain.run(payloads):
+                for result in results:
                     self.steps.append(result.step)
                     self.hashes.append(result.digest)
                     if self.keep:
                         self.fields.append(result.fields)
                     if self.advance is not None:
                         self.advance(1)
-                    self._tell(chain)
+                    self._tell()
+                finish()
             except KeyboardInterrupt as stop:
-                raise Interrupted(self._done(chain, start)) from stop
-            return self._done(chain, start)
+                raise Interrupted(self._done(observed, start)) from stop
+            except DashiError as error:
+                error.result = self._done(observed, start)
+                raise
+        return self._done(observed, start)
 
-    def _tell(self, chain: DeviceChain) -> None:
-        if self.remark is not None and time.monotonic() >= self._due:
-            self._due = time.monotonic() + LINES_EVERY
-            self.remark(*device_lines(chain.record(), chain.period.seconds))
+    def _tell(self) -> None:
+        events = self.chain.events[self._events_told :]
+        if self.remark is None or (not events and time.monotonic() < self._due):
+            return
+        self._due = time.monotonic() + LINES_EVERY
+        self._events_told += len(events)
+        self.remark(*device_lines(self.chain.record(), self.chain.period.seconds), *(event.text for event in events))
 
-    def _done(self, chain: DeviceChain, start: float) -> StreamRun:
+    def _done(self, observed: Observations, start: float) -> StreamRun:
+        chain = self.chain
         return StreamRun(
             len(self.hashes), self.steps == list(range(len(self.steps))), tuple(self.hashes), chain.period.seconds,
             self.plan.prediction.period, self.plan.config.determinism_tier, time.perf_counter() - start,
-            chain.record(), tuple(self.observed.entries), self.observed.left_out, self.plan.notes, tuple(self.fields),
+            chain.record(), tuple(observed.entries), observed.left_out, self.plan.notes, tuple(self.fields),
+            tuple(chain.events), chain.events_left_out,
         )  # fmt: skip
 
 
@@ -231,11 +276,13 @@ def _serial(plan: StreamPlan, device: str) -> StreamPlan:
     return replace(plan, stages=(whole,), links=(), prediction=replace(plan.prediction, period=whole.seconds))
 
 
-def open_devices(plan: StreamPlan, stack: ExitStack) -> dict[str, Device]:
+def open_devices(plan: StreamPlan, stack: ExitStack, opened: Opened | None = None) -> dict[str, Device]:
     """The devices of a plan, each with a queue for every stage on it, as far as devices have so many."""
     specs = {planned.device.id: planned.device.spec for planned in plan.stages}
     stages = [planned.device.id for planned in plan.stages]
-    return {
-        name: stack.enter_context(open_device(spec, queues=min(_MOST_QUEUES, stages.count(name))))
-        for name, spec in specs.items()
-    }
+    devices: dict[str, Device] = {}
+    for name, spec in specs.items():
+        devices[name] = stack.enter_context(open_device(spec, queues=min(_MOST_QUEUES, stages.count(name))))
+        if opened is not None:
+            stack.enter_context(opened(name, devices[name]))
+    return devices

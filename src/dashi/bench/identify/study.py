@@ -8,7 +8,12 @@ these rows every learner makes a rule, and each rule is compared with the truth 
 - `one_step`: the same along unseen trajectories; 1 is as bad as persistence;
 - `rollout`: the error of the state after rolling out the rule alone from unseen starts, beside the true state. A
   rollout that leaves ten times the range of the truth is counted in `diverged`, and enters with an error of 1;
-- `coefficients`: for the dictionary, the error of its coefficients beside the true ones.
+- `coefficients`: for the dictionary, the error of its coefficients beside the true ones;
+- `completion`: the error of the sites that were never seen, filled in: the start is sought from which the learned rule
+  gives what was seen at the other sites, and the whole field after it is compared with the truth. Beside it, 1 is as
+  bad as zeros.
+
+`rows` says how many rows learners get: the onset is the least of them from which the operator is found to a tenth.
 
 All errors are relative, in the L2 norm. A seed draws the starts, sites, noise and centres anew.
 """
@@ -21,6 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dashi.bench.identify.completion import COMPLETED, completion
 from dashi.bench.identify.learners import LEARNERS, Rows, Rule, joined, learn
 from dashi.bench.identify.systems import SYSTEMS, System, Values
 from dashi.errors import InputError
@@ -33,7 +39,11 @@ ROWS: Final = 1500
 """Rows that learners get at least and at most, drawn from those of use."""
 UNSEEN: Final = 8
 ROLLOUT: Final = 100
-MEASURES: Final = ("operator", "one_step", "rollout", "diverged", "coefficients")
+MEASURES: Final = ("operator", "one_step", "rollout", "diverged", "coefficients", "completion")
+ONSET: Final = 0.1
+"""The error of the operator at which it counts as recovered."""
+FEWEST: Final = 20
+"""Rows that a learner needs at least."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,8 @@ class StudySetting:
     system: str
     observed: float
     noise: float
+    rows: int = ROWS
+    """Rows that learners get at most."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +80,13 @@ class SeedSpread:
     most: float
 
 
-def settings(systems: Sequence[str], observed: Sequence[float], noise: Sequence[float]) -> tuple[StudySetting, ...]:
+def settings(
+    systems: Sequence[str], observed: Sequence[float], noise: Sequence[float], rows: Sequence[int] = (ROWS,)
+) -> tuple[StudySetting, ...]:
     """Every combination, checked."""
+    for count in rows:
+        if not FEWEST <= count <= ROWS:
+            raise InputError(f"{count} rows were asked for.", f"use {FEWEST} to {ROWS}.")
     for name in systems:
         if name not in SYSTEMS:
             raise InputError(f"there is no system {name!r}.", f"use one of {', '.join(SYSTEMS)}.")
@@ -79,7 +96,7 @@ def settings(systems: Sequence[str], observed: Sequence[float], noise: Sequence[
     for amount in noise:
         if not 0 <= amount < 1:
             raise InputError(f"noise is {amount}.", "pass a part of the data's deviation: 0 up to, but without, 1.")
-    return tuple(StudySetting(s, f, n) for s in systems for f in observed for n in noise)
+    return tuple(StudySetting(s, f, n, r) for s in systems for f in observed for n in noise for r in rows)
 
 
 def identify(
@@ -94,6 +111,8 @@ def identify(
             for name in learners:
                 rule = learn(name, system, rows, np.random.default_rng([seed, 3]), device)
                 measures = judge(rule)
+                if setting.system in COMPLETED:
+                    measures["completion"] = completion(system, rule, setting, np.random.default_rng([seed, 4]))
                 if name == "dictionary":
                     measures["coefficients"] = _relative(rule.coefficients - system.truth, system.truth)
                 yield Outcome(setting, name, seed, len(rows), rule.settings, measures)
@@ -119,7 +138,7 @@ def observe(system: System, setting: StudySetting, rng: np.random.Generator) -> 
             f"with {setting.observed:g} of the sites observed only {len(rows)} steps have all neighbours seen.",
             "observe a larger fraction.",
         )
-    return rows.part(rng.permutation(len(rows))[:ROWS])
+    return rows.part(rng.permutation(len(rows))[: setting.rows])
 
 
 def _judge(system: System, rng: np.random.Generator) -> Callable[[Rule], dict[str, float]]:
@@ -140,6 +159,7 @@ def _judge(system: System, rng: np.random.Generator) -> Callable[[Rule], dict[st
             "rollout": errors,
             "diverged": diverged,
             "coefficients": float("nan"),
+            "completion": float("nan"),
         }
 
     return measures
@@ -187,3 +207,15 @@ def result_rows(
                 row[name] = None if over is None else asdict(over)
             rows.append(row)
     return rows
+
+
+def onset(asked: Sequence[StudySetting], outcomes: Sequence[Outcome], learner: str) -> int | None:
+    """The least number of rows from which on, with every larger one that was asked for, the mean error of the operator
+    is at most ONSET; None where it is not even with the most."""
+    least: int | None = None
+    for setting in sorted(asked, key=lambda one: -one.rows):
+        errors = [o.measures["operator"] for o in outcomes if o.setting == setting and o.learner == learner]
+        if not errors or not float(np.mean(errors)) <= ONSET:
+            break
+        least = setting.rows
+    return least

@@ -1,6 +1,7 @@
-"""Known operators whose rules a learner must find again: band energies on a tree, and a reaction with diffusion.
+"""Known operators whose rules a learner must find again: band energies on a tree, a reaction with diffusion, coupled
+oscillators, and waves.
 
-Both are local: what a site does depends on its own values x and on their graph Laplacian, Lx = sum over neighbours of
+All are local: what a site does depends on its own values x and on their graph Laplacian, Lx = sum over neighbours of
 (own - neighbour's). The increment of a site is a sum of terms of these, with coefficients that the learners do not
 know. Each system also names candidate terms: the true ones among others that do not occur.
 """
@@ -156,4 +157,86 @@ def reaction_diffusion() -> System:
     )
 
 
-SYSTEMS: Final = {"tree": tree_bands, "reaction": reaction_diffusion}
+OSCILLATORS: Final = 48
+
+
+def coupled_oscillators() -> System:
+    """Oscillators near their onset (Stuart and Landau), on a ring of 48, 0.1 of time a step.
+
+    z' = z + 0.1 ((1 + 2 i) z - (1 + 0.5 i) |z|^2 z - 0.3 L z), z = a + i b. Alone each goes to a circle and round it;
+    coupled, they come into step, or travel as waves. (Y. Kuramoto, Chemical Oscillations, Waves, and Turbulence, 1984,
+    doi 10.1007/978-3-642-69689-3, ch. 2.)
+    """
+    dt, pull, turn, shear, couple = 0.1, 1.0, 2.0, 0.5, 0.3
+    names = ("a", "b", "a^2", "a b", "b^2", "a^3", "a^2 b", "a b^2", "b^3", "L a", "L b")
+    truth = np.zeros((len(names), 2))
+    at = {name: j for j, name in enumerate(names)}
+    truth[at["a"]], truth[at["b"]] = (dt * pull, dt * turn), (-dt * turn, dt * pull)
+    # -(1 + i s) (a^2 + b^2) (a + i b): real part -(a - s b) r^2, imaginary part -(b + s a) r^2.
+    truth[at["a^3"]], truth[at["a b^2"]] = (-dt, -dt * shear), (-dt, -dt * shear)
+    truth[at["a^2 b"]], truth[at["b^3"]] = (dt * shear, -dt), (dt * shear, -dt)
+    truth[at["L a"], 0] = truth[at["L b"], 1] = -dt * couple
+
+    def terms(x: Values, diffused: Values) -> Values:
+        a, b = x[..., 0], x[..., 1]
+        powers = (a, b, a * a, a * b, b * b, a**3, a * a * b, a * b * b, b**3)
+        return np.concatenate([np.stack(powers, axis=-1), diffused], axis=-1)
+
+    def start(rng: np.random.Generator) -> Values:
+        return rng.uniform(-1.2, 1.2, (OSCILLATORS, 2))
+
+    edges = [(v, (v + 1) % OSCILLATORS) for v in range(OSCILLATORS)]
+    return System(
+        "oscillators",
+        "z' = z + 0.1 ((1 + 2 i) z - (1 + 0.5 i) |z|^2 z - 0.3 L z), z = a + i b, ring of 48",
+        graph_laplacian(OSCILLATORS, edges),
+        names,
+        truth,
+        terms,
+        start,
+        highest=1.5,
+    )
+
+
+WAVES: Final = 48
+
+
+def waves() -> System:
+    """A wave field on a ring of 48 sites with a restoring force that stiffens, 0.1 of time a step.
+
+    h' = h + 0.1 s, s' = s + 0.1 (-4 L h - 0.2 h^3 - 0.05 s) - 0.12 L s: height and speed; the last term damps what is
+    short, so that explicit steps are stable.
+    """
+    names = ("h", "s", "h^2", "h s", "s^2", "h^3", "s^3", "L h", "L s")
+    truth = np.zeros((len(names), 2))
+    at = {name: j for j, name in enumerate(names)}
+    truth[at["s"]] = 0.1, -0.005
+    truth[at["h^3"], 1], truth[at["L h"], 1], truth[at["L s"], 1] = -0.02, -0.4, -0.12
+
+    def terms(x: Values, diffused: Values) -> Values:
+        h, s = x[..., 0], x[..., 1]
+        return np.concatenate([np.stack((h, s, h * h, h * s, s * s, h**3, s**3), axis=-1), diffused], axis=-1)
+
+    def start(rng: np.random.Generator) -> Values:
+        place = 2 * np.pi * np.arange(WAVES) / WAVES
+        shapes = [
+            rng.normal() * np.cos(k * place + rng.uniform(0, 2 * np.pi)) / k for _ in range(2) for k in range(1, 7)
+        ]
+        return np.stack([sum(shapes[:6], start=np.zeros(WAVES)), sum(shapes[6:], start=np.zeros(WAVES))], axis=-1)
+
+    edges = [(v, (v + 1) % WAVES) for v in range(WAVES)]
+    return System(
+        "waves",
+        "h' = h + 0.1 s, s' = s + 0.1 (-4 L h - 0.2 h^3 - 0.05 s) - 0.12 L s, ring of 48",
+        graph_laplacian(WAVES, edges),
+        names,
+        truth,
+        terms,
+        start,
+        highest=1.5,
+    )
+
+
+SYSTEMS: Final = {
+    "tree": tree_bands, "reaction": reaction_diffusion, "oscillators": coupled_oscillators, "waves": waves,
+}  # fmt: skip

@@ -49,10 +49,10 @@ class Problem:
         """One step of dt."""
         t = self._tables
         k1 = self.advection(z)
-        k2 = self.advection(t["half"] * z + t["half_2"] * k1)
-        k3 = self.advection(t["half"] * z + t["one_2"] * k2)
-        k4 = self.advection(t["whole"] * z + t["half_1"] * k3)
-        return t["whole"] * z + t["whole_6"] * k1 + t["half_3"] * (k2 + k3) + t["one_6"] * k4
+        k2 = self.advection(z + (t["half_change"] * z + t["half_2"] * k1))
+        k3 = self.advection(z + (t["half_change"] * z + t["one_2"] * k2))
+        k4 = self.advection(z + (t["whole_change"] * z + t["half_1"] * k3))
+        return z + (t["whole_change"] * z + t["whole_6"] * k1 + t["half_3"] * (k2 + k3) + t["one_6"] * k4)
 
 
 def complex_state(flow: Flow, states: Floats) -> Any:

@@ -82,6 +82,11 @@ class Operator(ABC):
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
         """The operator with these arrays and parameters; the inverse of the two properties. Raises InputError."""
 
+    def __repr__(self) -> str:
+        parameters = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
+        shape = " x ".join(str(length) for length in self.shape)
+        return f"<{type(self).__name__} of states of {shape}, {self.dtype}{parameters}>"
+
     @property
     def time_step(self) -> float:
         """Time of one step; 1 where steps have none."""

@@ -260,9 +260,9 @@ class Loop:
         self, *, stopped: bool, steps: int | None = None, state: HostArray | None = None, over: bool = True
     ) -> Run:
         """The run so far; its states are read back, unless they are at hand. Where it is `over`, all is taken in."""
-        seconds = self.so_far.seconds + time.perf_counter() - self._began
         if over:
             self._take_late()
+        seconds = self.so_far.seconds + time.perf_counter() - self._began
         if state is None:
             state = self.so_far.state if self._null else self.engine.states()
         records: Mapping[str, tuple[Any, ...]] = {name: tuple(rows) for name, rows in self._records.items() if rows}

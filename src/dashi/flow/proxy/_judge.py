@@ -39,6 +39,13 @@ class Judge:
         correlation = correlations(self._schema, z, self._reference)
         return validation_score(self._schema, z, self._reference), float(correlation.mean())
 
+    def energy_error(self, model: Model) -> float:
+        """Mean of |log(E / E of the truth)| over windows and frames; infinite where an energy is not finite."""
+        with np.errstate(all="ignore"):
+            energy = held_energy(self._schema, self._rolled(model, 1))
+            error = float(np.abs(np.log(energy / held_energy(self._schema, self._reference))).mean())
+        return error if np.isfinite(error) else float("inf")
+
     def gains(self, model: Model) -> bool:
         """Whether the model's energy exceeds GAIN x the largest of the reference in rollouts LONGER x as long as the
         windows."""

@@ -1,5 +1,8 @@
-"""The perfect model: the full solver, started from what z holds. No model of the held modes alone can know more of the
-dynamics; what it loses, it loses because z does not hold the start of the rest. For evaluation only."""
+"""The perfect model: the full solver, started from what z holds, with zeros for the rest. For evaluation only.
+
+It knows the dynamics exactly and nothing of the start beyond z. That is no bound to what a model of z can do: where the
+flow has something at the start this has zeros, and a model with a good guess of it, or of what comes of it on average,
+follows longer at times (docs/closures.md)."""
 
 from __future__ import annotations
 

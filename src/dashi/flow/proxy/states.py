@@ -28,6 +28,11 @@ def encoded(schema: Schema, windows: Windows, *, device: Device) -> Floats:
     return encode(schema, np.asarray(windows.fields, kind), device=device)
 
 
+def mean_scalar(schema: Schema, z: Floats, name: str) -> float:
+    """Mean of a scalar of z over all frames."""
+    return float(np.mean(z[..., schema.parts[name]], dtype=np.float64))
+
+
 def require_start(schema: Schema, z0: Any, kind: Any) -> Floats:
     """The z that a rollout starts from, (m, D), in the element type of the model."""
     states = require_z(schema, z0)

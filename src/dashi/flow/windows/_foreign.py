@@ -14,6 +14,7 @@ import math
 import os
 import re
 import stat
+import traceback
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
@@ -80,10 +81,22 @@ def _opened(xarray: Any, source: Path, how: dict[str, Any]) -> Any:
     try:
         return xarray.open_dataset(source, **how)
     except Exception as error:
+        _close_half_open(error)
         raise FileError(
             f"xarray does not open {source}: {_reason(error)}.",
             "install what reads it (scipy, netcdf4 or h5netcdf; zarr for stores), or write the file again.",
         ) from error
+
+
+def _close_half_open(error: BaseException) -> None:
+    """Closes the files that h5netcdf had begun to open: left to themselves they fail once more when they are forgotten,
+    which Python prints."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        half = frame.f_locals.get("self")
+        if type(half).__module__ == "h5netcdf.core" and getattr(half, "_closed", True) is False:
+            half._writable = False
+            with contextlib.suppress(Exception):
+                half.close()
 
 
 def _xarray(source: Path) -> Any:

@@ -8,7 +8,7 @@ do not belong together, a velocity that is not free of divergence, gaps. See doc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,6 +75,28 @@ def windows_from_dataset(
             f"the data cannot be understood: {type(error).__name__}: {error}.",
             "pass numbers for coordinates and values; docs/own-data.md says what is asked of the data.",
         ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class VorticityRecord:
+    """Vorticity (members, frames, n, n) in float64 at even times, in a periodic square box."""
+
+    values: Floats
+    times: Floats
+    length: float
+    """The side of the box."""
+
+
+def vorticity_record(
+    data: Any, *, vorticity: str = "vorticity", velocity: tuple[str, str] | None = None,
+    dims: Mapping[str, str] | None = None, periodic: bool = False,
+) -> VorticityRecord:  # fmt: skip
+    """The vorticity of a Dataset in memory, under the rules of `windows_from_dataset`, whatever flow it is of."""
+    named = {**_DIMENSIONS, **(dims or {})}
+    length = _box({axis: _line(data, named[axis]) for axis in ("x", "y")})
+    time = _line(data, named["time"])
+    values = _record(data, named, vorticity, velocity, _bases(data, named), length, periodic)
+    return VorticityRecord(values, time, length)
 
 
 def load_record(

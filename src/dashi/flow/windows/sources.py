@@ -12,9 +12,16 @@ from dashi.errors import FileError, InputError, suggestion
 from dashi.flow._fields import read_attributes
 from dashi.flow.equations import Flow
 from dashi.flow.windows._foreign import NETCDF, open_foreign
-from dashi.flow.windows.own_data import grid_of, load_record, windows_from_dataset
+from dashi.flow.windows.own_data import (
+    VorticityRecord,
+    grid_of,
+    load_record,
+    vorticity_record,
+    windows_from_dataset,
+)
 from dashi.flow.windows.recorded import windows_from_run
 from dashi.flow.windows.windows import Windows
+from dashi.io._run_names import FIELDS
 
 AXES: Final = ("time", "y", "x", "member")
 """The axes of a record, by the names that `dims` may replace."""
@@ -88,6 +95,21 @@ def read_windows(
     for doubt in caught:
         warnings.warn(f"{source}: {doubt.message}", stacklevel=2)
     return windows_read
+
+
+def read_vorticity(source: Path, naming: Naming = AS_USUAL, *, periodic: bool = False) -> VorticityRecord:
+    """The vorticity that lies at a path: the folder of a run, a NetCDF file or a Zarr store, of anyone."""
+    store = source / FIELDS if source.is_dir() and source.suffix != ".zarr" else source
+    if store.suffix not in (*NETCDF, ".zarr"):
+        raise FileError(
+            f"{source} is no record of vorticity: an array alone has neither times nor places.",
+            f"name the folder of a simulation, a NetCDF file ({', '.join(NETCDF)}) or a Zarr store (.zarr); "
+            "xarray.Dataset(...).to_netcdf makes one of arrays.",
+        )
+    names = naming.arguments
+    with open_foreign(store) as data:
+        _require_variables(data, naming, store)
+        return vorticity_record(load_record(data, store, **names), periodic=periodic, **names)
 
 
 def _require_variables(data: Any, naming: Naming, source: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Op
 from dashi.graph.ops.elementwise import cast, converted, is_narrow
@@ -35,51 +36,61 @@ _FORMULAS: Final[dict[str, tuple[Callable[..., Expression], tuple[str, ...]]]] =
 """Each with its formula, and the names of the formula's numbers."""
 
 
+@checked
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x, or alpha (e^x - 1) below 0."""
     return _node("elu", x, alpha=alpha)
 
 
+@checked
 def gelu(x: Tensor) -> Tensor:
     """x times the normal distribution function of x, by erf."""
     return _node("gelu", x)
 
 
+@checked
 def gelu_tanh(x: Tensor) -> Tensor:
     """x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the approximate form of `gelu`."""
     return _node("gelu_tanh", x)
 
 
+@checked
 def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
     """alpha x + beta, at least 0 and at most 1."""
     return _node("hard_sigmoid", x, alpha=alpha, beta=beta)
 
 
+@checked
 def hard_swish(x: Tensor) -> Tensor:
     """x times `hard_sigmoid` with alpha 1/6."""
     return _node("hard_swish", x)
 
 
+@checked
 def leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
     """x, or slope x below 0."""
     return _node("leaky_relu", x, slope=slope)
 
 
+@checked
 def mish(x: Tensor) -> Tensor:
     """x tanh(softplus(x))."""
     return _node("mish", x)
 
 
+@checked
 def selu(x: Tensor, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875) -> Tensor:
     """gamma times `elu`, with the constants of G. Klambauer et al., arXiv:1706.02515."""
     return _node("selu", x, alpha=alpha, gamma=gamma)
 
 
+@checked
 def silu(x: Tensor) -> Tensor:
     """x sigmoid(x), also called swish."""
     return _node("silu", x)
 
 
+@checked
 def tan(x: Tensor) -> Tensor:
     """sin(x) / cos(x), of radians."""
     return _node("tan", x)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph._views import attribute_view, read_through, require_inside, transposed
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
 
+@checked
 def attention(
     q: Tensor,
     k: Tensor,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ops.attention import attention
 from dashi.graph.ops.positions import rope
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
 
+@checked
 def attention_block(
     x: Tensor,
     weights: Sequence[Tensor],

@@ -11,6 +11,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType, tensor_type
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops._compositions import composition
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Axes = tuple[Sequence[int], Sequence[int]]
 
 
+@checked
 def dot_general(a: Tensor, b: Tensor, contracting: Axes, batch: Axes = ((), ())) -> Tensor:
     """Sums of products over the contracting axes of a and of b, pair by pair, for each place along their batch axes.
     The axes of the result are those of the batch, then the others of a, then the others of b. Sums are tree64 over the
@@ -34,6 +36,7 @@ def dot_general(a: Tensor, b: Tensor, contracting: Axes, batch: Axes = ((), ()))
     )
 
 
+@checked
 def grouped_matmul(x: Tensor, w: Tensor, group: Tensor) -> Tensor:
     """x[i] w[group[i]] for x (m, k), w (groups, k, n) and group (m,) of uint32: each row times the matrix of its group
     (its expert). A row of a group that there is not is 0. Packed matrices are read packed where w is the transpose of

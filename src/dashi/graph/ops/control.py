@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ops.elementwise import where
 from dashi.graph.ops.joining import concat
 from dashi.graph.ops.movement import slice_
@@ -21,6 +22,7 @@ MOST_STEPS: Final = 4096
 """Steps of a loop: each is written out."""
 
 
+@checked
 def select(condition: Tensor, then: Values, otherwise: Values) -> tuple[Tensor, ...]:
     """The values of one of two branches, both of which are computed: element by element, where `condition` (bool,
     stretched) is true those of `then`."""
@@ -31,6 +33,7 @@ def select(condition: Tensor, then: Values, otherwise: Values) -> tuple[Tensor, 
     return tuple(_chosen(condition, x, y) for x, y in zip(then, otherwise, strict=True))
 
 
+@checked
 def repeat(
     body: Callable[..., Values],
     start: Values,
@@ -50,6 +53,7 @@ def repeat(
     return values
 
 
+@checked
 def scan(
     body: Callable[..., tuple[Values, Values]],
     start: Values,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph._values import canonical
 from dashi.graph.ir import Node, TensorType, tensor_type
 from dashi.graph.op import Op
@@ -53,6 +54,7 @@ _FEW: Final = 2
 """Results of a group up to which they are summed one by one: a product would leave most of its tiles empty."""
 
 
+@checked
 def conv(
     x: Tensor,
     w: Tensor,
@@ -68,6 +70,7 @@ def conv(
     return x.builder.add(CONV, *inputs, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
+@checked
 def conv_transpose(
     x: Tensor,
     w: Tensor,
@@ -87,6 +90,7 @@ def conv_transpose(
     return x.builder.add(CONV_TRANSPOSE, *inputs, output_padding=output_padding, **attributes)
 
 
+@checked
 def im2col(
     x: Tensor,
     kernel: Sequence[int],

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph._values import canonical
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
@@ -24,6 +25,7 @@ from dashi.types import dtype as dtype_of
 if TYPE_CHECKING:
     from dashi.graph.builder import Operand, Tensor
 
+_P = ParamSpec("_P")
 BOOL: Final = dtype_of("bool")
 _UNARY: Final = (
     "abs", "neg", "relu", "sign", "square", "cos", "exp", "log", "reciprocal", "rsqrt", "sigmoid", "sin", "softplus",
@@ -189,12 +191,26 @@ OPS: Final = (
 
 def unary(name: str) -> Callable[[Tensor], Tensor]:
     """The function that adds a node of an op of one input."""
-    return lambda x: x.builder.apply(name, x)
+
+    def function(x: Tensor) -> Tensor:
+        return x.builder.apply(name, x)
+
+    return _named(function, name)
 
 
 def binary(name: str) -> Callable[[Tensor, Operand], Tensor]:
     """The function that adds a node of an op of two inputs; the second may be a number."""
-    return lambda x, y: x.builder.apply(name, x, y)
+
+    def function(x: Tensor, y: Operand) -> Tensor:
+        return x.builder.apply(name, x, y)
+
+    return _named(function, name)
+
+
+def _named(function: Callable[_P, Tensor], name: str) -> Callable[_P, Tensor]:
+    """The function under the name of its op, with its arguments checked."""
+    function.__name__ = name
+    return checked(function)
 
 
 absolute, relu, sign, square, cos, exp, log = map(unary, ("abs", "relu", "sign", "square", "cos", "exp", "log"))
@@ -208,48 +224,57 @@ shift_left, shift_right = map(binary, ("shift_left", "shift_right"))
 equal, not_equal, less, less_equal, greater, greater_equal = map(binary, _COMPARE)
 
 
+@checked
 def cast(x: Tensor, to: object) -> Tensor:
     """Another element type: floats are rounded, or cut towards zero for integers, which saturate."""
     return x.builder.add(CAST, x, to=dtype_of(to).name)  # pyright: ignore[reportArgumentType]
 
 
+@checked
 def where(condition: Tensor, x: Operand, y: Operand) -> Tensor:
     """x where the condition is true, else y: by selection, so that what is left out does not matter, NaN neither."""
     return condition.builder.apply("where", condition, x, y)
 
 
+@checked
 def logical_not(x: Tensor) -> Tensor:
     """True where x is not."""
     return x.builder.apply("logical_not", x)
 
 
+@checked
 def divide(x: Tensor, y: Operand) -> Tensor:
     """x / y, correctly rounded; of integers towards 0, and 0 where y is 0."""
     return x.builder.apply("div" if x.dtype.is_float else "quotient", x, y)
 
 
+@checked
 def truncated_mod(x: Tensor, y: Operand) -> Tensor:
     """x - y trunc(x / y), which has the sign of x; `mod`, x - y floor(x / y), has that of y. Of integers 0 is x - 0."""
     whole = divide(x, y)
     return x - (trunc(whole) if x.dtype.is_float else whole) * y
 
 
+@checked
 def fma(x: Tensor, y: Operand, z: Operand) -> Tensor:
     """x y + z, rounded after the product and after the sum."""
     return x * y + z
 
 
+@checked
 def clip(x: Tensor, lo: Operand | None = None, hi: Operand | None = None) -> Tensor:
     """x, but at least lo, and then at most hi; NaN stays."""
     least = x if lo is None else maximum(x, lo)
     return least if hi is None else minimum(least, hi)
 
 
+@checked
 def is_nan(x: Tensor) -> Tensor:
     """True where x is not a number."""
     return not_equal(x, x)
 
 
+@checked
 def is_infinite(x: Tensor, negative: bool = True, positive: bool = True) -> Tensor:
     """True where x is infinite, of either sign or of one alone."""
     limit = x.builder.constant(float("inf"), x.dtype)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import MOST_ELEMENTS, Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops._compositions import composition
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
 
+@checked
 def gather(table: Tensor, index: Tensor, axis: int = 0) -> Tensor:
     """Slices of a table along an axis: result[..., i, ...] = table[..., index[i], ...]. The axes of the index stand
     where the axis was. Signed indices count from the end where they are negative; past the end are zeros."""
@@ -41,6 +43,7 @@ def gather(table: Tensor, index: Tensor, axis: int = 0) -> Tensor:
     return table.builder.add(GATHER, table, resolved(index, table.shape[place]), **attributes)
 
 
+@checked
 def gather_elements(x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
     """result[i, j, ...] = x[index[i, j, ...], j, ...] for axis 0, and alike for others: the result has the shape of the
     index, which reaches no farther than x along the other axes. Negative indices and those past the end as in
@@ -49,6 +52,7 @@ def gather_elements(x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
     return x.builder.add(GATHER_ELEMENTS, x, resolved(index, x.shape[place]), axis=place)
 
 
+@checked
 def gather_nd(x: Tensor, index: Tensor, batch_axes: int = 0) -> Tensor:
     """result[i, ...] = x[index[i, 0], index[i, 1], ...]: the last axis of the index has an index for each of the first
     axes of x behind `batch_axes`, which both have in common. Negative indices and those past an end as in `gather`."""

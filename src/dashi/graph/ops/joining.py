@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Copies, Op
 from dashi.graph.ops._places import axis_of
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
 
+@checked
 def concat(parts: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Values one behind another along an axis."""
+    if not parts:
+        raise GraphError("there are no parts to join.", "pass one or more.")
     return parts[0].builder.add(CONCAT, *parts, axis=axis_of(parts[0], axis))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph._views import (
     attribute_view,
     expanded,
@@ -27,27 +28,35 @@ from dashi.types import HostArray, Shape
 if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
+MOST_PARTS: Final = 1 << 16
+"""Values that `split` makes: each is a node."""
 
+
+@checked
 def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
     """All elements in C order under another shape; one length may be -1."""
     return x.reshape(*shape)
 
 
+@checked
 def transpose(x: Tensor, axes: Sequence[int] = ()) -> Tensor:
     """Axes in another order; reversed where none are named."""
     return x.transpose(*axes)
 
 
+@checked
 def slice_(x: Tensor, starts: Sequence[int], stops: Sequence[int | None], steps: Sequence[int] | None = None) -> Tensor:
     """x[start:stop:step] along the first axes, as in NumPy."""
     return x.builder.add(SLICE, x, starts=starts, stops=stops, steps=[1] * len(starts) if steps is None else steps)
 
 
+@checked
 def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
     """Axes of length 1, and new ones in front, repeated, as in NumPy's broadcast_to."""
     return x.builder.add(EXPAND, x, shape=shape)
 
 
+@checked
 def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     """So many elements from `start` on along an axis."""
     lengths = x.shape[axis : axis + 1] if axis >= 0 else x.shape[axis:][:1]
@@ -60,11 +69,14 @@ def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     return slice_(x, [0] * place + [start], [*x.shape[:place], start + length])
 
 
+@checked
 def split(x: Tensor, lengths: Sequence[int] | int, axis: int = 0) -> list[Tensor]:
     """Parts of these lengths along an axis, one behind another; or so many parts of one length, where only the last
     may be shorter."""
     whole = x.shape[axis] if -len(x.shape) <= axis < len(x.shape) else -1
     if isinstance(lengths, int):
+        if lengths > MOST_PARTS:
+            raise GraphError(f"{x.name!r} is not split into {lengths} parts.", f"ask for {MOST_PARTS} at most.")
         each = -(-whole // lengths) if lengths > 0 else -1
         listed = [max(0, min(each, whole - k * each)) for k in range(lengths)]
     else:
@@ -77,6 +89,7 @@ def split(x: Tensor, lengths: Sequence[int] | int, axis: int = 0) -> list[Tensor
     return [narrow(x, axis, sum(listed[:k]), length) for k, length in enumerate(listed)]
 
 
+@checked
 def reverse(x: Tensor, axes: Sequence[int] | int) -> Tensor:
     """The elements along these axes in the opposite order."""
     rank = len(x.shape)
@@ -96,6 +109,7 @@ def swap_with_last(x: Tensor, axis: int) -> Tensor:
     return x if axis == len(order) - 1 else x.transpose(*order)
 
 
+@checked
 def stop_gradient(x: Tensor) -> Tensor:
     """x itself: an alias of its bytes. There are no gradients here; models that mark where theirs end can be read."""
     return x.builder.apply("stop_gradient", x)

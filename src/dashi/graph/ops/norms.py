@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.ops._compositions import composition
 from dashi.graph.ops.elementwise import one_dtype, sqrt
@@ -16,21 +17,25 @@ if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
 
+@checked
 def group_norm(x: Tensor, gamma: Tensor, beta: Tensor, groups: int, epsilon: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) over each group of channels of each image, times gamma, plus beta."""
     return x.builder.add(GROUP_NORM, x, gamma, beta, groups=groups, epsilon=epsilon)
 
 
+@checked
 def instance_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) over each channel of each image, times gamma, plus beta."""
     return x.builder.add(INSTANCE_NORM, x, gamma, beta, epsilon=epsilon)
 
 
+@checked
 def layer_norm_2d(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) over the channels at each place of an image, times gamma, plus beta."""
     return x.builder.add(LAYER_NORM_2D, x, gamma, beta, epsilon=epsilon)
 
 
+@checked
 def batch_norm(x: Tensor, mean: Tensor, variance: Tensor, gamma: Tensor, beta: Tensor, epsilon: float = 1e-5) -> Tensor:
     """(x - mean) * (gamma / sqrt(variance + epsilon)) + beta, with a mean and a variance for each channel that were
     found before: the form for inference."""
@@ -90,7 +95,7 @@ def _expand_batch(node: Node, x: Tensor, *weights: Tensor) -> Tensor:
 
 def _by_channel(weights: Tensor, x: Tensor) -> Tensor:
     """One number for each channel, as it is stretched over the lengths."""
-    return weights.reshape(-1, *(1 for _ in x.shape[2:])) if weights.node.type.size else weights
+    return weights.reshape(*weights.shape, *(1 for _ in x.shape[2:]))
 
 
 GROUP_NORM: Final = composition("group_norm", _infer_groups, _expand_group, (3, 3))

@@ -11,6 +11,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops._places import axis_of, widened
@@ -36,29 +37,34 @@ _MOST_PAIRS: Final = 1 << 24
 """Comparisons of all rows together: more take longer than a radix sort."""
 
 
+@checked
 def argmax(x: Tensor, axis: int, keepdims: bool = False, last: bool = False) -> Tensor:
     """The index (uint32) of the largest element along an axis: the first of equal ones, or the `last`; NaN is larger
     than all."""
     return _extreme("argmax", x, axis, keepdims, last)
 
 
+@checked
 def argmin(x: Tensor, axis: int, keepdims: bool = False, last: bool = False) -> Tensor:
     """The index (uint32) of the smallest element along an axis: the first of equal ones, or the `last`; NaN is smaller
     than all."""
     return _extreme("argmin", x, axis, keepdims, last)
 
 
+@checked
 def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices (uint32) along an axis that put it in order; stable both ways, NaN last."""
     place = axis_of(x, axis)
     return _first(x, x.shape[place], place, descending)
 
 
+@checked
 def sort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
     """The elements along an axis in order; NaN last."""
     return gather_elements(x, argsort(x, axis, descending), axis)
 
 
+@checked
 def top_k(x: Tensor, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
     """The k largest (or smallest) elements along an axis, in order, and their indices (uint32): the first of equal
     ones, and NaN when numbers run out."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph._lines import evaluate_lines, infer_lines
 from dashi.graph.ir import Node, TensorType, tensor_type
 from dashi.graph.op import Launch, Op
@@ -26,12 +27,14 @@ from dashi.kernels.packed._formats import block_format
 from dashi.kernels.packed._formats import dequantize as widen
 from dashi.kernels.packed._tiles import repack, tile_shape, unpack
 from dashi.kernels.portable import canon
+from dashi.runtime._shapes import sizes_of
 from dashi.types import HostArray
 
 if TYPE_CHECKING:
     from dashi.graph.builder import Builder, Tensor
 
 
+@checked
 def dequantize(data: Tensor, format: str) -> Tensor:
     """The numbers (..., k) that bytes (uint8, (..., bytes of a row)) in a block format of GGUF stand for."""
     return data.builder.add(DEQUANTIZE, data, format=block_format(format).name)
@@ -40,6 +43,7 @@ def dequantize(data: Tensor, format: str) -> Tensor:
 def packed_param(builder: Builder, name: str, format: str, shape: Sequence[int], data: Any) -> Tensor:
     """The numbers of a param in a block format: see `Builder.packed_param`."""
     form = block_format(format)
+    shape = sizes_of(shape)
     if not shape:
         raise GraphError(f"the packed param {name!r} has no rows.", "give the shape of its numbers: (..., rows, k).")
     stored = (*shape[:-1], form.row_bytes(shape[-1]))
@@ -71,7 +75,8 @@ def _infer_dequantize(node: Node, types: Sequence[TensorType]) -> TensorType:
 
 def _evaluate_dequantize(node: Node, data: HostArray) -> HostArray:
     """The fp32 numbers of `gguf.quants`, canonical."""
-    return canon(widen(format_of(node).name, data.reshape(-1, data.shape[-1]))).reshape(node.shape)
+    rows = data.reshape(math.prod(data.shape[:-1]), data.shape[-1])
+    return canon(widen(format_of(node).name, rows)).reshape(node.shape)
 
 
 def _infer_tiles(node: Node, types: Sequence[TensorType]) -> TensorType:

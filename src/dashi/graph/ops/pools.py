@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph._values import canonical
 from dashi.graph.ir import Node, TensorType, attributes_of, tensor_type
 from dashi.graph.op import Op
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _PADDING: Final = {"max_pool": float("-inf"), "average_pool": 0.0}
 
 
+@checked
 def max_pool(
     x: Tensor,
     kernel: Sequence[int],
@@ -44,6 +46,7 @@ def max_pool(
     )
 
 
+@checked
 def average_pool(
     x: Tensor,
     kernel: Sequence[int],
@@ -63,11 +66,13 @@ def average_pool(
     )  # fmt: skip
 
 
+@checked
 def global_max_pool(x: Tensor) -> Tensor:
     """The maximum of every channel of x (N, C, *lengths), with lengths of 1."""
     return max_(x, range(2, len(x.shape)), keepdims=True)
 
 
+@checked
 def global_average_pool(x: Tensor) -> Tensor:
     """The mean of every channel of x (N, C, *lengths), with lengths of 1."""
     return mean(x, range(2, len(x.shape)), keepdims=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import MOST_ELEMENTS, Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops.elementwise import compute, one_dtype
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
 
+@checked
 def rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False, heads_last: bool = False) -> Tensor:
     """Rotary embedding of x (..., S, D), or (..., S, H, D) with `heads_last`, by tables of angles (S, R / 2), or
     (B, S, R / 2) with rows of their own for each of the first axis: `gather` them by positions.
@@ -30,6 +32,7 @@ def rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False, head
     return x.builder.add(ROPE, x, cos, sin, interleaved=interleaved, heads_last=heads_last)
 
 
+@checked
 def rope_tables(
     positions: int, depth: int, *, base: float = 10000.0, frequencies: Sequence[float] | None = None
 ) -> tuple[HostArray, HostArray]:
@@ -49,6 +52,7 @@ def rope_tables(
     return portable.canon(cos), portable.canon(sin)
 
 
+@checked
 def write_rows(x: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
     """x (B, n, ...) with rows (B, m, ...) in the places of its own from row `positions[b]` on, in each batch b: new
     keys or values of a cache. `positions` (B,) is uint32; rows that would lie past the end are left out."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph._values import canonical
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
 
+@checked
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     """a b over the last two axes; those before are stretched to one shape."""
     return a @ b

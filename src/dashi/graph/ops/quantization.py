@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.ops._compositions import composition
 from dashi.graph.ops.elementwise import cast, clip, round_
@@ -22,6 +23,7 @@ _SMALL: Final = ("u8", "i8", "u16", "i16")
 """Integers that, and whose differences, fp32 has exactly."""
 
 
+@checked
 def quantize_linear(
     x: Tensor, scale: Tensor, zero_point: Tensor | None = None, *, axis: int = 1, to: object = "u8"
 ) -> Tensor:
@@ -32,6 +34,7 @@ def quantize_linear(
     return x.builder.add(QUANTIZE, *inputs, axis=_from_front(axis, x), to=kind.name)
 
 
+@checked
 def dequantize_linear(x: Tensor, scale: Tensor, zero_point: Tensor | None = None, *, axis: int = 1) -> Tensor:
     """(x - zero_point) * scale in the type of the scale; `scale` and `zero_point` are single numbers, or one for each
     place along an axis."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError, InputError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.kernels.abi import Number
@@ -55,6 +56,7 @@ def rng_words(seed: int, request: Any = 0, position: Any = 0, shape: Shape = (_W
     return words
 
 
+@checked
 def random_uniform(
     rng: Tensor, shape: Sequence[int], *, stream: int = 0, low: float = 0.0, high: float = 1.0
 ) -> Tensor:
@@ -64,6 +66,7 @@ def random_uniform(
     return drawn if (low, high) == (0.0, 1.0) else drawn * (high - low) + low
 
 
+@checked
 def random_normal(
     rng: Tensor, shape: Sequence[int], *, stream: int = 0, mean: float = 0.0, scale: float = 1.0
 ) -> Tensor:
@@ -73,6 +76,7 @@ def random_normal(
     return drawn if (mean, scale) == (0.0, 1.0) else drawn * scale + mean
 
 
+@checked
 def sample(logits: Tensor, rng: Tensor, *, temperature: float = 1.0, stream: int = 0) -> Tensor:
     """An index (uint32) for each row of logits (..., n), drawn with the probabilities softmax(logits / temperature);
     with the temperature 0 the largest logit's. Each row has control words of its own: (..., 4)."""

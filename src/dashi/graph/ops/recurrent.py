@@ -6,13 +6,14 @@ sequence is alone. A row of a sequence past its length is 0, and its last state 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError, suggestion
+from dashi.graph._arguments import argument, checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops.elementwise import one_dtype
@@ -41,10 +42,16 @@ class CellOptions:
     betas: tuple[float, ...] = ()
     clip: float = 0.0
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = argument("CellOptions", field.name, str(field.type), getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
+
 
 _DEFAULT: Final = CellOptions()
 
 
+@checked
 def rnn(
     x: Tensor,
     w: Tensor,
@@ -61,6 +68,7 @@ def rnn(
     return _row(states, 0, steps), _last(states, steps)
 
 
+@checked
 def gru(
     x: Tensor,
     w: Tensor,
@@ -79,6 +87,7 @@ def gru(
     return _row(states, 0, steps), _last(states, steps)
 
 
+@checked
 def lstm(
     x: Tensor,
     w: Tensor,
@@ -119,6 +128,8 @@ def _states(
     options: CellOptions,
 ) -> tuple[int, Tensor]:
     """The number of steps, and all states, as the op `recurrence` gives them."""
+    if not isinstance(options, CellOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphError(f"{cell}: the options are {options!r:.80}.", "pass a dashi.graph.CellOptions.")
     b, kind = x.builder, x.dtype
     gates = GATES[CELLS.index(cell)]
     fits = len(x.shape) == len(w.shape) == len(r.shape) == 3 and w.shape[2] == x.shape[2]

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType, tensor_type
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops._compositions import composition
@@ -40,6 +41,7 @@ _LONGEST: Final = 1 << 24
 """Entries of a table."""
 
 
+@checked
 def resize(
     x: Tensor,
     lengths: Sequence[int] | None = None,

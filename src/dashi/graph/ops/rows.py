@@ -11,6 +11,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Op
 from dashi.graph.ops._places import axis_of
@@ -73,72 +74,86 @@ def row_axes(node: Node, rank: int) -> tuple[int, ...]:
     return (-1,) if node.get("axes") is None else tuple(axis - rank for axis in node.integers("axes"))
 
 
+@checked
 def sum_(x: Tensor, axes: Sequence[int] | int, keepdims: bool = False) -> Tensor:
     """Sum over axes."""
     return _reduced("sum", x, axes, keepdims)
 
 
+@checked
 def mean(x: Tensor, axes: Sequence[int] | int, keepdims: bool = False) -> Tensor:
     """Sum over axes, divided by how many elements it has."""
     return _reduced("mean", x, axes, keepdims)
 
 
+@checked
 def max_(x: Tensor, axes: Sequence[int] | int, keepdims: bool = False) -> Tensor:
     """Maximum over axes; NaN wins."""
     return _reduced("max", x, axes, keepdims)
 
 
+@checked
 def min_(x: Tensor, axes: Sequence[int] | int, keepdims: bool = False) -> Tensor:
     """Minimum over axes; NaN wins."""
     return _reduced("min", x, axes, keepdims)
 
 
+@checked
 def prod(x: Tensor, axes: Sequence[int] | int, keepdims: bool = False) -> Tensor:
     """Product over axes."""
     return _reduced("prod", x, axes, keepdims)
 
 
+@checked
 def norm(x: Tensor, axes: Sequence[int] | int, keepdims: bool = False) -> Tensor:
     """Root of the sum of squares over axes."""
     return _reduced("l2", x, axes, keepdims)
 
 
+@checked
 def absolute_sum(x: Tensor, axes: Sequence[int] | int, keepdims: bool = False) -> Tensor:
     """Sum of magnitudes over axes."""
     return _reduced("l1", x, axes, keepdims)
 
 
+@checked
 def square_sum(x: Tensor, axes: Sequence[int] | int, keepdims: bool = False) -> Tensor:
     """Sum of squares over axes."""
     return _reduced("sumsq", x, axes, keepdims)
 
 
+@checked
 def logsumexp(x: Tensor, axes: Sequence[int] | int, keepdims: bool = False) -> Tensor:
     """Logarithm of the sum of e^x over axes, safe from overflow."""
     return _reduced("logsumexp", x, axes, keepdims)
 
 
+@checked
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """e^(x - max) divided by its sum along an axis."""
     return _along("softmax", x, axis)
 
 
+@checked
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """The logarithm of softmax along an axis."""
     return _along("log_softmax", x, axis)
 
 
+@checked
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) along the last axis, times gamma, plus beta."""
     return x.builder.apply("standardize", x, epsilon=epsilon) * _weights(gamma, x) + _weights(beta, x)
 
 
+@checked
 def rms_norm(x: Tensor, gamma: Tensor, beta: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
     """x / sqrt(mean of squares + epsilon) along the last axis, times gamma; plus beta, if there is one."""
     scaled = x.builder.apply("rms_scale", x, epsilon=epsilon) * _weights(gamma, x)
     return scaled if beta is None else scaled + _weights(beta, x)
 
 
+@checked
 def unit(x: Tensor, epsilon: float = 1e-12) -> Tensor:
     """x divided by its length along the last axis, or by epsilon where that is longer."""
     return x.builder.apply(_UNIT, x, epsilon=epsilon)

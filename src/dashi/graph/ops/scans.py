@@ -10,6 +10,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops._places import axis_of, narrowed, widened
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 _KERNELS: Final = {"cumsum": "cumsum_rows", "cumprod": "cumprod_rows"}
 
 
+@checked
 def cumsum(x: Tensor, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Sums of the elements up to each one along an axis; `exclusive` leaves that one out, `reverse` sums from the last
     on."""
     return _scan("cumsum", x, axis, exclusive, reverse)
 
 
+@checked
 def cumprod(x: Tensor, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Products of the elements up to each one along an axis, as `cumsum` has sums."""
     return _scan("cumprod", x, axis, exclusive, reverse)

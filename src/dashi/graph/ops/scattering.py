@@ -14,6 +14,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops._compositions import composition
@@ -36,6 +37,7 @@ _KERNELS: Final[dict[str, str]] = {
 _INTEGERS: Final[dict[str, Any]] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
+@checked
 def scatter_elements(base: Tensor, index: Tensor, values: Tensor, axis: int = 0, join: Join = "none") -> Tensor:
     """base with result[index[i, j, ...], j, ...] = values[i, j, ...] for axis 0, and alike for others; the last of
     several values wins, or `join` says how they and the element of the base become one: add, mul, min or max. Negative
@@ -44,6 +46,7 @@ def scatter_elements(base: Tensor, index: Tensor, values: Tensor, axis: int = 0,
     return base.builder.add(SCATTER_ELEMENTS, base, resolved(index, base.shape[place]), values, axis=place, join=join)
 
 
+@checked
 def scatter_nd(base: Tensor, index: Tensor, values: Tensor, join: Join = "none") -> Tensor:
     """base with result[index[i, 0], index[i, 1], ...] = values[i]: the last axis of the index has an index for each of
     the first axes of the base, and values are elements or slices. Joined as by `scatter_elements`."""
@@ -53,6 +56,7 @@ def scatter_nd(base: Tensor, index: Tensor, values: Tensor, join: Join = "none")
     return base.builder.add(SCATTER_ND, base, known, values, join=join)
 
 
+@checked
 def scatter_add(base: Tensor, index: Tensor, values: Tensor, axis: int = 0) -> Tensor:
     """base with values[..., i, ...] added to result[..., index[i], ...] along an axis: what `gather` picks, the other
     way round. The axes of the index stand in `values` where the axis is in the base."""

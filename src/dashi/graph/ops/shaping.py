@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 import numpy as np
 
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph._values import values_of_type
 from dashi.graph.ir import MOST_ELEMENTS, Node, TensorType
 from dashi.graph.ops import elementwise
@@ -24,6 +25,7 @@ PadMode = Literal["constant", "reflect", "edge", "wrap"]
 _MODES: Final = ("constant", "reflect", "edge", "wrap")
 
 
+@checked
 def pad(x: Tensor, widths: Sequence[tuple[int, int]], mode: PadMode = "constant", value: float = 0) -> Tensor:
     """x with so many elements before and behind along each axis: `value`, or what x has at the mirrored place
     (reflect), at its edge, or from its other end on (wrap). Negative widths cut elements off."""
@@ -31,6 +33,7 @@ def pad(x: Tensor, widths: Sequence[tuple[int, int]], mode: PadMode = "constant"
     return x.builder.apply("pad", x, before=before, after=after, mode=mode, value=value)
 
 
+@checked
 def tile(x: Tensor, repeats: Sequence[int]) -> Tensor:
     """x repeated so many times along each axis."""
     if len(repeats) != len(x.shape) or min(repeats, default=0) < 0:
@@ -46,6 +49,7 @@ def tile(x: Tensor, repeats: Sequence[int]) -> Tensor:
     return expand(x.reshape(*apart), whole).reshape(*lengths)
 
 
+@checked
 def one_hot(
     index: Tensor, depth: int, axis: int = -1, on: Operand = 1.0, off: Operand = 0.0, dtype: object = "f32"
 ) -> Tensor:
@@ -64,11 +68,13 @@ def one_hot(
     return where(equal(spread, classes), *values)
 
 
+@checked
 def lower_triangle(x: Tensor, diagonal: int = 0) -> Tensor:
     """x where its column is at most its row plus `diagonal`, else 0, in each matrix of the last two axes."""
     return _triangle(x, diagonal, lower=True)
 
 
+@checked
 def upper_triangle(x: Tensor, diagonal: int = 0) -> Tensor:
     """x where its column is at least its row plus `diagonal`, else 0, in each matrix of the last two axes."""
     return _triangle(x, diagonal, lower=False)

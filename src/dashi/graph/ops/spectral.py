@@ -12,6 +12,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops._compositions import composition
@@ -24,16 +25,19 @@ if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
 
+@checked
 def fft(x: Tensor, inverse: bool = False) -> Tensor:
     """The complex transform of x (..., n, 2), or the inverse one, divided by n."""
     return x.builder.add(FFT, x, inverse=inverse)
 
 
+@checked
 def rfft(x: Tensor) -> Tensor:
     """The modes 0 ... n/2 of real x (..., n), as pairs (..., n // 2 + 1, 2)."""
     return x.builder.add(RFFT, x)
 
 
+@checked
 def irfft(x: Tensor, length: int | None = None) -> Tensor:
     """Real (..., length) from its modes x (..., length // 2 + 1, 2), divided by the length; 2 (modes - 1) unless it is
     passed."""

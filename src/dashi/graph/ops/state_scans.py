@@ -12,6 +12,7 @@ import numpy as np
 
 from dashi import kernels
 from dashi.errors import GraphError
+from dashi.graph._arguments import checked
 from dashi.graph.ir import Node, TensorType
 from dashi.graph.op import Launch, Op
 from dashi.graph.ops.elementwise import one_dtype
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dashi.graph.builder import Tensor
 
 
+@checked
 def selective_scan(
     x: Tensor,
     delta: Tensor,
@@ -48,6 +50,7 @@ def selective_scan(
     return _parts(builder.add(SELECTIVE_SCAN, *inputs), x.shape[1])
 
 
+@checked
 def gated_delta(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, beta: Tensor, start: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:

@@ -60,7 +60,7 @@ def attend(q: HostArray, k: HostArray, v: HostArray, rules: Rules) -> HostArray:
             those = slice(head * shared, (head + 1) * shared)
             counted = rules.counts(z, those, queries, k.shape[2]).reshape(shared * queries, k.shape[2])
             rows = q[z, those].reshape(shared * queries, depth)
-            bias = None if rules.bias is None else rules.bias[z, those].reshape(shared * queries, -1)
+            bias = None if rules.bias is None else rules.bias[z, those].reshape(counted.shape)
             scores = _scores(rows, k[z, head], bias, rules.scale)
             result[z, those] = _mean(scores, counted, v[z, head]).reshape(shared, queries, depth)
     return result

@@ -21,9 +21,11 @@ def dequantize(name: str, data: npt.ArrayLike) -> Floats:
     """The fp32 numbers (n, k) of rows of bytes (n, row_bytes): the bits of `gguf.quants.dequantize`."""
     form = block_format(name)
     rows = byte_rows(form, data)
+    shape = (len(rows), rows.shape[1] // form.size * form.length)
+    if not rows.size:
+        return np.zeros(shape, np.float32)
     with np.errstate(all="ignore"):
-        numbers = form.dequantize(rows.reshape(-1, form.size))
-    return numbers.reshape(len(rows), rows.shape[1] // form.size * form.length)
+        return form.dequantize(rows.reshape(-1, form.size)).reshape(shape)
 
 
 def byte_rows(form: BlockFormat, data: npt.ArrayLike) -> Bytes:

@@ -65,7 +65,7 @@ def repack(name: str, data: npt.ArrayLike) -> Words:
     result = np.zeros((tiles, words, len(rows)), np.uint32)
     vectors, heads = _parts(result)
     step = max(1, _TILES_AT_ONCE // max(1, tiles))
-    for top in range(0, len(rows), step):
+    for top in range(0, len(rows) if tiles else 0, step):
         part = rows[top : top + step]
         padded = np.pad(part, ((0, 0), (0, tiles * per_tile * form.size - rows.shape[1])))
         bits = np.unpackbits(padded.reshape(-1, per_tile * form.size), axis=-1, bitorder="little")

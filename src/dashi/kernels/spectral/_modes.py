@@ -16,6 +16,7 @@ import numpy.typing as npt
 from dashi.kernels._work import groups_for
 from dashi.kernels.abi import Binding, Call, Case, Dispatch, Kernel, Number, Operand, Plan, Scalar, Shader
 from dashi.kernels.portable import canon, mul
+from dashi.kernels.spectral._increments import incremented
 from dashi.types import Cost, HostArray, Shape
 
 Floats = npt.NDArray[Any]
@@ -66,8 +67,9 @@ def pairs(real: Floats, imaginary: Floats) -> Floats:
     return canon(np.stack([real, imaginary], axis=-1))
 
 
-def mode_sum(terms: int) -> Kernel:
-    """The kernel t0 x0 + t1 x1 + ...: modes weighted by real tables, added from the first term on."""
+def mode_sum(terms: int, *, increment: bool = False) -> Kernel:
+    """The kernel t0 x0 + t1 x1 + ...: modes weighted by real tables, added from the first term on. As an `increment`
+    the sum is what x0 changes by (`_increments`)."""
     xs = tuple(f"x{j}" for j in range(terms))
     ts = tuple(f"t{j}" for j in range(terms))
     names = (*xs, *ts, "result")
@@ -77,7 +79,7 @@ def mode_sum(terms: int) -> Kernel:
         for x, t in zip(arrays[:terms], arrays[terms:], strict=True):
             term = mul(canon(x), canon(t)[..., None])
             sums = term if sums is None else sums + term
-        return canon(sums)
+        return incremented(canon(arrays[0]), sums) if increment else canon(sums)
 
     def plan(call: Call) -> Plan:
         plane = call.dims["n"] * call.dims["modes"]
@@ -99,8 +101,10 @@ def mode_sum(terms: int) -> Kernel:
         Binding("result", "P", "write"),
         push=(Scalar("plane", "u32"),),
     )
+    if increment:
+        main = replace(main, includes=(*main.includes, "increments.glsl"))
     return Kernel(
-        summary=f"{text}: modes weighted by real tables",
+        summary=f"{'x0 + ' if increment else ''}{text}: modes weighted by real tables",
         inputs=(*(Operand(x, shape=MODES) for x in xs), *(Operand(t, shape=TABLE) for t in ts)),
         outputs=(Operand("result", shape=MODES),),
         shaders={"main": replace(main, prelude=prelude)},
@@ -109,5 +113,5 @@ def mode_sum(terms: int) -> Kernel:
         cost=cost,
         cases=tuple(Case({**dict.fromkeys(xs, shape), **dict.fromkeys(ts, shape[1:3])}) for shape in SIZES),
         bench=(Case({**dict.fromkeys(xs, (1, 2048, 1025, 2)), **dict.fromkeys(ts, (2048, 1025))}),),
-        in_place=True,
+        in_place=not increment,  # every change looks at the clock
     )

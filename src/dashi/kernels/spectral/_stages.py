@@ -21,6 +21,7 @@ from dashi.kernels.fft._plans import FftPass, filled
 from dashi.kernels.fft._reference import forward_real, inverse_real, transform
 from dashi.kernels.fft._roots import real_table, require_length, table
 from dashi.kernels.portable import canon, mul
+from dashi.kernels.spectral._increments import incremented
 from dashi.kernels.spectral._modes import MODES, TABLE, Floats, numbers, pairs, parts
 from dashi.types import Cost, HostArray, Shape
 
@@ -139,8 +140,8 @@ def transform_cost(call: Call) -> Cost:
     return Cost(flops, 2 * (8 + 2) * members * n * keep * call.dtype.size, 3 if members else 0)
 
 
-def case(members: int, n: int, terms: int = 0, *, forced: bool = False) -> Case:
-    """A case of a tendency, or of a stage of so many terms, with or without a force."""
+def case(members: int, n: int, terms: int = 0, *, forced: bool = False, increment: int = 0) -> Case:
+    """A case of a tendency, or of a stage of so many terms, with or without a force, as a sum or as a change."""
     modes = n // 2 + 1
     shapes: dict[str, Shape] = {"modes": (members, n, modes, 2), "wave_x": (modes,), "wave_y": (n,)}
     shapes |= {"inverse": (n, modes), "twiddles": (n, 2), "twiddles_columns": (n, 2)}
@@ -148,7 +149,8 @@ def case(members: int, n: int, terms: int = 0, *, forced: bool = False) -> Case:
     shapes |= {f"t{j}": (n, modes) for j in range(terms)}
     if terms:
         shapes["force"] = (n * modes if forced else 1, 2)
-    return Case(shapes, fill={"twiddles": filled(real_table, n), "twiddles_columns": filled(table, n)})
+    fill = {"twiddles": filled(real_table, n), "twiddles_columns": filled(table, n)}
+    return Case(shapes, {"increment": increment} if terms else {}, fill)
 
 
 def shaders(
@@ -176,6 +178,7 @@ def shaders(
 
 
 WRITTEN: Final = Binding("result", "P", "write")
+INCREMENT: Final = Scalar("increment", "u32", 0, "1 for x0 plus the sum, 0 for the sum")
 PASSES: Final = {
     **shaders(
         "back", "back.comp", "fft_complex.glsl", Binding("wave_x"), Binding("wave_y"), Binding("inverse"), WRITTEN,
@@ -210,10 +213,10 @@ def fast_stage(terms: int) -> Kernel:
 
 def stage(terms: int) -> Kernel:
     """The kernel that makes the tendency N of `modes`, and t0 x0 + ... + t_last N: a stage of a time scheme. The steady
-    force is part of N, unless it is one pair alone."""
+    force is part of N, unless it is one pair alone. With `increment` the sum is what x0 changes by (`_increments`)."""
     xs, ts = tuple(f"x{j}" for j in range(terms - 1)), tuple(f"t{j}" for j in range(terms))
 
-    def reference(*arrays: HostArray) -> tuple[HostArray, HostArray]:
+    def reference(*arrays: HostArray, increment: int = 0) -> tuple[HostArray, HostArray]:
         tendency = tendency_of(*arrays[:6])
         known, tables, force = arrays[6 : 5 + terms], arrays[5 + terms : -1], arrays[-1]
         keep = kept_columns(tendency.shape[1])
@@ -226,7 +229,7 @@ def stage(terms: int) -> Kernel:
             sums = term if sums is None else sums + term
         advanced = np.zeros(tendency.shape, tendency.dtype)
         if sums is not None:
-            advanced[:, :, :keep] = canon(sums)[:, :, :keep]
+            advanced[:, :, :keep] = (incremented(canon(known[0]), sums) if increment else canon(sums))[:, :, :keep]
         return tendency, advanced
 
     def plan(call: Call) -> Plan:
@@ -236,7 +239,7 @@ def stage(terms: int) -> Kernel:
                 f"a force of {call.dims['forces']} pairs does not belong to {modes} modes.",
                 f"pass ({modes}, 2), or (1, 2) for none.",
             )
-        forced = {"FORCED": int(call.dims["forces"] > 1)}
+        forced = {"FORCED": int(call.dims["forces"] > 1), "INCREMENT": int(call.scalars["increment"] != 0)}
         return dispatches(call, "columns", (*xs, *ts, "force", "tendency", "result"), forced)
 
     def cost(call: Call) -> Cost:
@@ -274,14 +277,21 @@ def stage(terms: int) -> Kernel:
                 *bindings,
                 push=("width",),
                 prelude=prelude,
-                spec=(Spec("FORCED", 0),),
+                spec=(Spec("FORCED", 0), Spec("INCREMENT", 0)),
             ),
         },
         plan=plan,
         reference=reference,
         cost=cost,
-        cases=(case(2, 12, terms), case(2, 8, terms, forced=True), case(0, 8, terms)),
-        bench=tuple(case(1, n, terms) for n in (128, 1024, 2048)),
+        cases=(
+            case(2, 12, terms),
+            case(2, 8, terms, forced=True),
+            case(2, 12, terms, increment=1),
+            case(1, 8, terms, forced=True, increment=1),
+            case(0, 8, terms),
+        ),
+        bench=tuple(case(1, n, terms, increment=1) for n in (128, 1024, 2048)),
+        scalars=(INCREMENT,),
         tunings=TUNINGS,
         prefer=fourier_layouts.prefer,
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dashi.core.metrics._document import build_metrics
-from dashi.flow.evaluation import Evaluation
+from dashi.flow.evaluation import Evaluation, quotient_error
 from dashi.flow.evaluation._record import versions_here
 from dashi.flow.grid import Floats
 from dashi.io.metrics import Metrics, PerfFlag, Scores, to_json
@@ -36,14 +36,24 @@ def metrics_of(work: Work) -> Metrics | None:
     update: dict[str, Any] = {f"{part}_{name}": value for part in ("fft", "decode") for name, value in where.items()}
     update |= r.decoder
     if r.test is not None:
-        update["eval"] = _scores(r.test, work.setting.ours)
+        update["eval"] = _scores(r.test, work.setting.ours, _quotient(work))
     if r.train is not None:
         update["train"] = _scores(r.train, work.setting.ours)
     return metrics.model_copy(update=update)
 
 
-def _scores(evaluation: Evaluation, model: str) -> Scores:
-    """At the last frame, means over windows."""
+def _quotient(work: Work) -> float | None:
+    """The error of the shown window's last frame modulo symmetries; None while its fields are not decoded."""
+    r = work.results
+    if r.fields is None:
+        return None
+    test, shown = r.windows["test"], r.shown[1]
+    last = min(len(r.fields), test.frames) - 1
+    return float(quotient_error(test.flow, r.fields[last], test.fields[shown, last]).quotient)
+
+
+def _scores(evaluation: Evaluation, model: str, quotient: float | None = None) -> Scores:
+    """At the last frame, means over windows, but for the quotient."""
     line = evaluation.line(model)
 
     def off(values: Floats, reference: Floats) -> float | None:
@@ -53,7 +63,8 @@ def _scores(evaluation: Evaluation, model: str) -> Scores:
     if any(one.model == "persistence" for one in evaluation.lines):
         still = error / float(evaluation.line("persistence").relative_l2[:, -1].mean())
     return Scores(
-        l2=_finite(error), corr=_finite(float(line.correlation[:, -1].mean())), quotient=_finite(still),
+        l2=_finite(error), corr=_finite(float(line.correlation[:, -1].mean())), quotient=_finite(quotient),
+        over_persistence=_finite(still),
         energy=off(line.energy, evaluation.energy), enstrophy=off(line.enstrophy, evaluation.enstrophy),
     )  # fmt: skip
 

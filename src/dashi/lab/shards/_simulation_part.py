@@ -19,6 +19,7 @@ from dashi.io._run_mark import as_settings
 from dashi.io._shards import ShardRecord
 from dashi.lab._seeds import follow_each_other, seed_count
 from dashi.lab.simulation_setup import SimulateRequest, member_seeds, named_start, settings_of, states_of
+from dashi.runtime.device import Device
 
 COMMAND: Final = "flow simulate"
 UNIT: Final = "members"
@@ -66,10 +67,13 @@ class SimulationPart:
     """What the folder says of the whole; None where it is all of it."""
 
     @classmethod
-    def of(cls, request: SimulateRequest, every: FlowStrides, progress: Callable[[int], None]) -> SimulationPart:
-        """The part that was asked for, with its initial states."""
+    def of(
+        cls, request: SimulateRequest, every: FlowStrides, progress: Callable[[int], None],
+        device: Device | None = None,
+    ) -> SimulationPart:  # fmt: skip
+        """The part that was asked for, with its initial states, which a `device` helps to make."""
         if request.shard is None:
-            states = states_of(request, progress)
+            states = states_of(request, progress, device)
             return cls(request, states, settings_of(request, every, states))
         if request.states is None and not request.from_file:
             total = seed_count(request.seeds)

@@ -49,7 +49,9 @@ class DeviceLoss:
     def __init__(self, device: Device, setup: TrainingSetup, batch: RolloutBatch) -> None:
         self._device, self._setup, self._depth, self._frames = device, setup, batch.depth, batch.frames
         self._members, self._n, self._kind = batch.members, batch.n, setup.flow.numpy_dtype
-        self._record = AdjointProgram(device, batch, setup.tableau.stages, self._host_tables(batch), self._kind)
+        self._record = AdjointProgram(
+            device, batch, setup.tableau.stages, self._host_tables(batch), self._kind, setup.allowance or 0.0
+        )
         self._forward = device.program(self._record.forward(), label="closure rollouts", fetch=[self._record.output])
         self._back = device.program(
             self._record.back(), label="closure gradients", fetch=[*self._record.table_gradients.values()]
@@ -89,7 +91,6 @@ class DeviceLoss:
         flat = (n, n // 2 + 1)
         constants |= {"less": (constants["reach"] * grid.waves(plain)[2]).astype(kind), "one": np.ones(flat, kind)}
         constants |= {
-            "undrained": np.zeros(flat, kind),
             "force": _spread(n, held, terms.force_of(setup.flow, held), kind),
         }
         constants |= {"codes": codes(n, held), "places": places_of(n, held).astype(np.uint32)}
@@ -101,9 +102,7 @@ class DeviceLoss:
 
     def _write(self, closure: Closure) -> None:
         band, n = self._setup.band, self._n
-        made = on_device(closure, band, n)
-        made |= terms.grid_tables(n, band.schema.modes, {"undrained": -closure.drain})
-        for name, values in made.items():
+        for name, values in on_device(closure, band, n).items():
             self._device.write(self._record.tables[name], canon(np.ascontiguousarray(values)))
 
     def _fetch_gradients(self) -> Closure:
@@ -122,7 +121,7 @@ class DeviceLoss:
                 lift[i, j] = taken(f"lift_{i}{j}", every)
         keep = np.stack([taken(f"keep_{i}", held) for i in range(depth)])
         gain = np.stack([taken(f"gain_{j}", held) for j in range(depth + 1)])
-        return Closure(keep, lift, gain, -taken("undrained", held))
+        return Closure(keep, lift, gain, -taken("drain", held))
 
 
 def _spread(n: int, modes: Any, pairs: Floats, kind: Any) -> Floats:

@@ -12,6 +12,7 @@ from dashi.flow import grid
 from dashi.flow._host_fft import Transforms
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
+from dashi.flow.proxy.closure._energy import EnergyLimit, NoLimit
 from dashi.flow.proxy.closure._tables import Band, Closure
 from dashi.flow.proxy.galerkin import _terms as terms
 from dashi.flow.proxy.galerkin._host import FastGalerkin
@@ -23,9 +24,11 @@ Complex = Any
 
 @dataclass(frozen=True, eq=False)
 class Tape:
-    """What the adjoint needs of one tendency: the state, r_j, and -u, -v, w_x, w_y of every a_i."""
+    """What the adjoint needs of one tendency: the state, T before it was limited, r_j, and -u, -v, w_x, w_y of every
+    a_i."""
 
     state: Complex
+    unlimited: Complex
     advected: tuple[Complex, ...]
     fields: tuple[Any, ...]
 
@@ -84,17 +87,19 @@ class Chain:
 
 
 class Stack:
-    """A closure's tables on the grid of a chain."""
+    """A closure's tables on the grid of a chain. It may feed `allowance` <w, w>, or, without one, whatever it does."""
 
-    def __init__(self, chain: Chain, closure: Closure) -> None:
+    def __init__(self, chain: Chain, closure: Closure, allowance: float | None) -> None:
         self.chain, self.depth = chain, closure.depth
+        plain = Flow(chain.n, length=chain.band.schema.length, dtype=chain.kind.name)
+        self._limit = NoLimit() if allowance is None else EnergyLimit(plain, chain.narrow, allowance)
         self.keep = [chain.on_grid(row) for row in closure.keep]
         self.gain = [chain.on_grid(row) for row in closure.gain]
         self.drain = chain.on_grid(closure.drain)
         self.lift = [[chain.on_grid(closure.lift[i, j]) for j in range(i + 1)] for i in range(closure.depth)]
 
-    def tendency(self, state: Complex, *, drained: bool = True) -> tuple[Complex, Tape]:
-        """sum of gain_j r_j (less what is drained), narrow, of a narrow state."""
+    def tendency(self, state: Complex) -> tuple[Complex, Tape]:
+        """sum of gain_j r_j less what is drained, within its limit, narrow, of a narrow state."""
         first, fields = self.chain.advected(state)
         advected, tape = [first], [fields]
         for keep, lifts in zip(self.keep, self.lift, strict=True):
@@ -107,15 +112,15 @@ class Stack:
             tape.append(fields)
         parts = [gain * r[..., : self.chain.narrow] for gain, r in zip(self.gain, advected, strict=True)]
         total = sum(parts[1:], start=parts[0])
-        if drained:
-            total -= self.drain * state
-        return total, Tape(state, tuple(advected), tuple(tape))
+        total -= self.drain * state
+        return self._limit.apply(state, total), Tape(state, total, tuple(advected), tuple(tape))
 
     def back(self, tape: Tape, adjoint: Complex, gradients: TableGradients) -> Complex:
         """Adjoint of `tendency`: gradient in the tendency in, in the state out; those in the tables are added to
         `gradients`."""
         chain, few = self.chain, self.chain.narrow
-        state_adjoint = -self.drain * adjoint
+        adjoint, state_adjoint = self._limit.pull(tape.state, tape.unlimited, adjoint)
+        state_adjoint = state_adjoint - self.drain * adjoint
         gradients.drain -= _dot(adjoint, tape.state)
         advected_adjoints: list[Complex] = []
         for j, (gain, r) in enumerate(zip(self.gain, tape.advected, strict=True)):
@@ -162,11 +167,10 @@ def _dot(a: Complex, b: Complex) -> Floats:
 class FastSlaved(FastGalerkin):
     """A step of the closure for many states at once."""
 
-    def __init__(self, operator: Galerkin, band: Band, closure: Closure) -> None:
+    def __init__(self, operator: Galerkin, band: Band, closure: Closure, theta: float) -> None:
         super().__init__(operator)
-        self._stack = Stack(Chain(band, operator.dtype), closure)
+        self._stack = Stack(Chain(band, operator.dtype), closure, theta * operator.flow.nu)
 
     def tendency(self, states: Complex) -> Complex:
-        # The drain is in the linear part of the step.
-        made, _ = self._stack.tendency(states, drained=False)
-        return made if self._force is None else made + self._force
+        closed, _ = self._stack.tendency(states)
+        return closed if self._force is None else closed + self._force

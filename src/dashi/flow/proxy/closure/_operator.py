@@ -12,6 +12,7 @@ from dashi.errors import InputError
 from dashi.flow._operator import DeviceTables
 from dashi.flow._schemes import Sum
 from dashi.flow.equations import Flow, Kolmogorov
+from dashi.flow.proxy.closure._energy import THETA, counted_modes, require_theta
 from dashi.flow.proxy.closure._tables import Band, Closure, fitting
 from dashi.flow.proxy.galerkin import _terms as terms
 from dashi.flow.proxy.galerkin._operator import Galerkin, OnGrid
@@ -27,16 +28,18 @@ SUMS: Final = (2, 3, 5)
 
 
 class SlavedGalerkin(Galerkin):
-    """One step of dt of the truncated flow with the band beyond it slaved (`dashi.flow.proxy.closure._tables`)."""
+    """One step of dt of the truncated flow with the band beyond it slaved (`dashi.flow.proxy.closure._tables`), which
+    feeds no more than `theta` of what viscosity takes (`dashi.flow.proxy.closure._energy`)."""
 
     kind = "galerkin-slaved"
-    version = 2  # with the transforms of `Vorticity`
+    version = 3  # 2: no limit to what it feeds, and the drain in the linear part of the step
 
-    def __init__(self, flow: Flow, schema: Schema, closure: Closure, reach: float) -> None:
+    def __init__(self, flow: Flow, schema: Schema, closure: Closure, reach: float, theta: float = THETA) -> None:
         fitting(flow, schema)
+        self.theta = require_theta(theta)
         self.band = Band.of(schema, reach)
         self.closure = Closure.restore(self.band, closure.arrays, flow.numpy_dtype)
-        super().__init__(flow, schema, self.closure.eddy(schema))
+        super().__init__(flow, schema)
         self.small = terms.smallest_grid(self.band.modes)
 
     @property
@@ -46,20 +49,21 @@ class SlavedGalerkin(Galerkin):
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         given = {name: value for name, value in super().parameters.items() if name != "form"}
-        return {**given, "reach": self.band.reach}
+        return {**given, "reach": self.band.reach, "theta": self.theta}
 
     @classmethod
     def restore(cls, arrays: Mapping[str, HostArray], parameters: Mapping[str, Parameter]) -> Operator:
         values = dict(parameters)
-        reach = float(values.pop("reach"))
+        reach, theta = float(values.pop("reach")), float(values.pop("theta"))
         flow = {k.removeprefix("flow_"): values.pop(k) for k in [*values] if k.startswith("flow_")}
         schema = Schema.restore({k.removeprefix("schema_"): v for k, v in values.items() if k.startswith("schema_")})
         if any(not name.startswith("schema_") for name in values):
             raise InputError("a slaved closure has parameters too many.", "write it again.")
         restored_flow = Flow.restore(flow)
         return SlavedGalerkin(
-            restored_flow, schema, Closure.restore(Band.of(schema, reach), arrays, restored_flow.numpy_dtype), reach
-        )
+            restored_flow, schema, Closure.restore(Band.of(schema, reach), arrays, restored_flow.numpy_dtype), reach,
+            theta,
+        )  # fmt: skip
 
     def load(self, device: Device) -> Constants:
         return OnWideGrid(self).load(device)
@@ -84,6 +88,7 @@ class OnWideGrid(OnGrid):
     def __init__(self, operator: SlavedGalerkin) -> None:
         super().__init__(operator)
         self._closure, self._band = operator.closure, operator.band
+        self._allowance = operator.theta * operator.flow.nu
 
     def load(self, device: Device) -> Constants:
         loaded = super().load(device)
@@ -101,11 +106,13 @@ class OnWideGrid(OnGrid):
         return [*steps, device.bind(f"mode_sum{len(tables)}", *operands, *tables, out=out)]
 
     def _slaved(self, device: Device, constants: DeviceTables, state: Array, out: Array) -> list[Step]:
-        """N of the states with its closure, and the force."""
+        """N of the states with its closure, within its limit, and the force."""
         depth = self._closure.depth
         advected = [constants.work(f"advected_{j}", state.shape, self.dtype) for j in range(depth + 1)]
         lifted = [constants.work(f"lifted_{i % 2}", state.shape, self.dtype) for i in range(depth)]
-        steps = chained(device, constants, state, advected, lifted, out)
+        raw = constants.work("unlimited", state.shape, self.dtype)
+        steps = chained(device, constants, state, advected, lifted, raw)
+        steps.append(limited(device, constants, state, raw, self._allowance, out))
         if isinstance(self.flow.forcing, Kolmogorov):
             steps.append(device.bind("mode_force", out, constants["force"], out=out))
         return steps
@@ -116,8 +123,10 @@ def on_device(closure: Closure, band: Band, n: int) -> dict[str, HostArray]:
     held: dict[str, Any] = {f"keep_{i}": row for i, row in enumerate(closure.keep)}
     held |= {f"gain_{j}": row for j, row in enumerate(closure.gain)}
     every = {f"lift_{i}{j}": closure.lift[i, j] for i in range(closure.depth) for j in range(i + 1)}
+    held["drain"] = closure.drain
     tables = terms.grid_tables(n, band.schema.modes, held) | terms.grid_tables(n, band.modes, every)
     kind = closure.keep.dtype
+    tables["count"] = counted_modes(n)
     tables |= {"zero": np.zeros((n, n // 2 + 1), kind), "still": np.zeros((1, 2), kind)}
     return {name: np.ascontiguousarray(values, kind) for name, values in tables.items()}
 
@@ -139,6 +148,14 @@ def chained(
         a = lift
     gains = [constants[f"gain_{j}"] for j in range(len(advected))]
     return [*steps, _summed(device, constants, a, advected[:-1], gains, (advected[-1], out))]
+
+
+def limited(
+    device: Device, constants: DeviceTables, state: Array, raw: Array, allowance: float, out: Array
+) -> Step:  # fmt: skip
+    """The tendency of a closure less its drain, within its limit."""
+    grid_tables = (constants[name] for name in ("drain", "inverse", "count"))
+    return device.bind("energy_limit", state, raw, *grid_tables, out=out, allowance=allowance)
 
 
 def _summed(

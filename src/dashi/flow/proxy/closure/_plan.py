@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 from dashi.errors import InputError
+
+FASTEST: Final = 4.0
+"""About the largest speed of a field, in units of its root mean square."""
 
 
 @dataclass(frozen=True)
@@ -65,3 +70,11 @@ class TrainingSchedule:
         short = Phase(min(self.frames, most), self.iterations, self.rate)
         longer = Phase(min(self.long_frames, most), self.long_iterations, 2 / 3 * self.rate)
         return [short, longer] if self.long_iterations else [short]
+
+
+PLAN: Final = tuple(field.name for field in fields(TrainingSchedule))
+
+
+def schedule_of(options: Mapping[str, Any]) -> TrainingSchedule:
+    """The schedule that options of a fit ask for, which may name other things too."""
+    return TrainingSchedule(**{name: value for name, value in options.items() if name in PLAN})

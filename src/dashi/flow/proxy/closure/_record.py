@@ -8,7 +8,7 @@ from typing import Any
 
 from dashi.flow._operator import DeviceTables
 from dashi.flow._schemes import Sum
-from dashi.flow.proxy.closure._operator import SUMS, chained
+from dashi.flow.proxy.closure._operator import SUMS, chained, limited
 from dashi.runtime.array import Array
 from dashi.runtime.device import Device, Step
 from dashi.types import HostArray, Shape
@@ -38,7 +38,7 @@ class RolloutBatch:
     @property
     def stacks(self) -> int:
         """Arrays that hold all stages."""
-        return 5 + 3 * self.depth
+        return 6 + 3 * self.depth
 
     @property
     def shape(self) -> Shape:
@@ -59,11 +59,13 @@ class AdjointProgram:
     reads `output`, writes the gradient in it to `output_adjoint`, runs `back` and reads `table_gradients`."""
 
     def __init__(
-        self, device: Device, batch: RolloutBatch, stages: Sequence[Sum], tables: Mapping[str, HostArray], kind: Any
-    ) -> None:
+        self, device: Device, batch: RolloutBatch, stages: Sequence[Sum], tables: Mapping[str, HostArray], kind: Any,
+        allowance: float,
+    ) -> None:  # fmt: skip
         self._device, self._batch, self._stages, self._kind = device, batch, stages, kind
+        self._allowance = allowance
         self.tables = DeviceTables(device, tables)
-        self._inputs, self._tendency_adjoints = self._stack(), self._stack()
+        self._inputs, self._unlimited, self._tendency_adjoints = self._stack(), self._stack(), self._stack()
         self._lifted = [self._stack() for _ in range(batch.depth)]
         self._advected, self._pulled = ([self._stack() for _ in range(batch.depth + 1)] for _ in range(2))
         flat = (batch.members, batch.held)
@@ -75,7 +77,7 @@ class AdjointProgram:
         names = [f"keep_{i}" for i in range(batch.depth)] + [f"gain_{j}" for j in range(batch.depth + 1)]
         names += [f"lift_{i}{j}" for i in range(batch.depth) for j in range(i + 1)]
         row = (1, batch.n * (batch.n // 2 + 1) * 2)
-        self.table_gradients = {name: device.empty(row, kind) for name in (*names, "undrained")}
+        self.table_gradients = {name: device.empty(row, kind) for name in (*names, "drain")}
 
     def _stack(self) -> StageStack:
         batch = self._batch
@@ -119,11 +121,11 @@ class AdjointProgram:
         return self._inputs.parts[stage + 1] if stage + 1 < self._batch.count else self._work("end")
 
     def _tendency(self, stage: int, out: Array) -> list[Step]:
-        state, raw = self._inputs.parts[stage], self._work("undamped")
+        state, raw = self._inputs.parts[stage], self._unlimited.parts[stage]
         advected, lifted = ([one.parts[stage] for one in each] for each in (self._advected, self._lifted))
         return [
             *chained(self._device, self.tables, state, advected, lifted, raw),
-            self._sum([(raw, "one"), (state, "undrained")], out),
+            limited(self._device, self.tables, state, raw, self._allowance, out),
             self._device.bind("mode_force", out, self.tables["force"], out=out),
         ]
 
@@ -153,10 +155,10 @@ class AdjointProgram:
         steps = [step for i in range(self._batch.depth + 1) for step in self._fields(i, first)]
         ends = {len(stages): adjoint}
         for number in range(len(stages), 0, -1):
-            tendency_adjoint = self._tendency_adjoints.parts[first + number - 1]
-            steps.append(self._sum(_uses(stages, ends, number), tendency_adjoint))
+            limited_adjoint = self._work("limited_adjoint")
+            steps.append(self._sum(_uses(stages, ends, number), limited_adjoint))
             ends[number - 1] = self._work(f"adjoint_{number - 1}")
-            steps += self._stage_back(first, number - 1, tendency_adjoint, ends[number - 1])
+            steps += self._stage_back(first, number - 1, limited_adjoint, ends[number - 1])
         return [*steps, self._sum([*_uses(stages, ends, 0), (ends[0], "one")], out)]
 
     def _fields(self, i: int, first: int) -> list[Step]:
@@ -178,11 +180,17 @@ class AdjointProgram:
             device.bind("irfft2", *flat, scratch=self.tables.room, out=device.part(values, 0, (many * 4, n, n))),
         ]
 
-    def _stage_back(self, first: int, number: int, tendency_adjoint: Array, out: Array) -> list[Step]:
+    def _stage_back(self, first: int, number: int, limited_adjoint: Array, out: Array) -> list[Step]:
         """Adjoint of a stage: gradient in its tendency in, in its state out."""
         stage, depth = first + number, self._batch.depth
-        steps: list[Step] = []
-        terms: list[Term] = [(tendency_adjoint, "undrained")]
+        tendency_adjoint, by_limit = self._tendency_adjoints.parts[stage], self._work("limit_adjoint")
+        operands = (self._inputs.parts[stage], self._unlimited.parts[stage], limited_adjoint)
+        grid_tables = (self.tables[name] for name in ("drain", "inverse", "count"))
+        pull = self._device.bind(
+            "energy_limit_pull", *operands, *grid_tables, out=(tendency_adjoint, by_limit), allowance=self._allowance
+        )
+        steps: list[Step] = [pull]
+        terms: list[Term] = [(by_limit, "one")]
         for i in range(depth, -1, -1):
             adjoint, pulled = self._work("advection_adjoint"), self._pulled[i].parts[stage]
             above = [(self._pulled[m].parts[stage], f"lift_{m - 1}{i}") for m in range(i + 1, depth + 1)]
@@ -223,7 +231,7 @@ class AdjointProgram:
 
     def _table_gradients(self) -> list[Step]:
         """Gradients in the tables: products of modes, added over all members and stages."""
-        pairs = {"undrained": (self._tendency_adjoints, self._inputs)}
+        pairs = {"drain": (self._tendency_adjoints, self._inputs)}
         pairs |= {f"gain_{j}": (self._tendency_adjoints, one) for j, one in enumerate(self._advected)}
         for i, pulled in enumerate(self._pulled[1:]):
             pairs[f"keep_{i}"] = (pulled, self._inputs)

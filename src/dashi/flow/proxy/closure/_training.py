@@ -20,9 +20,10 @@ from dashi.flow import grid
 from dashi.flow._schemes import Tableau
 from dashi.flow.equations import Flow
 from dashi.flow.grid import Floats
+from dashi.flow.proxy.closure._energy import THETA
 from dashi.flow.proxy.closure._host import Chain, Stack, TableGradients, Tape
 from dashi.flow.proxy.closure._plan import Phase, TrainingSchedule
-from dashi.flow.proxy.closure._tables import Band, Closure, Parameters
+from dashi.flow.proxy.closure._tables import Band, Closure
 from dashi.flow.proxy.galerkin import _terms as terms
 
 Complex = Any
@@ -37,21 +38,30 @@ LONGEST: Final = 0.1
 
 @dataclass(frozen=True, eq=False)
 class TrainingSetup:
-    """What rollouts of training share: steps between frames, as long as is safe, and tables of their time scheme."""
+    """What rollouts of training share: steps between frames, as long as is safe, tables of their time scheme, and the
+    share of the viscous dissipation that the closure may feed back (None: whatever it does)."""
 
     flow: Flow
     band: Band
     steps: int
     tableau: Tableau
+    theta: float | None = THETA
+
+    @property
+    def allowance(self) -> float | None:
+        """theta nu."""
+        return None if self.theta is None else self.theta * self.flow.nu
 
     @classmethod
-    def of(cls, flow: Flow, band: Band, frame: float, fastest: float) -> TrainingSetup:
+    def of(
+        cls, flow: Flow, band: Band, frame: float, fastest: float, theta: float | None = THETA
+    ) -> TrainingSetup:  # fmt: skip
         """`frame` is the time between frames, `fastest` about the largest speed."""
         modes = band.schema.modes
         largest = float(np.sqrt((modes**2).sum(axis=1).max())) * grid.unit(flow)
         steps = max(1, min(round(frame / flow.dt), math.ceil(frame * fastest * largest / COURANT)))
         longer = replace(flow, dt=frame / steps)
-        return cls(longer, band, steps, terms.mode_tables(longer, modes, np.zeros(len(modes), flow.numpy_dtype)))
+        return cls(longer, band, steps, terms.mode_tables(longer, modes, np.zeros(len(modes), flow.numpy_dtype)), theta)
 
 
 class ClosureLoss:
@@ -60,14 +70,14 @@ class ClosureLoss:
 
     def __init__(self, setup: TrainingSetup) -> None:
         self._chain = Chain(setup.band, setup.flow.numpy_dtype)
-        self._steps, self._stages = setup.steps, setup.tableau.stages
+        self._steps, self._stages, self._allowance = setup.steps, setup.tableau.stages, setup.allowance
         self._tables = {name: self._chain.on_grid(table) for name, table in setup.tableau.tables.items()}
         force = terms.force_of(setup.flow, setup.band.schema.modes)
         self._force = self._chain.enter(force.reshape(1, -1))[0]
 
     def __call__(self, closure: Closure, z: Floats) -> tuple[float, Closure]:
         """Loss of modes (members, frames + 1, 2 K), a mean over members and frames, and its gradient in every table."""
-        stack, total = Stack(self._chain, closure), TableGradients(self._chain, closure.depth)
+        stack, total = Stack(self._chain, closure, self._allowance), TableGradients(self._chain, closure.depth)
         # Every advection leaves four fields behind.
         left = 4 * self._chain.n**2 * z.itemsize * (closure.depth + 1) * len(self._stages) * self._steps * z.shape[1]
         parts = np.array_split(z, min(len(z), -(-len(z) * left // MOST_BYTES)))
@@ -124,6 +134,18 @@ def correlation_loss(states: Floats, reference: Floats) -> tuple[float, Floats]:
     return float(np.mean(1 - found)), -pull / found.size
 
 
+class SearchedNumbers(Protocol):
+    """What a search asks of the numbers that stand for a closure."""
+
+    size: int
+
+    def start(self, lift_time: float, /) -> Floats: ...
+
+    def unpack(self, numbers: Floats, kind: Any = ...) -> Closure: ...
+
+    def gradient(self, table_gradients: Closure) -> Floats: ...
+
+
 class AnyLoss(Protocol):
     """What training asks of a loss."""
 
@@ -133,7 +155,7 @@ class AnyLoss(Protocol):
 
 
 def descend(
-    losses: Callable[[int], AnyLoss], parameters: Parameters, plan: TrainingSchedule, z: Floats,
+    losses: Callable[[int], AnyLoss], parameters: SearchedNumbers, plan: TrainingSchedule, z: Floats,
     check: Callable[[Closure], float], progress: Callable[[int], None],
 ) -> tuple[Closure, float]:  # fmt: skip
     """The closure that did best in `check` (the last one of equals), and its loss. `losses` makes the loss of rollouts
@@ -153,7 +175,7 @@ class Search:
     """The numbers of a closure on their way down, and the best of those that were checked."""
 
     def __init__(
-        self, parameters: Parameters, plan: TrainingSchedule, z: Floats, check: Callable[[Closure], float],
+        self, parameters: SearchedNumbers, plan: TrainingSchedule, z: Floats, check: Callable[[Closure], float],
         progress: Callable[[int], None],
     ) -> None:  # fmt: skip
         self._parameters, self._plan, self._z, self._check, self._progress = parameters, plan, z, check, progress

@@ -52,6 +52,10 @@ class Galerkin(Operator):
 
     def __init__(self, flow: Flow, schema: Schema, eddy: Any = None, form: Form = "grid") -> None:
         schema.require_flow(flow)
+        if flow.beta:
+            raise InputError(
+                "a Galerkin model knows no beta plane.", "fit another model, such as persistence, ridge or dmd."
+            )
         self.flow = replace(flow, forcing=None) if isinstance(flow.forcing, Stochastic) else flow
         self.schema = schema
         self.form: Form = form_named(form)

@@ -12,7 +12,7 @@ those modes where the grid has more than 3 K points along a side (S. Orszag, J. 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -40,10 +40,13 @@ def smallest_grid(modes: Ints) -> int:
 
 
 def decays(flow: Flow, modes: Ints, eddy: Floats) -> Floats:
-    """L dt of modes: -((nu + nu_e) k^2 + mu) dt."""
+    """L dt of modes: -((nu + nu_e) k^2 + nu_p k^(2 p) + mu) dt."""
     scale = grid.unit(flow)
     square = (modes**2).sum(axis=1) * (scale * scale)
-    return -((flow.nu + np.asarray(eddy, np.float64)) * square + flow.drag) * flow.dt
+    rate = (flow.nu + np.asarray(eddy, np.float64)) * square + flow.drag
+    if flow.hyperviscosity:
+        rate = rate + replace(flow, nu=0.0, drag=0.0).damping(square)
+    return -rate * flow.dt
 
 
 def mode_tables(flow: Flow, modes: Ints, eddy: Floats) -> Tableau:

@@ -34,6 +34,8 @@ def reference(x: HostArray, weights: HostArray, bias: HostArray, peephole: HostA
     directions, steps, batch, _ = x.shape
     units, lstm = start_h.shape[2], cells.CELLS[int(scalars["cell"])].startswith("lstm")
     result = np.zeros((int(scalars["rows"]), directions, batch, units), x.dtype)
+    if not result.size:
+        return result
     reached: Any = np.minimum(lengths, np.uint32(steps)).astype(np.int64)
     for direction in range(directions):
         h, c = canon(start_h[direction]), canon(start_c[direction])
