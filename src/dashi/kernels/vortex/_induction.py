@@ -80,7 +80,7 @@ def require_terms(count: int) -> None:
 
 
 @dataclass(frozen=True)
-class Setting:
+class InductionSetting:
     """What a sum of velocities is taken over, besides the atoms."""
 
     box: float = 0.0
@@ -91,14 +91,14 @@ class Setting:
     quantum: float = 1.0
 
 
-def packed(sources: Floats, table: Floats, setting: Setting) -> tuple[Floats, ...]:
+def packed(sources: Floats, table: Floats, setting: InductionSetting) -> tuple[Floats, ...]:
     """x, y, Gamma/(2 pi), and d^2 (Gaussian cores that are not mixed: 1/d^2) of sources (n, w)."""
     x, y, square, quanta = (canon(sources[:, k]) for k in range(4))
     scaled = mul(mul(quanta, canon(quanta.dtype.type(setting.quantum))), canon(table[0]))
     return x, y, scaled, square if setting.algebraic or setting.mixed else reciprocal(square)
 
 
-def velocity(targets: Floats, sources: Floats, table: Floats, setting: Setting) -> tuple[Floats, Floats]:
+def velocity(targets: Floats, sources: Floats, table: Floats, setting: InductionSetting) -> tuple[Floats, Floats]:
     """u and v (m, t) at targets (m, t, w), sums in the order tree64."""
     kind = sources.dtype
     u, v = (np.empty(targets.shape[:2], kind) for _ in range(2))
@@ -119,7 +119,7 @@ def velocity(targets: Floats, sources: Floats, table: Floats, setting: Setting) 
 
 
 def pair(
-    dx: Floats, dy: Floats, scaled: Floats, core: Floats, table: Floats, setting: Setting
+    dx: Floats, dy: Floats, scaled: Floats, core: Floats, table: Floats, setting: InductionSetting
 ) -> tuple[Floats, Floats]:
     """The velocity that each source induces at each target."""
     kind, box = dx.dtype, setting.box
@@ -135,7 +135,7 @@ def pair(
     return u, v
 
 
-def factor(square: Floats, core: Floats, table: Floats, setting: Setting) -> Floats:
+def factor(square: Floats, core: Floats, table: Floats, setting: InductionSetting) -> Floats:
     """h of the two cores at r^2."""
     kind = square.dtype
     if setting.algebraic:

@@ -26,7 +26,7 @@ FLOPS: Final = 60
 
 def reference(targets: HostArray, sources: HostArray, terms: HostArray, **scalars: Number) -> HostArray:
     require(sources.shape, terms.size, scalars)
-    setting = induction.Setting(
+    setting = induction.InductionSetting(
         float(scalars["box"]), bool(scalars["algebraic"]), bool(scalars["mixed"]), float(scalars["quantum"])
     )
     rate = np.zeros(targets.shape, targets.dtype)
