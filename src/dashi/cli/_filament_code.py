@@ -11,7 +11,9 @@ from dashi.cli.options import Json, example, whole
 from dashi.cli.output import print_facts, print_json, remark
 from dashi.cli.progress import Shown
 
-FieldFile = Annotated[Path, typer.Argument(metavar="FIELD", help="A square periodic field, as .npy.")]
+FieldFile = Annotated[
+    Path, typer.Argument(metavar="FIELD", help="A square periodic field, as .npy; of a record the last frame.")
+]
 CodeFile = Annotated[Path, typer.Argument(metavar="F", help="What `dashi filament pack` wrote.")]
 PackedOut = Annotated[Path, typer.Option("--out", metavar="F", help="The file for the code.")]
 FieldOut = Annotated[Path, typer.Option("--out", metavar="FIELD", help="The .npy file for the field.")]
@@ -36,9 +38,10 @@ PrefixBytes = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to `dashi filament`."""
-    line = "dashi filament pack field.npy --max-error 0.01 --out field.df"
+    first = "dashi flow simulate --n 32 --steps 20 --frame-every 10 --out runs/small && "
+    line = f"{first}dashi filament pack runs/small --max-error 0.1 --out field.df"
     app.command("pack", epilog=example(line), short_help="Pack a field into few bytes.")(pack)
-    line = "dashi filament unpack field.df --out field.npy --prefix-bytes 200"
+    line += " && dashi filament unpack field.df --out field.npy --prefix-bytes 200"
     app.command("unpack", epilog=example(line), short_help="Unpack a field, or what a prefix has of it.")(unpack)
 
 

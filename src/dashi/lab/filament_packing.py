@@ -8,6 +8,7 @@ from typing import IO, Final, Literal
 
 from dashi.errors import InputError
 from dashi.filament.code import Packed, Unpacked, pack, unpack
+from dashi.flow.windows.sources import read_vorticity
 from dashi.io._files import open_plain, require_writable, write_atomic
 from dashi.io._paths import path_of
 from dashi.io.arrays import read_array, write_array
@@ -21,7 +22,8 @@ LARGEST: Final = 1 << 26
 
 @dataclass(frozen=True, kw_only=True)
 class PackRequest:
-    """A field to pack, as .npy (or as `field` in an .npz), and the file for its code; how exact or how long it is."""
+    """A field to pack: an .npy file, `field` in an .npz, or the last frame of a record; and the file for its code, how
+    exact or how long it is."""
 
     field: AnyPath
     out: AnyPath
@@ -57,7 +59,9 @@ def pack_field(request: PackRequest, *, events: Events = SILENT) -> Packed:
     require_events(events)
     out = path_of("out", request.out)
     require_writable(out)
-    field = read_array(path_of("field", request.field), "field")
+    source = path_of("field", request.field)
+    is_array = source.suffix in (".npy", ".npz")
+    field = read_array(source, "field") if is_array else read_vorticity(source).values[0, -1]
     with events.progress("packing", None, ""):
         packed = pack(
             field, max_error=request.max_error, max_bytes=request.max_bytes, basis=request.basis,
