@@ -215,6 +215,8 @@ def gaps(found: Evaluation, slaved: Sequence[int]) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for k in slaved:
         for ceiling in ("perfect", "perfect-low"):
+            if not {f"slaved {k}", f"galerkin {k}", f"{ceiling} {k}"} <= {line.model for line in found.lines}:
+                continue
             for by in ("windows", "seeds"):
                 try:
                     one = gap_closed(found, f"slaved {k}", base=f"galerkin {k}", ceiling=f"{ceiling} {k}", by=by)

@@ -15,7 +15,16 @@ import dashi
 from dashi import lab
 from dashi.cli.main import app
 from dashi.errors import FileError, InputError
-from dashi.flow.benchmark import FULL, QUICK, Setting, Truth, correlation_times, load_truth, make_truth, save_truth
+from dashi.flow.benchmark import (
+    FULL,
+    QUICK,
+    BenchmarkSetting,
+    Truth,
+    correlation_times,
+    load_truth,
+    make_truth,
+    save_truth,
+)
 from dashi.flow.benchmark._contestants import fitted, training_data
 from dashi.flow.benchmark.scoring import score
 from dashi.flow.benchmark.setting import LARGEST_SPEED, SETTINGS, largest_speeds, starts
@@ -24,7 +33,7 @@ from dashi.io.arrays import read_arrays, write_arrays
 from dashi.runtime._cpu_device import CpuDevice
 from dashi.runtime._vulkan_device import VulkanDevice
 
-TINY: Setting = replace(
+TINY: BenchmarkSetting = replace(
     QUICK, name="tiny", n=16, coarse=8, dt=0.02, spin_up=0.2, length=0.4, seeds=(7001, 7002), train_n=16,
     train_seeds=(1,), validation_seeds=(2,), train_length=0.4, k_cut=3.0, solvers=(8,), models={"truncation": {}},
     truth_hash="",
@@ -38,7 +47,7 @@ def truth() -> Truth:
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch, truth: Truth) -> Setting:
+def tiny(monkeypatch: pytest.MonkeyPatch, truth: Truth) -> BenchmarkSetting:
     """The setting by name, as one whose truth is known."""
     known = replace(TINY, truth_hash=truth.hash)
     monkeypatch.setitem(SETTINGS, "tiny", known)
@@ -104,7 +113,7 @@ def test_the_quick_truth_is_the_known_one() -> None:
 
 
 def test_a_truth_of_another_setting_or_hash_or_with_changed_fields_is_refused(
-    tmp_path: Path, truth: Truth, tiny: Setting
+    tmp_path: Path, truth: Truth, tiny: BenchmarkSetting
 ) -> None:
     path = tmp_path / "truth.npz"
     save_truth(path, truth)
@@ -128,7 +137,7 @@ def test_a_truth_of_another_setting_or_hash_or_with_changed_fields_is_refused(
 
 
 def test_a_run_leaves_its_truth_with_a_certificate_and_another_takes_it_from_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Setting
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: BenchmarkSetting
 ) -> None:
     monkeypatch.chdir(tmp_path)
     first = lab.benchmark_flow(lab.BenchmarkRequest(setting="tiny"), device="cpu", out="a")
@@ -147,7 +156,7 @@ def test_a_run_leaves_its_truth_with_a_certificate_and_another_takes_it_from_the
         lab.benchmark_flow(lab.BenchmarkRequest(setting="tiny", truth="a/truth.npz", truth_only=True))
 
 
-def test_what_there_is_not_is_refused(tiny: Setting) -> None:
+def test_what_there_is_not_is_refused(tiny: BenchmarkSetting) -> None:
     with pytest.raises(InputError, match="there is no benchmark 'kochkow'"):
         lab.benchmark_flow(lab.BenchmarkRequest(name="kochkow"))
     with pytest.raises(InputError, match=r"there is no setting 'quik'.*did you mean quick"):

@@ -14,7 +14,7 @@ from dashi.errors import InputError
 from dashi.flow._operator import Vorticity
 from dashi.flow.benchmark._contestants import fitted, score_model, score_solver, training_data
 from dashi.flow.benchmark.scoring import Score
-from dashi.flow.benchmark.setting import PUBLISHED, THRESHOLDS, Setting, setting_named, starts
+from dashi.flow.benchmark.setting import PUBLISHED, THRESHOLDS, BenchmarkSetting, setting_named, starts
 from dashi.flow.benchmark.truth import Truth, load_truth, make_truth, save_truth, truth_steps
 from dashi.io._files import write_text
 from dashi.io._run_names import BENCHMARK, BENCHMARK_TABLE, CERTIFICATE, INPUTS, REPORT, TRUTH
@@ -130,7 +130,7 @@ def benchmark_flow(
     return result
 
 
-def _truth(job: Job, setting: Setting, device: Device) -> tuple[Truth, Run | None]:
+def _truth(job: Job, setting: BenchmarkSetting, device: Device) -> tuple[Truth, Run | None]:
     with job.timed("truth", f"truth, {setting.n} x {setting.n}", truth_steps(setting), "steps") as advance:
         truth, run = make_truth(setting, device=device, progress=advance)
     job.events.remark(f"the truth's last states have the hash {truth.hash}")
@@ -142,7 +142,7 @@ def _truth(job: Job, setting: Setting, device: Device) -> tuple[Truth, Run | Non
     return truth, run
 
 
-def _scores(job: Job, setting: Setting, truth: Truth, device: Device) -> tuple[Score, ...]:
+def _scores(job: Job, setting: BenchmarkSetting, truth: Truth, device: Device) -> tuple[Score, ...]:
     scores: list[Score] = []
     with job.timed("solvers", "coarse solvers", len(setting.solvers), "runs") as advance:
         for n in setting.solvers:

@@ -14,7 +14,7 @@ from dashi.errors import InputError
 from dashi.flow import grid
 from dashi.flow._resample import resample
 from dashi.flow.benchmark.scoring import Score, score
-from dashi.flow.benchmark.setting import PEAK, Setting
+from dashi.flow.benchmark.setting import PEAK, BenchmarkSetting
 from dashi.flow.benchmark.truth import Truth
 from dashi.flow.grid import Floats
 from dashi.flow.initial import from_field
@@ -41,7 +41,7 @@ class TrainingData:
 
 
 def training_data(
-    setting: Setting, *, device: Device, progress: Callable[[int], None] | None = None
+    setting: BenchmarkSetting, *, device: Device, progress: Callable[[int], None] | None = None
 ) -> TrainingData:  # fmt: skip
     """Simulates the training and validation seeds of a setting."""
     if set(setting.seeds) & {*setting.train_seeds, *setting.validation_seeds}:
@@ -58,7 +58,7 @@ def training_data(
     return TrainingData(train, validation)
 
 
-def fitted(setting: Setting, name: str, data: TrainingData, *, device: Device) -> Model:
+def fitted(setting: BenchmarkSetting, name: str, data: TrainingData, *, device: Device) -> Model:
     """A model of the setting, whose state may not be larger than the coarse field."""
     schema = Schema(setting.train_n, setting.k_cut)
     if 2 * len(schema.modes) > setting.coarse**2:

@@ -25,7 +25,7 @@ _SPEED_GRID: Final = 64
 
 
 @dataclass(frozen=True)
-class Setting:
+class BenchmarkSetting:
     """All that decides the truth and who takes part. Times are in units of the flow."""
 
     name: str
@@ -80,14 +80,14 @@ class Setting:
         }  # fmt: skip
 
 
-FULL: Final = Setting(
+FULL: Final = BenchmarkSetting(
     name="full", n=1024, coarse=64, dt=1e-3, nu=1e-3, wavenumber=4, spin_up=40.0, length=15.0, frame=0.1,
     seeds=tuple(range(7501, 7517)), train_n=512, train_seeds=tuple(range(1, 7)), validation_seeds=(7, 8),
     train_length=15.0, k_cut=36.0, solvers=(64, 128, 256, 512),
     models={"truncation": {}, "galerkin": {}, "slaved": {}},
 )  # fmt: skip
 """The published size: 16 trajectories, a state of 64^2 numbers at most. Work for a GPU."""
-QUICK: Final = Setting(
+QUICK: Final = BenchmarkSetting(
     name="quick", n=64, coarse=16, dt=0.0125, nu=8e-3, wavenumber=2, spin_up=2.0, length=4.0, frame=0.1,
     seeds=(7601, 7602), train_n=64, train_seeds=(1, 2), validation_seeds=(3,), train_length=4.0, k_cut=7.0,
     solvers=(16, 32), models={"truncation": {}, "galerkin": {}}, truth_hash="1dbfd7f439d01abb8f9a090b2c032064",
@@ -96,7 +96,7 @@ QUICK: Final = Setting(
 SETTINGS: Final = {setting.name: setting for setting in (FULL, QUICK)}
 
 
-def setting_named(name: str) -> Setting:
+def setting_named(name: str) -> BenchmarkSetting:
     """A setting by its name. Raises InputError."""
     if name not in SETTINGS:
         raise InputError(
@@ -127,7 +127,7 @@ LARGEST_SPEED: Final = 7.0
 PEAK: Final = 4.0
 
 
-def starts(setting: Setting) -> Floats:
+def starts(setting: BenchmarkSetting) -> Floats:
     """States of the truth at time 0, one for each seed."""
     flow = setting.flow(setting.n)
     states = ensemble(flow, "random", setting.seeds, peak=PEAK)

@@ -17,7 +17,7 @@ from dashi.core.rollouts.run import Run
 from dashi.errors import FileError
 from dashi.flow._operator import Vorticity
 from dashi.flow._resample import resample
-from dashi.flow.benchmark.setting import Setting, starts
+from dashi.flow.benchmark.setting import BenchmarkSetting, starts
 from dashi.flow.evaluation.files import BROKEN, array_json, text_array
 from dashi.flow.grid import Floats
 from dashi.flow.simulation import simulate
@@ -31,7 +31,7 @@ VERSION: Final = 1
 class Truth:
     """Coarse vorticity (trajectories, frames + 1, coarse, coarse), and at its start on `start_n` points a side."""
 
-    setting: Setting
+    setting: BenchmarkSetting
     fields: Floats
     start: Floats
     hash: str
@@ -47,7 +47,9 @@ class Truth:
         return np.arange(count) * self.setting.frame
 
 
-def make_truth(setting: Setting, *, device: Device, progress: Callable[[int], None] | None = None) -> tuple[Truth, Run]:
+def make_truth(
+    setting: BenchmarkSetting, *, device: Device, progress: Callable[[int], None] | None = None
+) -> tuple[Truth, Run]:
     """The truth, and the Run that it is of, from the start at time 0 on. `progress` is told of steps, `truth_steps` in
     all."""
     flow, every = setting.flow(setting.n), round(setting.frame / setting.dt)
@@ -75,7 +77,7 @@ def make_truth(setting: Setting, *, device: Device, progress: Callable[[int], No
     return Truth(setting, fields, start_fields, run.hashes[-1].digest, operator, device.info.name), run
 
 
-def truth_steps(setting: Setting) -> int:
+def truth_steps(setting: BenchmarkSetting) -> int:
     """Steps of the truth from time 0 on."""
     return round(setting.spin_up / setting.dt) + setting.frames * round(setting.frame / setting.dt)
 
@@ -89,7 +91,7 @@ def save_truth(path: Path | str, truth: Truth) -> None:
     write_arrays(Path(path), {"head": text_array(json.dumps(head)), "fields": truth.fields, "start": truth.start})
 
 
-def load_truth(path: Path | str, setting: Setting) -> Truth:
+def load_truth(path: Path | str, setting: BenchmarkSetting) -> Truth:
     """The truth of a file, which must be of this setting. Raises FileError where it is of another one, damaged, or made
     of states with another hash than the setting is known to have."""
     arrays = read_arrays(Path(path))
