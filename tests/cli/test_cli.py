@@ -87,6 +87,8 @@ def test_example_in_help_works_as_printed(words: tuple[str, ...], here: Path, mo
     if "graph" in words:
         np.savez(here / "values.npz", x=np.ones((2, 3), np.float32))
         (here / "model.txt").write_text("graph tiny\n%x = input : f32[2,3]\n%y = exp %x : f32[2,3]\nreturn y=%y\n")
+    if words == ("flow", "annihilate"):
+        np.save(here / "omega.npy", np.random.default_rng(0).standard_normal((32, 32)))
     if "stream" in words:
         shutil.copytree(Path(__file__).parents[2] / "examples", here / "examples")  # they lie in the repository
     if words == ("flow", "annihilate"):

@@ -53,7 +53,7 @@ DType = Annotated[RunType, typer.Option("--dtype", help="The element type.")]
 
 def register(app: typer.Typer) -> None:
     """Adds the command to `dashi flow`."""
-    line, summary = "dashi flow annihilate omega.npy --null shift", "Measure where coherent signs end."
+    line, summary = "dashi flow annihilate omega.npy --null shift --surrogates 19", "Measure where coherent signs end."
     app.command("annihilate", epilog=example(line), short_help=summary)(annihilate)
 
 
