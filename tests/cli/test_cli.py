@@ -91,8 +91,6 @@ def test_example_in_help_works_as_printed(words: tuple[str, ...], here: Path, mo
         np.save(here / "omega.npy", np.random.default_rng(0).standard_normal((32, 32)))
     if "stream" in words:
         shutil.copytree(Path(__file__).parents[2] / "examples", here / "examples")  # they lie in the repository
-    if words == ("flow", "annihilate"):
-        np.save(here / "omega.npy", np.random.default_rng(1).standard_normal((16, 16)))
     if words == ("filament", "run"):
         pair = [{"x": x, "y": 0, "gamma": 1, "radius": 0.1} for x in (0, 1)]
         (here / "pair.json").write_text(json.dumps({"atoms": pair}))
