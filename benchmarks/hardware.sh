@@ -1,5 +1,6 @@
 #!/bin/sh
-# What is promised of a GPU, measured in parts of less than ten minutes each (base, streams, flows, closures, kochkov-*):
+# What is promised of a GPU, measured in parts of less than ten minutes each (base, streams, flows, filament, closures,
+# kochkov-*):
 #
 #     sh benchmarks/hardware.sh DEVICE FOLDER [NAME...]     run all commands, or those or parts that are named
 #     sh benchmarks/hardware.sh --list                      print parts/names, the longest time of each in seconds,
@@ -14,7 +15,7 @@ cd "$(dirname -- "$0")/.."
 if [ "${1-}" = --list ]; then
     device=DEVICE folder=''
 elif [ $# -lt 2 ]; then
-    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
     exit 2
 else
     device=$1 folder=$2
@@ -43,15 +44,8 @@ measure() {
 part=base
 # The same bits: the newest kernels, and what only hardware does.
 measure check 70 dashi kernels check --quick --device "$device" attention write_rows recurrence selective_scan \
-    gated_delta scale_counts ternary_annihilate_clash ternary_census random_draw sample_logits cumsum_rows matmul_q4_k matmul_q8_0 grouped_q4_k grouped_q8_0
+    gated_delta random_draw sample_logits cumsum_rows matmul_q4_k matmul_q8_0 grouped_q4_k grouped_q8_0
 measure gpu-tests 70 python -m pytest -q -m gpu -p no:xdist tests/gpu
-
-# Vortex atoms: the same bits, laws of vortices, direct sums over 4096 x 4096 and 1024 x 1024 (periodic) pairs,
-# particles of 1024 x 1024 points remeshed.
-measure filament-check 20 dashi kernels check --device "$device" vortex_velocity vortex_remesh \
-    vortex_sample
-measure filament-truth 60 env DASHI_VALIDATE_ON="$device" python -m pytest -q -p no:xdist validation/test_filament_truth.py
-measure filament-pairs 20 dashi bench kernels vortex_velocity vortex_remesh vortex_sample --device "$device" --json
 
 # The host: submissions that wait, feed + run + fetch, binding; a steady run of a graph, compiling again.
 measure host 30 dashi bench host --device "$device" --json
@@ -112,6 +106,19 @@ measure check-fft 20 dashi kernels check --quick --device "$device" fft_modulate
 measure wall-256 12 python benchmarks/simulate_wall.py --device "$device" --n 256 --steps 20000 --json
 measure wall-1024 15 python benchmarks/simulate_wall.py --device "$device" --n 1024 --steps 20000 --json
 measure wall-4096 20 python benchmarks/simulate_wall.py --device "$device" --n 4096 --steps 500 --json
+
+part=filament
+# Vortex atoms: the same bits, laws of vortices, direct sums over 4096 x 4096 and 1024 x 1024 (periodic) pairs,
+# particles of 1024 x 1024 points remeshed.
+measure filament-check 20 dashi kernels check --device "$device" vortex_velocity vortex_remesh vortex_sample
+measure filament-truth 60 env DASHI_VALIDATE_ON="$device" python -m pytest -q -p no:xdist validation/test_filament_truth.py
+measure filament-pairs 20 dashi bench kernels vortex_velocity vortex_remesh vortex_sample --device "$device" --json
+
+# Depth: the same bits; all scales of a field of 1024 x 1024 points, 199 surrogates of it; a whole study.
+measure check-depth 30 dashi kernels check --device "$device" scale_counts ternary_annihilate_clash ternary_census
+measure depth 60 python benchmarks/annihilation.py --device "$device" --n 1024 --surrogates 199
+measure depth-study 300 dashi flow annihilate --study examples/annihilation/reduced.yaml --device "$device" \
+    --out "$folder/depth-study" --json
 
 part=closures
 # Closures: the bound on energy by kernels, rollouts a hundred horizons long, the table of skill with the models kept.
