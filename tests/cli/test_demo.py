@@ -162,7 +162,7 @@ def test_simulations_and_rollouts_can_be_traced(here: Path) -> None:
     run = "flow simulate --n 32 --steps 20 --frame-every 5 --device cpu --out runs/flow --trace s"
     assert call(*run.split()).exit_code == 0
     spans = read_trace(here / "s")
-    assert [span.name for span in spans if span.group == "stages"] == ["sim"]
+    assert [span.name for span in spans if span.group == "stages"] == ["encode", "sim"]
     assert "steps one by one" in {span.name for span in spans if span.track == "queue 0"}
     again = "flow rollout --fit-from runs/flow --k-cut 4 --steps 10 --device cpu --no-stage-times --trace t"
     assert call(*again.split()).exit_code == 0

@@ -145,7 +145,7 @@ def test_the_help_has_an_example(command: str) -> None:
 def test_simulate_and_fit_take_the_same_options_of_a_flow() -> None:
     shown = {name: dashi(f"flow {name} --help").stdout for name in ("simulate", "fit")}
     written = ["--n", "--dt", "--nu", "--drag", "--length", "--smagorinsky", "--scheme", "--dtype", "--forcing",
-               "--force", "--initial", "--set"]  # fmt: skip
+               "--force", "--initial", "--set", "--beta", "--hyperviscosity", "--hyperviscosity-order"]  # fmt: skip
     assert len(written) == len(o.FLOW)
     for text in shown.values():
         assert all(f"\n  {option} " in text for option in written)

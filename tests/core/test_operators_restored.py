@@ -17,12 +17,14 @@ from dashi.core.operators.operator import Operator
 from dashi.core.operators.quadratic import Quadratic
 from dashi.core.operators.sparse import BlockSparse, Csr
 from dashi.errors import InputError
+from dashi.filament import AtomRules, FreeAtoms, FullMesh, NormalAtoms
 from dashi.flow import Flow
 from dashi.flow._operator import Vorticity
 from dashi.flow.proxy import Schema
 from dashi.flow.proxy.closure._operator import SlavedGalerkin
 from dashi.flow.proxy.closure._tables import Band, Closure
 from dashi.flow.proxy.galerkin._operator import Galerkin
+from dashi.flow.terms import FlowWithTerms
 
 FLOW, SCHEMA = Flow(16), Schema(16, 2.0)
 
@@ -45,6 +47,10 @@ MAKERS: dict[str, Callable[[], Operator]] = {
     "vorticity": lambda: Vorticity(FLOW),
     "galerkin": lambda: Galerkin(FLOW, SCHEMA),
     "galerkin-slaved": slaved,
+    "vorticity-terms": lambda: FlowWithTerms(FLOW, forces={"wind": np.ones((16, 16))}, scalars={"dye": 0.1}),
+    "filament-free": lambda: FreeAtoms(2, dt=0.1, quantum=0.5),
+    "filament-normal": lambda: NormalAtoms(2, AtomRules(budget=2), dt=0.1, quantum=0.5),
+    "filament-full": lambda: FullMesh(Flow(16, dtype="float64")),
 }
 EVERY = pytest.mark.parametrize("kind", MAKERS)
 
