@@ -307,7 +307,7 @@ def test_the_device_class_stays_near_the_portable_one(device: Device) -> None:
         for fast in (False, True)
     )
     assert np.linalg.norm(fast - exact) <= 1e-5 * np.linalg.norm(exact)
-    with pytest.raises(InputError, match="the device class has float32 and rk4 without eddy viscosity only"):
+    with pytest.raises(InputError, match="the device class has float32 and rk4 without eddy viscosity and beta only"):
         Vorticity(flow_of("eddy", "float32"), portable=False)
 
 

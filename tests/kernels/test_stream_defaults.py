@@ -6,7 +6,8 @@ from dashi import kernels
 
 OBSERVERS = {
     *(name for name in kernels.names() if name.startswith("reduce_")),
-    "defect_local", "defect_reduce", "hash_state", "qfeat", "state_metrics", "ternary_defect", "ternary_popcount",
+    "defect_local", "defect_reduce", "hash_state", "qfeat", "scale_counts", "state_metrics", "ternary_census",
+    "ternary_defect", "ternary_popcount",
     "trit_counts", "colour_map", "image_diff", "nv12_to_rgba", "sheet_expand_fade", "write_image",
 }  # fmt: skip
 

@@ -233,7 +233,7 @@ def test_other_inputs_are_refused(here: Path) -> None:
 
 def test_a_flow_certified_before_its_bits_changed_is_refused_with_the_reason(here: Path) -> None:
     edit("c.json", lambda d: d["operator"].update(kind="vorticity", version=1))
-    assert "made by version 1 of vorticity; this dashi computes version 2: other bits" in refused("c.json")
+    assert "made by version 1 of vorticity; this dashi computes version 3: other bits" in refused("c.json")
 
 
 def test_another_version_of_the_operator_and_an_unknown_one_are_refused(here: Path) -> None:
