@@ -62,13 +62,16 @@ def plan(call: Call) -> Plan:
     if not m * t:
         return Plan(())
     tiles, longest = max(1, ceil_div(n, induction.TILE)), min(n, induction.TILE)
+    series = 0 if scalars["algebraic"] else induction.CORE_TERMS[call.dtype.name] - 1  # turns of the loops of a pair
+    series += induction.LATTICE_TERMS[call.dtype.name] - 1 if box > 0 else 0
+    pairs = longest * (1 + series) + ceil_div(longest, 64)
     local = min(LOCAL, call.limits.invocations)
     spec = {"LOCAL": local, "PERIODIC": int(box > 0), "ALGEBRAIC": int(scalars["algebraic"] != 0)}
     spec["MIXED"] = int(scalars["mixed"] != 0)
     sums = {"n": n, "t": t, "w": w, "tiles": tiles, "box": box, "inverse_box": 1 / box if box > 0 else 0.0}
     parts: tuple[tuple[str, tuple[str, ...], int, int, dict[str, Number]], ...] = (
         ("prepare", ("sources", "terms", "packed"), m * n, 1, {"w": w, "quantum": scalars["quantum"]}),
-        ("main", ("targets", "packed", "terms", "partial"), m * tiles * t, 1 + longest + ceil_div(longest, 64), sums),
+        ("main", ("targets", "packed", "terms", "partial"), m * tiles * t, 1 + pairs, sums),
         ("join", ("partial", "rate"), m * t, tiles + w, {"t": t, "w": w, "tiles": tiles, "growth": scalars["growth"]}),
     )
     dispatches: list[Dispatch] = []
