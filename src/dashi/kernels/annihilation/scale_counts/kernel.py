@@ -63,7 +63,7 @@ def plan(call: Call) -> Plan:
         "total": planes * parts, "stride": groups, "scales": dims["scales"], "h": dims["h"], "w": dims["w"],
         "side": side, "parts": parts, "tau": call.scalars["tau"],
     }  # fmt: skip
-    trips = rounds * (1 + STATES + ceil_div(points, parts * LOCAL) * STATES)
+    trips = rounds * (1 + 2 * STATES + ceil_div(points, parts * LOCAL) * (1 + STATES))
     return Plan((clear, Dispatch("main", ("bands", "power", "result"), push, (groups, 1, 1), trips)))
 
 
