@@ -74,7 +74,7 @@ def test_prefixes_of_modes_are_never_further_from_the_field_either(sharp: bool) 
 
 
 @pytest.mark.long
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**6), n=st.sampled_from([8, 10, 12, 16, 24, 32]), slope=st.floats(-4, 0), sharp=st.booleans(),
     atoms=st.sampled_from([0, 2, 8]), aim=st.sampled_from([0.5, 0.1, 1e-2, 1e-4, 1e-7]),
